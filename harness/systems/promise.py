@@ -76,11 +76,19 @@ LEADERS = Clause("leaders", "one leader a term")
 """Promised nothing: there may be several, and none that knows it."""
 LOGS = Clause("logs", "logs that agree")
 """The nodes' own logs. Promised nothing: they may contradict each other, which is then a finding."""
+PLAIN_WRITES = Clause("plain writes", "as writes")
+"""Writes that do not depend on what was there; other writes are a cas, an append, an addition, a take."""
+TRANSACTIONS = Clause("transactions", "as writes")
+"""Transactions of several keys. "as writes": strict-serializable where writes are linearizable, nothing where not; else
+an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause."""
+STRICT = "strict-serializable"
 QUORUM = Clause("quorum", "acknowledged only with a quorum")
 """Promised nothing: a write may be acknowledged while its owner reaches no other node."""
 
 CLAUSES: Mapping[str, Clause] = {
     "writes": WRITES,
+    "plain_writes": PLAIN_WRITES,
+    "transactions": TRANSACTIONS,
     "dirty_reads": DIRTY_READS,
     "linearizable_reads": LINEARIZABLE_READS,
     "owner_reads": OWNER_READS,
@@ -144,6 +152,19 @@ class Promise:
     def documented(self) -> Mapping[str, str]:
         """Checker → what the store's own documentation says of it."""
         return {each.check: each.source for each in self.clauses if each.source}
+
+    @property
+    def of_plain_writes(self) -> str:
+        """The model of writes that do not depend on what was there."""
+        model = self.model(PLAIN_WRITES)
+        return self.model(WRITES) if model == "as writes" else model
+
+    def isolation(self, *, are_plain: bool) -> str:
+        """The model of transactions of several keys. `are_plain`: their writes do not depend on what was there."""
+        model = self.model(TRANSACTIONS)
+        if model == "as writes":
+            return STRICT if self.model(WRITES) == "linearizable" else ""
+        return model if self.model(WRITES) or (are_plain and self.of_plain_writes) else ""
 
     @property
     def submitted(self) -> str:

@@ -8,7 +8,7 @@ Each class of answers is judged against its own promise:
 
 | transactions | check | model |
 |---|---|---|
-| that write, and reads that must be fresh | transactional | strict serializability |
+| that write, and reads that must be fresh | transactional | strict serializability, or the isolation that is promised |
 | all but dirty reads | snapshots | one order, in which the reads of each node go forward (its confirmed state) |
 | dirty reads | dirty | any value that a client asked to write |
 """
@@ -34,7 +34,7 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, WRITES, Promise
+from harness.systems.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
 from harness.workloads.checks import (
     Check,
     Reads,
@@ -55,7 +55,6 @@ SHARE_OF_USEFUL = 1 / 20
 """The share of the transactions that succeeded which must touch several keys, and see something."""
 FAILS = "fails by "
 """How the key begins of a transaction that must fail; its other keys stand in its value."""
-STRICT = "strict-serializable"
 SNAPSHOTS = "strong-session-serializable"
 NEVER_BACK = "serializable, and no node goes back"
 
@@ -164,21 +163,24 @@ class Transactions:
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        strict = STRICT if promise.model(WRITES) == "linearizable" else ""
-        forward = NEVER_BACK if strict and promise.model(REPLICA_READS) else ""
+        isolation = promise.isolation(are_plain=self.word == "w")
+        is_strict, judged = isolation == STRICT, isolation or STRICT
+        forward = NEVER_BACK if is_strict and promise.model(REPLICA_READS) else ""
         return (
             Check(
                 durability.NAME,
                 "what was acknowledged is in the final state of every node",
-                durability.MODEL if strict and promise.model(FINAL_STATE) else "",
+                durability.MODEL if is_strict and promise.model(FINAL_STATE) else "",
                 durability.check,
             ),
             Check(
                 "transactional",
-                "transactions that write, and reads that must be fresh, have one order that fits real time",
-                strict,
-                lambda history: self._strict(history, reads),
-                judged=Judged(model=STRICT, reads=reads),
+                "transactions that write, and reads that must be fresh, have one order that fits real time"
+                if judged == STRICT
+                else f"transactions that write, and reads that must be fresh, are {judged}",
+                isolation,
+                lambda history: self._transactional(history, reads, judged),
+                judged=Judged(model=judged, reads=reads),
             ),
             Check(
                 "snapshots",
@@ -198,11 +200,13 @@ class Transactions:
             *kept_by(promise, durability.gone_everywhere),
         )
 
-    def _strict(self, history: History, reads: Reads) -> Verdict:
+    def _transactional(self, history: History, reads: Reads, model: str) -> Verdict:
         chosen = selected(history, lambda each: reads(each.role, each.mode))
-        verdict = transactional.check(chosen, workload=self.model, model=STRICT)
+        verdict = transactional.check(chosen, workload=self.model, model=model)
         asked = sum(_reads_anything(each) for each in chosen.select(f="txn"))
-        told = {"findings": [], "reads_not_judged": left_out(history, chosen), "asked": asked}
+        allowed = ", ".join(verdict.details.get("findings", ()))
+        found = [f"anomalies that {model} allows: {allowed}"] if allowed else []
+        told = {"findings": found, "reads_not_judged": left_out(history, chosen), "asked": asked}
         return replace(verdict, details={**verdict.details, **told})
 
     def _snapshots(self, history: History) -> Verdict:

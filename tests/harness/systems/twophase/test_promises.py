@@ -1,0 +1,104 @@
+"""The promise of every pair of concurrency and isolation: kept, and not stronger than the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.systems.promise import STRICT, WRITES, Promise, promised
+from harness.systems.twophase.promises import DOCUMENTED, WEAKER, WHY, promise_of
+from tests.harness.systems.twophase.test_twophase import kept, plan
+
+PAIRS = tuple(WHY)
+WEAK = [pair for pair in PAIRS if promise_of(*pair).isolation(are_plain=True) == WEAKER]
+
+
+def by_checker(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {check["checker"]: check for check in verdict["checks"]}
+
+
+def judged_valid(pair: Any, seed: int, results: Path) -> None:
+    concurrency, isolation = pair
+    drawn = plan(
+        workload="rw-register", concurrency=concurrency, isolation=isolation, seed=seed, faults=("all",)
+    )
+    verdict, _ = kept(drawn, results)
+    assert verdict["violations"] == [], verdict["sentence"]
+    assert verdict["promise"]["transactional"] == promise_of(concurrency, isolation).isolation(are_plain=True)
+    assert by_checker(verdict)["transactional"]["result"] == "valid"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_every_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> None:
+    """If it failed, a right store would be blamed, or nothing would be judged."""
+    judged_valid(pair, 1, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_every_pair_keeps_its_promise_often(pair: Any, tmp_path: Path) -> None:
+    """The same for 20 seeds."""
+    for seed in range(2, 22):
+        judged_valid(pair, seed, tmp_path / str(seed))
+
+
+@pytest.mark.parametrize("pair", WEAK, ids=" ".join)
+def test_a_weaker_promise_is_needed(pair: Any, tmp_path: Path) -> None:
+    """If it failed, a pair could promise the next stronger model, read-atomic, and does not."""
+    concurrency, isolation = pair
+    drawn = plan(workload="rw-register", concurrency=concurrency, isolation=isolation, seed=2)
+    verdict, _ = kept(drawn, tmp_path)
+    check = by_checker(verdict)["transactional"]
+    assert (verdict["violations"], check["result"]) == ([], "valid")
+    assert {"read-atomic", STRICT} <= set(check["details"]["ruled_out"])
+    assert any(each["checker"] == "transactional" for each in verdict["findings"])
+    assert "see a partial transaction state" in verdict["documented"]["transactional"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "workload", "broken", "held"),
+    [
+        (("pessimistic", "read-committed"), "bank", {"bank"}, {"balances"}),
+        (("pessimistic", "read-committed"), "register", set(), {"linearizable"}),
+        (("optimistic", "repeatable-read"), "bank", {"bank", "balances"}, set()),
+        (("optimistic", "repeatable-read"), "append", {"transactional"}, set()),
+        (("optimistic", "read-committed"), "register", {"linearizable"}, set()),
+        (("optimistic", "read-committed"), "read-write", set(), {"linearizable"}),
+    ],
+)
+def test_what_is_not_promised_is_a_finding(
+    pair: Any, workload: str, broken: set[str], held: set[str], tmp_path: Path
+) -> None:
+    """If it failed, a lost update or a torn read of a weak pair would be a violation, or what the pair keeps would not
+    be judged."""
+    concurrency, isolation = pair
+    verdict, _ = kept(plan(workload=workload, concurrency=concurrency, isolation=isolation), tmp_path)
+    found = by_checker(verdict)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    assert {name for name in broken if found[name]["result"] == "invalid"} == broken
+    assert broken.isdisjoint(verdict["promise"])
+    assert held <= verdict["promise"].keys()
+    assert broken <= {each["checker"] for each in verdict["findings"]}
+
+
+def test_every_pair_says_why_and_where_that_stands() -> None:
+    """If it failed, a reader of a verdict could not look the promise up."""
+    for pair in PAIRS:
+        promise = promise_of(*pair)
+        assert promise.why and promise.documented["transactional"] == DOCUMENTED[pair]
+        assert not promise.has_leader and promise.has_fresh_reads
+
+
+def test_the_isolation_of_transactions_follows_from_writes_where_nothing_else_is_said() -> None:
+    """If it failed, stores that promise linearizable writes would promise nothing of transactions, or the reverse."""
+
+    def isolations(promise: Promise) -> tuple[str, str]:
+        return promise.isolation(are_plain=True), promise.isolation(are_plain=False)
+
+    assert isolations(promised("a", "b")) == ("", "")
+    assert isolations(promised("a", "b", writes="linearizable")) == (STRICT, STRICT)
+    assert isolations(promise_of("pessimistic", "read-committed")) == (WEAKER, WEAKER)
+    assert isolations(promise_of("optimistic", "read-committed")) == (WEAKER, "")
+    assert promise_of("optimistic", "read-committed").model(WRITES) == ""
