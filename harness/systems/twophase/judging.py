@@ -63,10 +63,11 @@ class _Judging:
         said = said_of(plan)
         records = records_in(files, servers)
         decisions = decisions_with(plan.bugs)
-        # By the logs, not by what nodes report: a cut that they gave up can be whole in all of them.
-        whole = [cut for cut, on in finished_in(records).items() if len(on) == len(servers)]
+        # By the logs, too, not by reports alone: a cut that nodes gave up can be whole in all of them.
+        whole = (cut for cut, on in finished_in(records).items() if len(on) == len(servers))
+        to_restore = dict.fromkeys((*(cut.id for cut in cuts), *whole))
         restored = (
-            restored_in(files, records, cut, said.partitions, said.backups, decisions) for cut in whole
+            restored_in(files, records, cut, said.partitions, said.backups, decisions) for cut in to_restore
         )
         return check(
             Given(

@@ -27,6 +27,7 @@ from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Recorded, conclude, read_history
 from harness.store import RunFolder, find_runs, scan
+from harness.systems import system_of
 from harness.systems.qsync.logs import read_logs
 from harness.workloads import WORKLOADS
 from tests.harness.cli.verbs.conftest import Qsync, qsync, results
@@ -35,6 +36,7 @@ from tests.harness.stored import BEFALLS, Kind, a_log_that_contradicts, a_log_wi
 
 __all__ = ["qsync", "results"]
 
+SPOKEN = [name for name, each in WORKLOADS.items() if each.uses <= system_of("qsync").client.speaks]
 NO_MODEL = ("configuration", "why")
 """What stands in a verdict's promise beside the names of checks."""
 KINDS = (
@@ -229,7 +231,7 @@ def test_every_verb_gives_a_stored_run_the_same_outcome(qsync: Qsync, tmp_path: 
 def many() -> Iterator[Kind]:
     """Workloads, configurations, faults and bugs, each with some of what may befall a run."""
     shorter = {"time_limit_s": 6.0, "rate": 80.0}
-    plans = [small(workload=name, faults=("kill",), seed=1, **shorter) for name in WORKLOADS]
+    plans = [small(workload=name, faults=("kill",), seed=1, **shorter) for name in SPOKEN]
     plans += [
         small(configuration=letter, faults=("isolate-owner",), seed=2, **shorter) for letter in "ABCDEFGHI"
     ]
@@ -263,7 +265,7 @@ def test_two_hundred_stored_runs(qsync: Qsync, tmp_path: Path, kind: Kind) -> No
         judged_alike(qsync, name, run, with_options=True)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", SPOKEN)
 def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_path: Path) -> None:
     """If it failed, a checker that breaks, is skipped, or answers for another one would be a green light."""
     configuration = "I" if workload in ("register", "append") else "C"  # where it rests on `kept` as well
