@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodes.twophase.agreed import Agreed
+from nodes.twophase.agreed import NOT_YET, Agreed
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.near import Near
 from nodes.twophase.preparing import Preparing
@@ -86,7 +86,8 @@ class Dispatch:
         self._held: list[Held] = []
 
     def take(self, peer: str, life: int, word: str, payload: list[Any]) -> None:
-        if word in VERSIONED and payload[1] > self._agreed.version:
+        is_unknown = life > self._agreed.lives.get(peer, NOT_YET)  # no answer would reach it
+        if is_unknown or (word in VERSIONED and payload[1] > self._agreed.version):
             self._site.sometimes.note(HELD_FOR_TOPOLOGY)
             self._held.append((peer, life, word, payload))
             return

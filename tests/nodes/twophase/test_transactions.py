@@ -78,6 +78,26 @@ def test_an_entry_that_changes_nothing_hinders_no_transaction() -> None:
     assert answered(cluster, cluster.client.txn("c1", ["write", "r", "x", 1]))["type"] == "ok"
 
 
+def test_a_rollback_of_a_life_that_is_not_known_yet_is_answered() -> None:
+    """If it failed, the near node would keep the transaction for ever."""
+    cluster = settled(lock_ns=50_000_000)
+    late = next(server for server in cluster.servers if server != cluster.coordinator())
+    key = next(
+        key for key in range(99) if cluster.node(late).agreed.primary(partition_of(("r", key), 8)) == late
+    )
+    network = cluster.world.network
+    cluster.machine("c1").kill()
+    cluster.machine("c1").start()
+    stop = network.stop([(server, late) for server in cluster.servers], ("append",))
+    cluster.run_until(lambda: cluster.node("c1").agreed.is_member("c1", 2))
+    asked = cluster.client.txn("c1", ["write", "r", key, 1])
+    cluster.run(100)
+    assert cluster.node(late).agreed.life_of("c1") == 1
+    assert (asked.type, asked.answer["error"]) == ("fail", "lock wait timed out")
+    network.go_on(stop)
+    cluster.run_until(lambda: not cluster.node("c1").near.open, within_ms=2_000)
+
+
 def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
     """If it failed, an answered write could be lost with one machine."""
     cluster = settled(backups=2)
