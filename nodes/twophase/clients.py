@@ -10,7 +10,8 @@
 | `["snapshot", number, id]` | when it has begun, as with a cut |
 
 A transaction ends "ok" ("results": that of each step), "mismatch" ("step" and what it "found"), "fail" or "info" (both
-with "error"). `options`: `suspend_ms`: the transaction pauses for so long before it prepares.
+with "error"). A step on an atomic space stands alone, and a write to it has no xid. `options`: `suspend_ms`: the
+transaction pauses for so long before it prepares.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from nodes.kernel.effects import Send
 from nodes.twophase.agreed import Agreed, Entry
-from nodes.twophase.evaluation import WrongSteps, checked
+from nodes.twophase.evaluation import Step, WrongSteps, checked
 from nodes.twophase.near import Near
 from nodes.twophase.site import Site
 from nodes.twophase.stock import Stock
@@ -65,9 +66,18 @@ class Clients:
 
     def _transact(self, link: int, number: int, steps: object, options: dict[str, Any]) -> None:
         try:
-            self._near.begin(checked(steps), options, lambda told: self._answer(link, number, told))
+            self._near.begin(
+                self._allowed(checked(steps)), options, lambda told: self._answer(link, number, told)
+            )
         except WrongSteps as wrong:
             self._fail(link, number, f"illegal-parameters: {wrong}")
+
+    def _allowed(self, steps: list[Step]) -> list[Step]:
+        """Raises WrongSteps if an atomic space is not alone."""
+        atomic = {step[1] for step in steps}.intersection(self._site.configuration.atomic_spaces)
+        if atomic and len(steps) > 1:
+            raise WrongSteps(f"{min(atomic)} is atomic: expected one step alone, got {len(steps)}")
+        return steps
 
     def disconnected(self, link: int) -> None:
         for asked in self._waiting.values():

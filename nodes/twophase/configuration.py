@@ -40,7 +40,7 @@ class Configuration:
     variant: Variant = "shipped"
     """How a cut is named in messages: its id and the topology's version; a counter; a colour and a timestamp."""
     atomic_spaces: tuple[str, ...] = ()
-    """Spaces that the workload declares as outside of transactions. Cuts promise nothing about them."""
+    """Spaces that take one step at a time, outside of transactions and of cuts (`atomic.py`)."""
     recovery_rollback_fails_cut: bool = False
     """A transaction that recovery rolls back makes a running cut fail as well."""
     lanes: int = 2
@@ -79,6 +79,10 @@ class Configuration:
             raise ValueError(f"expected a {self.role} named {self.name!r} among {', '.join(mine) or 'none'}")
         if not 0 <= self.backups < len(self.baseline):
             raise ValueError(f"expected backups from 0 to {len(self.baseline) - 1}, got {self.backups}")
+        if self.atomic_spaces and self.backups > 1:
+            raise ValueError(
+                f"expected at most 1 backup with atomic spaces, got {self.backups}: copies could differ for good"
+            )
         if self.partitions < 1 or self.lanes < 1 or self.segment_bytes < 1:
             raise ValueError("expected at least 1 partition, 1 lane and 1 byte a segment")
         if not 0 <= self.suspending <= 1:

@@ -164,8 +164,11 @@ class Cuts:
         if why:
             return self._fail(here, why)
         here.phase = Phase.STARTED
-        cut, layout = here.cut, self._site.configuration.layout
-        here.start = self._wal.append(["start", cut.id, cut.number, cut.version, layout])
+        cut, configuration = here.cut, self._site.configuration
+        spaces = list(configuration.atomic_spaces)
+        here.start = self._wal.append(
+            ["start", cut.id, cut.number, cut.version, configuration.layout, spaces]
+        )
         self._site.out.append(Mark("start", {"cut": cut.id}))
         return self._soon(here, self._collect)
 

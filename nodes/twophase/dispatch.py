@@ -9,6 +9,8 @@
 | backup-finish, backup-finished | primary → backup → primary | the same |
 | check, checked | participant → participant | xid, version; xid, state, prepared partitions |
 | outcome?, outcome | participant → near → participant | xid, version; xid, commits, sign |
+| atomic, atomic-done | near → primary → near | xid, version, step; xid, "ok", "mismatch" or "fail", result or why |
+| atomic-copy, atomic-copied | primary → backup → primary | xid, version, row; xid, ok, why |
 | copy?, copy | owner → primary → owner | see `rebalance.py` |
 """
 
@@ -18,7 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nodes.twophase.agreed import NOT_YET, Agreed
+from nodes.twophase.atomic import Atomic
 from nodes.twophase.finishing import Finishing
+from nodes.twophase.links import ATOMIC
 from nodes.twophase.near import Near
 from nodes.twophase.preparing import Preparing
 from nodes.twophase.rebalance import Rebalance
@@ -26,13 +30,15 @@ from nodes.twophase.recovery import Recovery
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import HELD_FOR_TOPOLOGY
 
-VERSIONED = frozenset({"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?"})
+VERSIONED = frozenset(
+    {"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?", "atomic", "atomic-copy"}
+)
 """Their second field is the version of the topology on which they rest: their receiver knows the sender's life."""
 
 PREPARES = frozenset({"lock", "prepare", "backup-prepare"})
 FINISHES = frozenset({"finish", "backup-finish"})
 WORDS = (
-    VERSIONED
+    (VERSIONED - ATOMIC)
     | FINISHES
     | {"locked", "refused", "prepared", "backup-prepared", "finished", "backup-finished"}
     | {"checked", "outcome", "copy"}
@@ -42,7 +48,7 @@ Held = tuple[str, int, str, list[Any]]
 
 
 def described(message: object) -> tuple[str, str] | None:
-    """For a host that records messages: word and xid."""
+    """For a host that records messages: word and xid. Those of atomic spaces are none of a cut's."""
     match message:
         case [str() as word, int(), _, str() as xid, *_] if word in WORDS:
             return word, xid
@@ -59,6 +65,7 @@ class Dispatch:
         finishing: Finishing,
         recovery: Recovery,
         rebalance: Rebalance,
+        atomic: Atomic,
     ) -> None:
         self._site = site
         self._agreed = agreed
@@ -80,6 +87,10 @@ class Dispatch:
             "checked": lambda peer, life, told: recovery.take_checked(peer, life, *told),
             "outcome?": lambda peer, life, told: near.take_outcome_question(peer, told[0]),
             "outcome": lambda peer, life, told: recovery.take_outcome(*told),
+            "atomic": lambda peer, life, told: atomic.take(peer, life, *told),
+            "atomic-done": lambda peer, life, told: near.take_atomic_done(*told),
+            "atomic-copy": lambda peer, life, told: atomic.take_copy(peer, *told),
+            "atomic-copied": lambda peer, life, told: atomic.take_copied(*told),
             "copy?": lambda peer, life, told: rebalance.take_request(peer, life, *told[1:]),
             "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[1:]),
         }

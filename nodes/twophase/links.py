@@ -29,6 +29,8 @@ from nodes.twophase.site import Site
 from nodes.twophase.sometimes import DUPLICATE, MARKER_HELD, RESENT
 
 DISCOVERY = 0
+ATOMIC = frozenset({"atomic", "atomic-done", "atomic-copy", "atomic-copied"})
+"""Messages outside of transactions: they carry no marker."""
 SILENT_BEATS = 4
 RETRY_NS = 50_000_000
 Message = list[Any]
@@ -119,7 +121,8 @@ class Links:
                 self._emit(call.link, session.last, word, payload)
 
     def _emit(self, link: int, seq: int, word: str, payload: Message) -> None:
-        marker = self._marker() if self._site.decisions.is_marked(word) else None
+        is_marked = word not in ATOMIC and self._site.decisions.is_marked(word)
+        marker = self._marker() if is_marked else None
         self._site.out.append(Send(link, [word, seq, marker, *payload]))
 
     def beat(self) -> None:

@@ -85,6 +85,8 @@ class Near:
         self._site.after(
             f"near {xid}", self._site.configuration.lock_ns, lambda: self._lock_timed_out(transaction)
         )
+        if steps[0][0] != "read" and self._is_atomic(steps[0][1]):
+            return self._write_atomically(transaction)
         if self._is_optimistic:
             for step in steps:
                 if not self._request(transaction, (step[1], step[2])):
@@ -131,12 +133,55 @@ class Near:
 
     def _locks(self, transaction: Transaction, place: Place) -> bool:
         """The next access takes the lock; a read before the write does not, where steps lock as they come."""
-        if self._is_optimistic:
+        if self._is_optimistic or self._is_atomic(place[0]):
             return False
         steps = transaction.steps
         if self._reads_anew and self._site.configuration.lock_order == "steps":
             steps = steps[transaction.number : transaction.number + 1]
         return not self._reads_anew or any(step[0] != "read" for step in steps if (step[1], step[2]) == place)
+
+    # ---- atomic spaces
+
+    def _is_atomic(self, space: str) -> bool:
+        return space in self._site.configuration.atomic_spaces
+
+    def _write_atomically(self, transaction: Transaction) -> None:
+        """The primary does the one step; without its answer, the outcome is unknown."""
+        transaction.is_atomic = True
+        step = transaction.steps[0]
+        primary = self._primary_of((step[1], step[2]))
+        if primary is None:
+            return self._roll_back(transaction, "no owner in sync is a member")
+        transaction.atomic_at = (primary, self._agreed.life_of(primary))
+        self._site.after(
+            f"near {transaction.xid}",
+            self._site.configuration.prepare_ns,
+            lambda: self._end_unknown(transaction, "the primary did not answer in time"),
+        )
+        return self._send(primary, "atomic", [transaction.xid, transaction.version, step])
+
+    def take_atomic_done(self, xid: str, how: str, result: object) -> None:
+        transaction = self.open.get(xid)
+        if transaction is None or transaction.atomic_at is None:
+            return None
+        transaction.atomic_at = None
+        match how:
+            case "ok":
+                transaction.outcome = {"type": "ok", "results": [result]}
+                transaction.change(State.COMMITTING)
+                return self._end(transaction, State.COMMITTED)
+            case "mismatch":  # what was found must be the newest, as with a read
+                transaction.outcome = {"type": "mismatch", "step": 0, "found": result}
+                return self._confirm(transaction)
+            case _:
+                return self._roll_back(transaction, str(result))
+
+    def _end_unknown(self, transaction: Transaction, why: str) -> None:
+        transaction.change(State.COMMITTING)
+        transaction.outcome = {"type": "info", "error": why}
+        self._end(transaction, State.COMMITTED)
+
+    # ---- locks and values
 
     def take_locked(self, xid: str, space: str, key: Any, value: object, version: int) -> None:
         transaction = self.open.get(xid)
@@ -364,7 +409,8 @@ class Near:
     def _answer(self, transaction: Transaction) -> None:
         """Once."""
         if transaction.answer is not None:
-            transaction.answer({**transaction.outcome, "xid": transaction.xid})
+            name = {} if transaction.is_atomic else {"xid": transaction.xid}  # a cut knows no atomic writes
+            transaction.answer({**transaction.outcome, **name})
             transaction.answer = None
 
     # ---- others
@@ -380,15 +426,15 @@ class Near:
 
     def left(self, node: str, life: int) -> None:
         for transaction in list(self.open.values()):
-            if transaction.unfinished.get(node) == life:
+            if transaction.atomic_at == (node, life):
+                self._end_unknown(transaction, f"the primary {node} left during the write")
+            elif transaction.unfinished.get(node) == life:
                 del transaction.unfinished[node]
                 self._tell_backups(transaction, node, transaction.state is State.COMMITTING)
                 self._end_if_finished(transaction)
             elif transaction.contacted.get(node) != life:
                 continue
             elif transaction.one_phase and transaction.state is State.PREPARING:
-                transaction.change(State.COMMITTING)
-                transaction.outcome = {"type": "info", "error": f"the primary {node} left during the commit"}
-                self._end(transaction, State.COMMITTED)
+                self._end_unknown(transaction, f"the primary {node} left during the commit")
             elif transaction.state in (State.ACTIVE, State.SUSPENDED, State.PREPARING):
                 self._roll_back(transaction, f"the primary {node} left")

@@ -9,7 +9,7 @@
 |---|---|
 | agrees on members, owners in sync, cuts | `discovery.py`, `agreed.py` |
 | coordinates transactions | `near.py` |
-| holds partitions | `preparing.py`, `finishing.py`, `recovery.py`, `rebalance.py` |
+| holds partitions | `preparing.py`, `finishing.py`, `recovery.py`, `rebalance.py`; `atomic.py` |
 | takes part in cuts and base snapshots | `cuts.py`, `snapshots.py` |
 | serves clients and operators | `clients.py` |
 
@@ -39,6 +39,7 @@ from nodes.kernel.events import (
 )
 from nodes.twophase import bugs, discovery_log
 from nodes.twophase.agreed import TOPOLOGY_WORDS, Agreed, Entry
+from nodes.twophase.atomic import Atomic
 from nodes.twophase.clients import Clients
 from nodes.twophase.configuration import Configuration
 from nodes.twophase.cuts import Cuts
@@ -71,13 +72,21 @@ class TwoPhase:
         self.snapshots = Snapshots(stock, agreed, propose)
         self.finishing = Finishing(stock, agreed, self.cuts, self._send, self._settled)
         self.preparing = Preparing(stock, agreed, self.cuts, self.finishing, self._send)
+        self.atomic = Atomic(stock, agreed, self.preparing, self._send, self._settled)
         self.recovery = Recovery(stock, agreed, self.finishing, self._send, propose)
         self.rebalance = Rebalance(
             stock, agreed, self.preparing, self.recovery, self._send, propose, self.discovery.withdraw
         )
         self.near = Near(site, agreed, self.cuts, stock, self.finishing, self._send, self._ask_confirmation)
         self.dispatch = Dispatch(
-            site, agreed, self.near, self.preparing, self.finishing, self.recovery, self.rebalance
+            site,
+            agreed,
+            self.near,
+            self.preparing,
+            self.finishing,
+            self.recovery,
+            self.rebalance,
+            self.atomic,
         )
         self.clients = Clients(site, agreed, self.near, stock, propose, self.status)
         self._is_member = False
@@ -128,6 +137,8 @@ class TwoPhase:
             else:
                 for local in self.stock.load(records):
                     self.recovery.doubt_at_start(local)
+            if self.stock.not_restored:
+                self.site.log("restored without atomic spaces", "warning", spaces=self.stock.not_restored)
         self.discovery.start(files)
         self.links.start()
         self.links.beat()
@@ -138,12 +149,12 @@ class TwoPhase:
         cut = self.site.configuration.restore
         assert cut is not None
         try:
-            rows = restore(files, cut, self.site.decisions).rows
+            found = restore(files, cut, self.site.decisions)
         except NotRestorable as refused:
             raise StartRefused(str(refused)) from None
         self.site.out.append(Remove(discovery_log.FILE))  # first: a node that dies here restores once more
-        self.stock.wal.append(["restored", cut, rows])
-        self.stock.begin_with(rows)
+        self.stock.wal.append(["restored", cut, found.rows, list(found.left_out)])
+        self.stock.begin_with(found.rows, found.left_out)
         return {name: data for name, data in files.items() if name != discovery_log.FILE}
 
     def _beat(self) -> None:
@@ -210,6 +221,7 @@ class TwoPhase:
             for local in self.preparing.left(node, life):
                 self.recovery.doubt(local)
             self.finishing.left(node, life)
+            self.atomic.left(node, life)
             self.near.left(node, life)
         self._follow_cut(running, entry)
         if barrier is not None and agreed.barrier is None:
@@ -268,4 +280,5 @@ class TwoPhase:
             "cut": None if agreed.running is None else agreed.running.named.id,
             "flagged": self.stock.is_flagged,
             "atomic_spaces": list(site.configuration.atomic_spaces),
+            "not_restored": self.stock.not_restored,
         }

@@ -17,13 +17,14 @@ from typing import Any
 
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
-from nodes.twophase.data import partition_of
+from nodes.twophase.data import Place, partition_of
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.sometimes import CONFLICT, OLD_TOPOLOGY
 from nodes.twophase.states import State
 from nodes.twophase.stock import Local, Participants, Send, Stock
 
 TOPOLOGY_CHANGED = "topology changed"
+COPIED = "the partition is being copied"
 
 
 class Preparing:
@@ -43,6 +44,15 @@ class Preparing:
         if not self._agreed.is_member(near, near_life):
             return "the near node has left"
         return ""
+
+    def refusal(self, near: str, life: int, version: int, place: Place) -> str:
+        """Why nothing is written to this key now, in an atomic space; "": it can be."""
+        why = self._refusal(near, life, version)
+        if not why and not self._is_ours(place):
+            why = TOPOLOGY_CHANGED
+        if not why and partition_of(place, self._stock.site.configuration.partitions) in self.copying:
+            why = COPIED
+        return why
 
     def _is_ours(self, place: Sequence[Any]) -> bool:
         partition = partition_of((place[0], place[1]), self._stock.site.configuration.partitions)
@@ -113,7 +123,7 @@ class Preparing:
         if self._agreed.barrier is not None and writes:
             return "a base snapshot is being taken"
         if any(stock.partition(write) in self.copying for write in writes):
-            return "the partition is being copied"
+            return COPIED
         if not all(stock.locks.take((place[0], place[1]), xid) for place in (*reads, *writes)):
             stock.site.sometimes.note(CONFLICT)
             return "conflict"

@@ -3,6 +3,8 @@
 Before START every commit counts that FINISH does not exclude; behind START, only those that FINISH includes. STARTs of
 cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server:
 `restored_files` gives the folders that a second cluster begins with, or refuses before there is any.
+
+Atomic spaces are left out: no cut has a moment of theirs. The first record of a restored log names them.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ class NotRestorable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """`rows`: [space, key, value, version]. `before`: the transactions behind the base that belong to the cut."""
+    """`rows`: [space, key, value, version]. `before`: the transactions behind the base that belong to the cut.
+    `left_out`: the atomic spaces, of which nothing is restored."""
 
     cut: str
     rows: list[list[Any]]
     before: frozenset[str]
+    left_out: tuple[str, ...] = ()
 
 
 def restore(files: Mapping[str, bytes], cut: str, decisions: Decisions | None = None) -> Restored:
@@ -62,6 +66,7 @@ def restore(files: Mapping[str, bytes], cut: str, decisions: Decisions | None = 
         cut,
         [[space, key, value, version] for (space, key), (value, version) in sorted(table.items(), key=str)],
         frozenset(before),
+        tuple(records[start][5]) if len(records[start]) > 5 else (),
     )
 
 
@@ -93,10 +98,10 @@ def restored_files(
     restored = {}
     for node in finished:
         try:
-            rows = restore(files_by_node[node], cut, decisions).rows
+            found = restore(files_by_node[node], cut, decisions)
         except (NotRestorable, StartRefused) as refused:
             raise NotRestorable(f"{node}: {refused}") from None
-        restored[node] = {SEGMENT.format(1): framed(["restored", cut, rows])}
+        restored[node] = {SEGMENT.format(1): framed(["restored", cut, found.rows, list(found.left_out)])}
     return restored
 
 

@@ -3,7 +3,8 @@
     "snapshot" ──▶ no prepare with writes is taken any more ──▶ all is over here: "snapshot-ready"
     all are ready ──▶ the file, a record in the log, "snapshot-done" ──▶ all are done: transactions go on
 
-A server that joins or leaves ends it without a result. The file of one server alone is worth nothing: `restore.py`.
+The rows of atomic spaces are left out: they are written without a prepare, and have no such moment. A server that joins
+or leaves ends it without a result. The file of one server alone is worth nothing: `restore.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Snapshots:
         stock.last_base += 1
         file = FILE.format(stock.last_base)
         rows = [
-            row for partition in range(site.configuration.partitions) for row in stock.data.rows(partition)
+            row
+            for partition in range(site.configuration.partitions)
+            for row in stock.data.rows(partition)
+            if row[0] not in site.configuration.atomic_spaces
         ]
         site.persist(file, framed([snapshot, rows]), "base file", is_whole=True)
         done = ["snapshot-done", snapshot, site.name]

@@ -76,6 +76,10 @@ class Stock:
         """Finished here, and not at all backups yet."""
         self.outcomes: dict[str, bool] = {}
         """Of every transaction that was prepared here or came with a full copy: committed, or rolled back."""
+        self.moving: dict[str, int] = {}
+        """Writes to atomic spaces that have begun here and are not over: xid and partition."""
+        self.not_restored: list[str] = []
+        """The atomic spaces that the restore left out with which the data begin."""
         self.is_flagged = False
         """A partition was rebalanced and no base snapshot was taken since: the log alone does not make the data."""
         self.last_base = 0
@@ -84,9 +88,10 @@ class Stock:
         return partition_of((write[0], write[1]), self.site.configuration.partitions)
 
     def busy(self) -> set[int]:
-        """Partitions with transactions that are prepared, or finished and not so at all backups."""
+        """Partitions with transactions that are prepared, or finished and not so at all backups; with atomic writes."""
         moving = [local for local in self.locals.values() if local.writes] + list(self.closing.values())
-        return {self.partition(write) for local in moving for write in local.writes}
+        prepared = {self.partition(write) for local in moving for write in local.writes}
+        return prepared.union(self.moving.values())
 
     def load(self, records: Sequence[Record]) -> list[Local]:
         """What a log comes to; returns the transactions that are in doubt."""
@@ -108,8 +113,10 @@ class Stock:
                     self.outcomes[xid] = False
                 case ["rebalanced", copies, outcomes]:
                     self.install(copies, outcomes)
-                case ["restored", _, rows]:
-                    self.begin_with(rows)
+                case ["restored", _, rows, *left_out]:
+                    self.begin_with(rows, *left_out)
+                case ["atomic", _, row]:
+                    self.data.apply([row])
                 case ["base", *_]:
                     self.last_base += 1
                 case ["base-done", _]:
@@ -123,8 +130,9 @@ class Stock:
                 self.locks.hold((write[0], write[1]), local.xid)
         return list(self.locals.values())
 
-    def begin_with(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Nothing of what was counts any more."""
+    def begin_with(self, rows: Sequence[Sequence[Any]], left_out: Sequence[str] = ()) -> None:
+        """Nothing of what was counts any more. `left_out`: the atomic spaces, which no cut has."""
+        self.not_restored = list(left_out)
         self.data = Data(self.site.configuration.partitions)
         self.data.apply(rows)
         self.locals.clear()

@@ -48,6 +48,10 @@ class Transaction:
     """Participants that have said so."""
     sign: object = None
     outcome: dict[str, Any] = field(default_factory=dict)
+    is_atomic: bool = False
+    """A write to an atomic space, which is no transaction for clients and cuts."""
+    atomic_at: tuple[str, int] | None = None
+    """Of a write to an atomic space that has no answer yet: the primary and its life."""
     askers: list[str] = field(default_factory=list)
 
     def change(self, state: State) -> None:

@@ -5,14 +5,16 @@
 | `["prepared", xid, near, life, version, one phase, participants, writes]` | before a prepare is answered |
 | `["committed", xid, sign, recovered, participants, writes]` | before a finish is answered |
 | `["rolled-back", xid]` | of a transaction that was prepared |
-| `["start", cut, number, version, layout]` | the node has begun a cut of a cluster with this layout |
+| `["atomic", xid, row]` | a write to an atomic space, at the backup before the primary |
+| `["start", cut, number, version, layout, spaces]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
 | `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
-| `["restored", cut, rows]` | the node begins anew with these rows; what stands before counts no more |
+| `["restored", cut, rows, spaces]` | the node begins anew with these rows; what stands before counts no more |
 
 `participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`,
-`outcomes` are `[[xid, committed], …]`. A node that starts reads the whole log.
+`outcomes` are `[[xid, committed], …]`, `spaces` are the atomic ones, which no cut has. A node that starts
+reads the whole log.
 """
 
 from __future__ import annotations

@@ -24,9 +24,14 @@ from nodes.twophase.bugs import decisions_with
 AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
 """How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
 
+OF_TRANSACTIONS: frozenset[Level] = frozenset(
+    {"transactions", "closure", "external-causality", "acknowledged"}
+)
+"""The levels that judge nothing where the one space of a run is atomic: cuts do not cover it."""
+
 
 def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-    """One for each level; the material is read once."""
+    """One for each level that there is something to judge of; the material is read once."""
     if not said_of(plan).cut_every_s:
         return ()
     judging = _Judging(plan, files)
@@ -39,6 +44,7 @@ def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
             is_of_nodes=True,
         )
         for level, summary in LEVELS.items()
+        if level not in OF_TRANSACTIONS or not said_of(plan).atomic
     )
 
 

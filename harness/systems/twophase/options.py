@@ -14,6 +14,9 @@ BEAT_NS = 100 * MILLISECOND
 LEAVE_S = 1.5
 """A node that is silent for so long leaves; those with its partitions then serve again."""
 
+ONE_STEP = ("register", "read-write", "counter", "unique-ids")
+"""The workloads with one step in each operation."""
+
 
 class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decides_operations: ClassVar[tuple[str, ...]] = ()
@@ -30,6 +33,10 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
     isolation: Annotated[Isolation, Meta(description="read-committed, repeatable-read or serializable.")] = (
         "serializable"
     )
+    atomic: Annotated[
+        str,
+        Meta(description="The workload's space is outside of transactions and cuts: its name, or nothing."),
+    ] = ""
     one_phase: Annotated[
         bool, Meta(description="One round for transactions with one primary and at most one backup.")
     ] = True
@@ -71,6 +78,13 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if self.backups >= servers:
             raise ValueError(f"expected fewer backups than servers, got {self.backups} and {servers}")
+        if self.atomic and plan.workload not in ONE_STEP:
+            raise ValueError(
+                f"expected a workload of single steps for the atomic space {self.atomic} ({', '.join(ONE_STEP)}), "
+                f"got {plan.workload}"
+            )
+        if self.atomic and self.backups > 1:
+            raise ValueError(f"expected at most 1 backup with an atomic space, got {self.backups}")
         if self.cuts_at_once > plan.nodes:
             raise ValueError(f"expected cuts at once by at most {plan.nodes} nodes, got {self.cuts_at_once}")
         deliveries_ns(self.delivery_ms, plan.nodes)

@@ -7,6 +7,8 @@
 | pessimistic | read-committed | strong-read-committed | is atomic |
 | optimistic | repeatable-read, read-committed | strong-read-committed, of plain reads and writes | may be lost |
 
+An atomic space has no transactions; its keys are linearizable, each by itself.
+
 `strong-read-committed` (`checkers.transactional.anomalies`): transactions have an order that fits real time, and reads
 show what earlier ones have committed. Under every pair each key by itself is linearizable for reads and plain writes: a
 read asks the primary, and the near node answers when a majority confirms that this was still the primary.
@@ -95,6 +97,27 @@ STRICT = frozenset(
 WEAKER = "strong-read-committed"
 MAY_END_UNDER = ("disk-error",)
 """A server whose disk takes nothing stops, and recovers from its log when it is started again."""
+
+
+ATOMIC_WHY = (
+    "the primary does the writes of a key one after the other, each is on the disk of the one backup before its own, "
+    "and a read is answered when a majority of the servers confirms that no owner was replaced meanwhile"
+)
+ATOMIC_DOCUMENTED = (
+    "“All operations are performed atomically, one at a time. Transactions are not supported. The ATOMIC mode provides "
+    "better performance by avoiding transactional locks, whilst providing data atomicity and consistency for each "
+    "single operation.” (Atomicity Modes)"
+)
+
+
+def promise_of_atomic(space: str) -> Promise:
+    """Of a run whose one space is atomic: each key by itself, whatever the transactions of other spaces promise."""
+    return promise_of("pessimistic", "serializable").but(
+        configuration=f"atomic space {space}",
+        why=ATOMIC_WHY,
+        transactions="",
+        documented=dict.fromkeys(CHECKERS, ATOMIC_DOCUMENTED),
+    )
 
 
 def promise_of(concurrency: Concurrency, isolation: Isolation) -> Promise:

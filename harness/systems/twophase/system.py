@@ -26,7 +26,7 @@ from harness.systems.twophase.options import (
     said_of,
     servers_of,
 )
-from harness.systems.twophase.promises import promise_of
+from harness.systems.twophase.promises import promise_of, promise_of_atomic
 from harness.systems.twophase.rare_turns import HasRareTurns
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
 from harness.systems.twophase.variety import Varies
@@ -78,6 +78,10 @@ class TwoPhaseSystem(HasRareTurns, Varies):
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         said, servers = said_of(plan), servers_of(plan)
+        if said.atomic and said.atomic not in spaces:
+            raise WrongUse(
+                f"-o atomic={said.atomic}: {plan.workload} writes to {', '.join(spaces)} alone; try that"
+            )
         deliveries = dict(zip(plan.node_names, deliveries_ns(said.delivery_ms, plan.nodes), strict=True))
         return {
             name: Configuration(
@@ -90,6 +94,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
                 concurrency=said.concurrency,
                 isolation=said.isolation,
                 one_phase=said.one_phase,
+                atomic_spaces=(said.atomic,) if said.atomic else (),
                 variant=said.variant,
                 lock_order=said.lock_order,
                 step_ns=int(said.step_ms * MILLISECOND),
@@ -154,7 +159,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
 
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
-        return promise_of(said.concurrency, said.isolation)
+        return promise_of_atomic(said.atomic) if said.atomic else promise_of(said.concurrency, said.isolation)
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

@@ -137,7 +137,7 @@ def test_a_second_cluster_begins_with_the_rows_of_the_cut_alone() -> None:
     assert list(restored) == ["n1", "n2"]
     for node, its_files in restored.items():
         assert list(its_files) == ["wal-000001.log"]
-        assert read_log(its_files)[0] == [["restored", "k", restore(files[node], "k").rows]]
+        assert read_log(its_files)[0] == [["restored", "k", restore(files[node], "k").rows, []]]
 
 
 GAP = {"wal-000001.log": log(*OF_TWO)["wal-000001.log"], "wal-000003.log": b""}

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.errors import WrongUse
+from harness.run.assemble import parts_of
 from harness.systems.promise import STRICT, WRITES, Promise, promised
 from harness.systems.twophase.promises import DOCUMENTED, WEAKER, WHY, promise_of
 from tests.harness.systems.twophase.test_twophase import kept, plan
@@ -102,3 +104,38 @@ def test_the_isolation_of_transactions_follows_from_writes_where_nothing_else_is
     assert isolations(promise_of("pessimistic", "read-committed")) == (WEAKER, WEAKER)
     assert isolations(promise_of("optimistic", "read-committed")) == (WEAKER, "")
     assert promise_of("optimistic", "read-committed").model(WRITES) == ""
+
+
+@pytest.mark.parametrize(("workload", "checker"), [("register", "linearizable"), ("counter", "counter")])
+def test_an_atomic_space_is_linearizable_under_faults(workload: str, checker: str, tmp_path: Path) -> None:
+    """If it failed, an atomic space would lose writes, or be as weak as the transactions beside it; or a cut would not
+    finish because of it."""
+    settings = {"concurrency": "optimistic", "isolation": "read-committed", "seed": 3}
+    drawn = plan(workload=workload, atomic=workload, faults=("all",), **settings)
+    verdict, _ = kept(drawn, tmp_path)
+    found = by_checker(verdict)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    assert verdict["promise"]["configuration"] == f"atomic space {workload}"
+    assert checker in verdict["promise"] and found[checker]["result"] == "valid"
+    assert verdict["documented"]["linearizable"].endswith("(Atomicity Modes)")
+    assert found["cuts-finish"]["result"] == found["cuts-form"]["result"] == "valid"
+    assert "cuts-transactions" not in found
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"workload": "bank", "atomic": "bank"}, "expected a workload of single steps"),
+        ({"workload": "register", "atomic": "register", "backups": 2}, "at most 1 backup"),
+        ({"workload": "register", "atomic": "notes"}, "register writes to register alone"),
+    ],
+)
+def test_an_atomic_space_that_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
+    """If it failed, a run would begin in which every operation fails."""
+
+    def begin() -> None:
+        drawn = plan(**fields)
+        parts_of(drawn).system.configurations(drawn, ("register",))
+
+    with pytest.raises((WrongUse, ValueError), match=words):
+        begin()
