@@ -64,8 +64,8 @@ def test_decisions_are_seen(source: str) -> None:
 
 OPTIONS_OF_NODES = frozenset((*node_options.AT_START, *node_options.APART))
 OPTIONS = frozenset(name for system in SYSTEMS.values() for name in system.options.__struct_fields__)
-OWN_OPTIONS = OPTIONS - {*Plan.__struct_fields__} - {"configuration", "quorum", "read", "start"}
-"""Without words that mean more than an option: a named set of options, a fault, an operation, a message."""
+OWN_OPTIONS = OPTIONS - {*Plan.__struct_fields__} - {"configuration", "quorum", "read", "start", "variant"}
+"""Without words that mean more: a named set of options, a fault, an operation, a message, a kind of cut."""
 
 
 def known_options(source: str) -> list[int]:

@@ -67,9 +67,10 @@ class Varies:
     """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
-        drawn = {} if "configuration" in given else _drawn(dice, plan, given)
+        if "configuration" in given:
+            return {**READS}
         is_alone = plan.streams()["variety: reads"].random() < LINEARIZABLE_ALONE
-        return {**READS, **({"read": "linearizable"} if is_alone else {}), **drawn}
+        return {"read": "linearizable" if is_alone else "mixed", **_drawn(dice, plan, given)}
 
     def workloads(
         self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]

@@ -394,7 +394,7 @@ def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(
     monkeypatch.setattr(processes, "READY_WITHIN_S", 2.0)
     store = tmp_path / "http_store.py"
     text = (STORES / "http_store.py").read_text()
-    asks = 'self.http.ask("GET", "/")  # any answer is a sign of life'
+    asks = 'self.http.ask("GET", "/")  # any answer shows that the node is up'
     dials = "self.http = Http(host, port, timeout_s)"
     assert asks in text
     assert dials in text

@@ -64,7 +64,7 @@ def test_the_modes_are_those_of_the_node() -> None:
     assert call.arguments == ([["get", "register", "a"]], {"wait": "submit"})
 
 
-@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - set(ABLE)))
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {*ABLE, "restore"}))
 def test_a_workload_in_which_open_writes_would_excuse_others_refuses(name: str) -> None:
     """If it failed, a lost transfer would hide behind one of which nobody knows whether it happened."""
     with pytest.raises(WrongUse, match=r"--commit-wait mixed: .* try one of: register"):
