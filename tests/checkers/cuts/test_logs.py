@@ -43,7 +43,12 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
         assert torn[place] == len(twin.torn)
         assert (gaps.first[place] is not None) == (gaps.counts[place] > 0)
         assert gaps.counts[place] == twin.gaps or gaps.doubled
-        assert (inversions[place] is not None) == twin.inverted
+        inversion = inversions[place]
+        assert (inversion is not None) == bool(twin.inversions)
+        if inversion is not None:
+            assert (str(inversion.earlier.xid), str(inversion.later.xid)) in twin.inversions
+            is_of_one = inversion.earlier.process == inversion.later.process
+            assert inversion.rule == ("session-order" if is_of_one else "real-time-order")
         assert (wrong[place] is not None or bool(missing[place])) == twin.out_of_bounds
     _same_in_any_order(given_logs)
     _proved(given_logs, asked)
@@ -87,7 +92,7 @@ def test_the_random_logs_show_what_they_are_for() -> None:
             Operation(xid=f"t{xid}", process=1, invoked_ns=0, completed_ns=7, ok=True) for xid in (0, 4)
         ]
         for said in twin_logs.judged(given_logs, SERIES, asked):
-            seen.update(torn=bool(said.torn), gaps=said.gaps > 0, inverted=said.inverted)
+            seen.update(torn=bool(said.torn), gaps=said.gaps > 0, inverted=bool(said.inversions))
             seen.update(out_of_bounds=said.out_of_bounds, whole=not said.torn)
     assert min(seen.values()) > 10, seen
 

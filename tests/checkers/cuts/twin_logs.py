@@ -15,7 +15,8 @@ class Said:
 
     torn: frozenset[str]
     gaps: int
-    inverted: bool
+    inversions: frozenset[tuple[str, str]]
+    """The transactions that clients knew of, and those that rest on them: BEFORE lacks the first and has the second."""
     out_of_bounds: bool
 
 
@@ -57,10 +58,9 @@ def _of_cut(logs: Sequence[NodeLog], cut: Cut, operations: Sequence[Operation]) 
     return Said(
         torn=frozenset(torn),
         gaps=sum(_gaps(log, has[log.node], torn) for log in logs),
-        inverted=any(
-            one.ok and one.completed_ns < other.invoked_ns
-            for one in operations
-            for other in operations
+        inversions=frozenset(
+            (one.xid, other.xid)
+            for one, other in known_before(operations)
             if one.xid in outside and other.xid in inside
         ),
         out_of_bounds=any(
@@ -73,6 +73,31 @@ def _of_cut(logs: Sequence[NodeLog], cut: Cut, operations: Sequence[Operation]) 
             for each in operations
         ),
     )
+
+
+def known_before(operations: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+    """Whatever a client may have known when it invoked an operation, by steps of clients and words between them.
+
+    A client knows its own answers. At any time each client tells all other ones what it knows. So does a client whose
+    operation has no answer of its own: it has heard of others, until it invoked it and since.
+    """
+    times = sorted(
+        {each.invoked_ns for each in operations} | {each.completed_ns for each in operations if each.ok}
+    )
+    clients = {each.process for each in operations}
+    knows: dict[object, list[Operation]] = {client: [] for client in clients}
+    found = []
+    for now_ns in times:
+        for each in operations:  # at one moment, what is invoked comes before what is answered
+            if each.invoked_ns == now_ns:
+                found += [(one, each) for one in knows[each.process]]
+        for each in operations:
+            if each.ok and each.completed_ns == now_ns:
+                knows[each.process].append(each)
+        for _ in clients:  # as often as the longest way round from client to client
+            for teller, hearer in itertools.permutations(clients, 2):
+                knows[hearer] += [one for one in knows[teller] if one not in knows[hearer]]
+    return found
 
 
 def _copied(logs: Sequence[NodeLog], node: str, cut: str, takes: dict[str, set[str]]) -> set[str]:
