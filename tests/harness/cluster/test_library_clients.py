@@ -249,7 +249,13 @@ class Listener:
         self.heard: list[bytes] = []
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self._serving.start()
+
+    def ends(self) -> None:
+        """Wait until no connection is taken any more."""
+        self._serving.join(PATIENCE_S)
+        assert not self._serving.is_alive()
 
     def _serve(self) -> None:
         for answer in self._answers:
@@ -285,6 +291,7 @@ def test_http_dials_anew_and_asks_nothing_twice() -> None:
         broken = await clients.perform(1, "n1", WRITE, LONG_NS)
         assert isinstance(broken, Completion)
         assert broken.type == "info"
+        server.ends()
         gone = await clients.perform(2, "n1", WRITE, LONG_NS)
         assert isinstance(gone, Completion)
         assert gone.type == "fail"
