@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,48 @@ def same(found: Any, expected: list[dict[str, Any]]) -> None:
     chosen = found.select(*names)
     rows = [tuple(row[name] for name in names) for row in expected]
     assertDataFrameEqual(chosen, chosen.sparkSession.createDataFrame(rows, chosen.schema))
+
+
+def test_runs_of_older_versions_are_read_in_the_words_of_today(spark: Any) -> None:
+    """If it failed, stored runs of older versions would lose their outcome and their faults' effect."""
+    from harness.pipeline import documents
+    from harness.pipeline.operations import fault_spans
+
+    verdict = json.dumps({"outcome": "not-evidence", "checks": []})
+    run = [("r", json.dumps({"name": "a"}), verdict)]
+    parsed = documents.parsed(spark.createDataFrame(run, "run string, plan string, verdict string"))
+    found = spark.createDataFrame(
+        [("r", "p", datetime(2026, 1, 1))], "run string, place string, started timestamp"
+    )
+    same(documents.runs(found, parsed), [{"run": "r", "outcome": "inconclusive"}])
+    fault = {"actor": "nemesis", "f": "nemesis"}
+    spans = fault_spans(
+        events(
+            spark,
+            {**fault, "type": "invoke", "value": '{"id":1,"name":"kill-1","does":"kill","nodes":["n1"]}'},
+            {**fault, "type": "info", "value": '{"id":1,"bit":true}'},
+        )
+    )
+    same(spans, [{"fault_id": 1, "took_effect": True}])
+
+
+def test_tables_of_older_versions_are_read_in_the_words_of_today(spark: Any, tmp_path: Path) -> None:
+    """If it failed, rows whose runs retention has removed would count as faults without effect."""
+    from harness.pipeline.curate import stored
+
+    faults = spark.createDataFrame(
+        [("r", 1, True), ("r", 2, False)], "run string, fault_id long, bit boolean"
+    )
+    runs = spark.createDataFrame([("r", "not-evidence"), ("s", "valid")], "run string, outcome string")
+    place = "campaign=c/date=2026-01-01"
+    for name, table in (("faults", faults), ("runs", runs)):
+        table.coalesce(1).write.parquet(str(tmp_path / name / place))
+
+    def read(name: str) -> Any:
+        return stored(spark, tmp_path, name, sorted((tmp_path / name).rglob("*.parquet")))
+
+    same(read("faults"), [{"fault_id": 1, "took_effect": True}, {"fault_id": 2, "took_effect": False}])
+    same(read("runs"), [{"run": "r", "outcome": "inconclusive"}, {"run": "s", "outcome": "valid"}])
 
 
 def test_a_plan_whose_quorum_is_a_formula_is_read_whole(spark: Any) -> None:
