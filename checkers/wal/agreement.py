@@ -6,7 +6,8 @@
 | confirmed-and-void | nor does any log hold it as a NOP |
 | same-lsn-other-content | the same (origin, lsn) is the same bytes everywhere, or a NOP |
 | claimed-but-missing | a log that has passed an lsn holds its row, if another log does |
-| snapshot-differs | a snapshot holds what another node's log had come to at the same vclock |
+| snapshot-differs | a snapshot holds what the log of its node, or of another, had come to at the same vclock |
+| snapshot-forgets | a snapshot has the last vote before it, and says up to where what it holds is confirmed |
 | confirmed-order | of the confirmed synchronous transactions every log holds a run of the same sequence |
 | decision-without-entry | a CONFIRM or ROLLBACK names an entry that waits in the queue of its own log |
 | confirm-not-increasing | the CONFIRMs of one writer in one term grow: a second one for the same lsn is one too many |
@@ -149,31 +150,122 @@ def _end(node: Replayed) -> dict[int, int]:
 
 
 def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
+    """Each snapshot is compared with the node's own log, the newest one and one that came by a join with all logs."""
     for node in cluster.nodes:
+        differing = {
+            snapshot.place: _difference(node, snapshot, node, there.state)
+            for snapshot, there in _on_the_way(node)
+        }
         for snapshot in node.log.snapshots:
-            witness = next(filter(None, (_compared(node, snapshot, other) for other in cluster.nodes)), None)
+            witness = differing.get(snapshot.place)
+            is_alone = snapshot.place not in differing or snapshot is node.log.snapshots[-1]
+            if witness is None and is_alone:
+                others = (_compared(node, snapshot, other) for other in cluster.nodes if other is not node)
+                witness = next(filter(None, others), None)
             if witness is not None:
                 yield witness
+
+
+def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
+    """The log before a snapshot may be removed, so what the snapshot does not say is forgotten by a restart."""
+    for node in cluster.nodes:
+        for snapshot, there in _on_the_way(node):
+            vote, owner = there.vote, snapshot.owner
+            if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
+                yield _witness(
+                    "snapshot-forgets",
+                    f"the snapshot of {node.log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its "
+                    f"log has {vote.vote} in term {vote.term} before it",
+                    node.log.node,
+                    f"{node.log.node}: {snapshot.place}",
+                    text(vote),
+                )
+            confirmed = there.confirmed.get(owner, 0)
+            if owner and snapshot.confirmed.get(owner, 0) < confirmed:
+                yield _witness(
+                    "snapshot-forgets",
+                    f"the snapshot of {node.log.node} says that the entries of replica {owner} are confirmed up to lsn "
+                    f"{snapshot.confirmed.get(owner, 0)}, and it holds confirmed ones up to {confirmed}",
+                    node.log.node,
+                    f"{node.log.node}: {snapshot.place}",
+                )
+
+
+@dataclass(slots=True)
+class _There:
+    """What a node's own log had come to at a snapshot."""
+
+    state: dict[Place, tuple[object, ...]]
+    vote: Record | None
+    confirmed: dict[int, int]
+    """By origin: the last synchronous transaction that is confirmed."""
+
+
+def _on_the_way(node: Replayed) -> Iterator[tuple[Snapshot, _There]]:
+    """Each snapshot that the log has all rows of, and what these came to. The value changes from one to the next."""
+    begins, end = node.log.begins, _end(node)
+    first = next((each for each in node.log.snapshots if dict(each.vclock) == dict(begins)), None)
+    if node.log.damage is not None or (first is None and any(begins.values())):
+        return
+    there = _There({} if first is None else dict(first.tuples), None, {})
+    position, records = 0, node.log.records
+    for snapshot in sorted(node.log.snapshots, key=lambda each: sum(each.vclock.values())):
+        vclock = snapshot.vclock
+        has_all = all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
+        if not has_all or any(lsn > vclock.get(origin, 0) for origin, lsn in begins.items()):
+            continue
+        while position < len(records) and records[position].lsn <= vclock.get(records[position].origin, 0):
+            _apply(node, records[position], there)
+            position += 1
+        yield snapshot, there
+
+
+def _apply(node: Replayed, row: Record, there: _There) -> None:
+    if row.kind == "vote":
+        there.vote = row
+    elif row.kind == "write":
+        fate = node.fates[row.id]
+        if fate == "confirmed" and row.is_synchronous:
+            there.confirmed[row.origin] = max(row.lsn, there.confirmed.get(row.origin, 0))
+        if row.space >= USER_SPACES:
+            _put(there.state, row, fate)
+
+
+def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> None:
+    place = row.space, row.key
+    if fate == "pending":
+        state[place] = UNKNOWN  # it is not known yet whether it took effect
+    elif fate in ("confirmed", "committed"):
+        state[place] = row.tuple if row.is_whole else UNKNOWN
 
 
 def _compared(node: Replayed, snapshot: Snapshot, other: Replayed) -> Witness | None:
     """With what the log of `other` comes to at its vclock, if that log reaches so far."""
     found = state_at(other, snapshot.vclock)
-    if found is None:
+    return None if found is None else _difference(node, snapshot, other, found)
+
+
+def _difference(
+    node: Replayed, snapshot: Snapshot, other: Replayed, found: Mapping[Place, tuple[object, ...]]
+) -> Witness | None:
+    differing = [
+        place
+        for place in {**found, **snapshot.tuples}
+        if place[0] not in snapshot.left_out
+        and (there := found.get(place, ())) is not UNKNOWN
+        and list(there) != list(snapshot.tuples.get(place, ()))
+    ]
+    if not differing:
         return None
-    for place in sorted({*found, *snapshot.tuples}, key=repr):
-        if place[0] in snapshot.left_out:
-            continue
-        there, here = found.get(place, ()), snapshot.tuples.get(place, ())
-        if there is not UNKNOWN and list(here) != list(there):
-            return _witness(
-                "snapshot-differs",
-                f"the snapshot of {node.log.node} at {dict(snapshot.vclock)} has {here or 'nothing'} under key "
-                f"{place[1]!r} of space {place[0]}, and the log of {other.log.node} came to {there or 'nothing'}",
-                node.log.node,
-                f"{node.log.node}: {snapshot.place}",
-            )
-    return None
+    place = min(differing, key=repr)
+    there, here = found.get(place, ()), snapshot.tuples.get(place, ())
+    return _witness(
+        "snapshot-differs",
+        f"the snapshot of {node.log.node} at {dict(snapshot.vclock)} has {here or 'nothing'} under key "
+        f"{place[1]!r} of space {place[0]}, and the log of {other.log.node} came to {there or 'nothing'}",
+        node.log.node,
+        f"{node.log.node}: {snapshot.place}",
+    )
 
 
 def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[object, ...]] | None:
@@ -193,11 +285,7 @@ def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[obj
     for row in node.log.records:
         if row.kind != "write" or row.space < USER_SPACES or row.lsn > vclock.get(row.origin, 0):
             continue
-        fate, place = node.fates[row.id], (row.space, row.key)
-        if fate == "pending":
-            state[place] = UNKNOWN  # it is not known yet whether it took effect
-        elif fate in ("confirmed", "committed"):
-            state[place] = row.tuple if row.is_whole else UNKNOWN
+        _put(state, row, node.fates[row.id])
     return state
 
 
@@ -393,6 +481,7 @@ RULES: Mapping[str, Rule] = {
     "same-lsn-other-content": same_lsn_other_content,
     "claimed-but-missing": claimed_but_missing,
     "snapshot-differs": snapshot_differs,
+    "snapshot-forgets": snapshot_forgets,
     "confirmed-order": confirmed_order,
     "decision-without-entry": decision_without_entry,
     "confirm-not-increasing": confirm_not_increasing,

@@ -7,6 +7,8 @@ an answer only if a fault strikes in the moment between; here every answer is ju
 |---|---|
 | answered-before-confirm | when a write is answered, the log on the answering node's disk says that it is committed |
 | answered-before-quorum | when a synchronous write is answered, its rows are on the disks of a quorum |
+| shown-before-confirm | when a read or a refusal shows a value, the log on the answering node's disk has it committed |
+| read-behind | when a linearizable read is answered, that log has confirmed what any log had when the read was asked |
 | claimed-before-durable | a node acknowledges, and stands for election with, only rows that are on its disk |
 | term-not-durable | a node sends only terms that its disk holds |
 | vote-not-durable | a node sends only votes that its disk holds |
@@ -25,9 +27,9 @@ without rows are counted (`details["not_joined"]`), and judged by the checks of 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from checkers.history.declared import declared
 from checkers.history.history import History
@@ -35,91 +37,22 @@ from checkers.history.members import counts
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.wal.agreement import one_of_each_first, text
+from checkers.wal.disk import Disk
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine
-from checkers.wal.record import Id, NodeLog, Promotes, Record
-from checkers.wal.replay import Limbo, Replayed
+from checkers.wal.record import Id, Promotes, Record
+from checkers.wal.replay import Replayed
 
 NAME = "acknowledged-early"
 MODEL = "answered when it is confirmed, acknowledged when it is on disk"
-FIRST_TERM = 1
-"""A node is in this term without having written it."""
 LATE_NS = 100_000_000
 """How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
+LINEARIZABLE = "linearizable"
+"""The mode of a read."""
 WAITS_FOR_NOTHING = ("submit", "none")
 WRITES = ("writes", "both")
 """Effects of operations (`checkers.history.declared`) that make a node write, if they are answered."""
-DONE = ("confirmed", "committed")
 Joined = Mapping[int, Sequence[Id]]
 """By the index of an operation's invocation: the transactions that it alone can have written."""
-
-
-@dataclass(slots=True)
-class _Disk:
-    """The durable part of one node's log."""
-
-    node: str
-    promotes: Promotes
-    begins: dict[int, int] = field(default_factory=dict)
-    vclock: dict[int, int] = field(default_factory=dict)
-    term: int = FIRST_TERM
-    votes: set[tuple[int, int]] = field(default_factory=set)
-    before: dict[int, int] = field(default_factory=dict)
-    """The durable rows when it joined anew."""
-    replayed: Replayed = field(init=False)
-    limbo: Limbo = field(init=False)
-    open_rows: list[Record] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._begin_log()
-
-    def _begin_log(self) -> None:
-        self.replayed = Replayed(NodeLog(node=self.node, records=(), begins=self.begins))
-        self.limbo = Limbo(self.replayed, self.promotes)
-        self.open_rows.clear()
-
-    def begin(self, begun: Begun) -> None:
-        """A snapshot of what is here already changes nothing."""
-        joins_anew = self.is_join(begun)
-        if begun.is_empty:
-            self.vclock, self.term, self.before = {}, FIRST_TERM, {}
-            self.votes.clear()
-        self.term = max(self.term, begun.term)
-        if begun.is_empty or joins_anew:
-            self.before = {**self.before, **self.vclock}
-            self.begins = dict(begun.vclock)
-            self.vclock = dict(begun.vclock)
-            self._begin_log()
-
-    def is_join(self, begun: Begun) -> bool:
-        """The snapshot has rows that this disk does not have: they came from another node."""
-        return any(lsn > self.vclock.get(origin, 0) for origin, lsn in begun.vclock)
-
-    def take(self, rows: Sequence[Record]) -> None:
-        """Rows in the order of the log."""
-        for row in rows:
-            self.term = max(self.term, row.term)
-            if row.kind == "vote":
-                self.votes.add((row.term, row.vote))
-                continue
-            self.vclock[row.origin] = max(row.lsn, self.vclock.get(row.origin, 0))
-            self.open_rows.append(row)
-            if row.ends:
-                whole = tuple(self.open_rows)
-                self.open_rows.clear()
-                self.limbo.read(whole)
-
-    def holds(self, name: Id, last: int) -> bool:
-        """All rows of the transaction are here, with their content."""
-        return self.begins.get(name[0], 0) >= last or self.replayed.fates.get(name, "nop") != "nop"
-
-    def lacks(self, claimed: Claimed) -> list[tuple[int, int]]:
-        """The claimed positions that are not durable here: (origin, lsn)."""
-        return [(origin, lsn) for origin, lsn in claimed.vclock if lsn > self.vclock.get(origin, 0)]
-
-    def knows_as_done(self, name: Id, last: int) -> bool:
-        if self.begins.get(name[0], 0) >= last:
-            return True
-        return self.replayed.fates.get(name) in DONE
 
 
 def check(
@@ -128,17 +61,21 @@ def check(
     effects: Sequence[Effect] = (),
     promotes: Promotes = "synchronous",
     joined: Joined | None = None,
+    shown: Joined | None = None,
+    linearizable_reads: bool = False,
 ) -> Verdict:
     """Whether nothing was answered, acknowledged or said before the disks held what it rests on.
 
-    `effects` are those of the same run, oldest first; without any the verdict is unknown. `details`: how many answered
+    `effects` are those of the same run, oldest first; without any the verdict is unknown. `shown`: by the index of an
+    operation's invocation the transactions whose values its answer shows as confirmed. `linearizable_reads`: such reads
+    are promised. `details`: how many answered
     writes were judged, how many could not be joined to rows, how many claims of nodes were compared.
     """
     if not effects:
         return Verdict(
             checker=NAME, model=MODEL, result="unknown", summary="there is no record of disks and links"
         )
-    judge = _Judge(history, effects, promotes, joined or {})
+    judge = _Judge(history, effects, promotes, joined or {}, shown or {}, linearizable_reads)
     for effect in effects:
         judge.take(effect)
     return judge.verdict()
@@ -241,11 +178,24 @@ class _Transaction:
 
 class _Judge:
     def __init__(
-        self, history: History, effects: Sequence[Effect], promotes: Promotes, joined: Joined
+        self,
+        history: History,
+        effects: Sequence[Effect],
+        promotes: Promotes,
+        joined: Joined,
+        shown: Joined,
+        linearizable_reads: bool,
     ) -> None:
         self._history = history
         self._promotes: Promotes = promotes
-        self._disks: dict[str, _Disk] = {}
+        self._shown = shown
+        self._judges_reads = linearizable_reads
+        self._confirmed: dict[int, list[tuple[int, int]]] = {}
+        """By owner: when some log had its entries confirmed, and up to which lsn; both grow."""
+        self._promotes_seen: dict[Id, Id] = {}
+        """Of each PROMOTE the owner and the lsn that it names."""
+        self._reads = 0
+        self._disks: dict[str, Disk] = {}
         self._processes = _Processes(history)
         self._records: dict[tuple[RowLine, ...], Sequence[Record]] = {}
         self._transactions: dict[Id, _Transaction] = {}
@@ -281,13 +231,28 @@ class _Judge:
     def take(self, effect: Effect) -> None:
         match effect:
             case Durable():
-                self._disk(effect.node).take(self._records_of(effect.rows))
+                records = self._records_of(effect.rows)
+                self._disk(effect.node).take(records)
+                self._note_confirmed(effect.time_ns, records)
             case Begun():
                 self._begun(effect)
             case Claimed():
                 self._compare(effect)
             case Answered():
                 self._answered(effect)
+
+    def _note_confirmed(self, time_ns: int, records: Sequence[Record]) -> None:
+        for row in records:
+            if row.kind == "promote":
+                self._promotes_seen[row.origin, row.lsn] = (row.owner, row.until)
+            if row.kind != "confirm":
+                continue
+            name = (row.owner, row.until)
+            while name in self._promotes_seen:
+                name = self._promotes_seen[name]  # its CONFIRM is about what it keeps
+            known = self._confirmed.setdefault(name[0], [])
+            if not known or name[1] > known[-1][1]:
+                known.append((time_ns, name[1]))
 
     def _records_of(self, rows: tuple[RowLine, ...]) -> Sequence[Record]:
         """The same rows come to several disks."""
@@ -296,10 +261,10 @@ class _Judge:
             records = self._records[rows] = [row.record() for row in rows]
         return records
 
-    def _disk(self, node: str) -> _Disk:
+    def _disk(self, node: str) -> Disk:
         disk = self._disks.get(node)
         if disk is None:
-            disk = self._disks[node] = _Disk(node, self._promotes)
+            disk = self._disks[node] = Disk(node, self._promotes)
         return disk
 
     def _begun(self, begun: Begun) -> None:
@@ -373,11 +338,46 @@ class _Judge:
 
     def _answered(self, answered: Answered) -> None:
         operation = self._processes.at(answered.process, answered.time_ns)
-        if operation is None or operation.type != "ok" or operation.wait in WAITS_FOR_NOTHING:
+        if operation is None:
             return
+        self._judge_shown(answered, operation)
+        if operation.type != "ok" or operation.wait in WAITS_FOR_NOTHING:
+            return
+        if self._judges_reads and operation.mode == LINEARIZABLE:
+            self._judge_read(answered, operation)
         for name in self._written_by.get(operation.invoke_index, ()):
             self._judged.add(operation.invoke_index)
             self._judge_answer(answered, operation, name, self._transactions[name])
+
+    def _judge_shown(self, answered: Answered, operation: Operation) -> None:
+        disk = self._disk(answered.node)
+        for name in self._shown.get(operation.invoke_index, ()):
+            transaction = self._transactions.get(name)
+            if transaction is not None and not disk.knows_as_done(name, transaction.last):
+                fate = disk.replayed.fates.get(name, "not on its disk")
+                self._early(
+                    "shown-before-confirm",
+                    f"{answered.node} showed process {operation.process}'s {operation.f} the value of transaction "
+                    f"{name[0]}:{name[1]} when its own log did not say yet that it is committed: it was {fate}",
+                    answered,
+                    operation,
+                )
+
+    def _judge_read(self, answered: Answered, operation: Operation) -> None:
+        """A quorum has what is confirmed, and the read asked so many nodes that one of that quorum was among them."""
+        disk = self._disk(answered.node)
+        self._reads += 1
+        for owner, known in self._confirmed.items():
+            place = bisect_left(known, (operation.invoke_ns, 0)) - 1
+            has = max(disk.limbo.confirmed_of.get(owner, 0), disk.begins.get(owner, 0))
+            if place >= 0 and has < known[place][1]:
+                self._early(
+                    "read-behind",
+                    f"{answered.node} answered process {operation.process}'s linearizable {operation.f} with replica "
+                    f"{owner}'s entries confirmed up to lsn {has}: before it was asked, a log had {known[place][1]}",
+                    answered,
+                    operation,
+                )
 
     def _judge_answer(
         self, answered: Answered, operation: Operation, name: Id, transaction: _Transaction
@@ -436,6 +436,7 @@ class _Judge:
             "writes": judged,
             "not_joined": sum(self._is_unjoined(each) for each in self._history.operations),
             "claims": self._claims,
+            "linearizable_reads": self._reads,
             "breaches": breaches,
             "vacuous": judged == 0,
         }

@@ -6,6 +6,7 @@ A simulator writes one line for each of these, in the order in which they came a
 - `Begun`: a node's log begins anew, behind a snapshot that holds all up to a vclock (or at nothing, on an empty disk)
 - `Claimed`: a node reported to other nodes which rows, which term, or which vote it has; repetitions are left out
 - `Answered`: an answer to a client left a node
+- `Rested`: a node's own state at a moment in which all that it had handed to its disk was durable, as the node knew
 
 Times are nanoseconds since the run began. A line is a JSON array that begins with the kind's letter.
 """
@@ -42,6 +43,8 @@ class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, 
     term: int = 0
     vote: int = 0
     waits: bool | None = None
+    member: int = 0
+    """The replica that the row makes a member; below 0: one that it removes."""
 
     def record(self) -> Record:
         return Record(
@@ -57,6 +60,7 @@ class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, 
             term=self.term,
             vote=self.vote,
             waits=self.waits,
+            member=self.member,
         )
 
 
@@ -71,7 +75,7 @@ class Durable(msgspec.Struct, frozen=True, array_like=True, tag="d", gc=False):
 
 
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag="b", gc=False):
-    """`term` is that of the election, as the snapshot has it."""
+    """`term` is that of the election, as the snapshot has it; the rest of the queue and of the members, likewise."""
 
     time_ns: int
     node: str
@@ -79,6 +83,12 @@ class Begun(msgspec.Struct, frozen=True, array_like=True, tag="b", gc=False):
     term: int
     is_empty: bool = False
     """A node of another identity, with nothing on its disk."""
+    vote: int = 0
+    owner: int = 0
+    queue_term: int = 0
+    confirmed: Vclock = ()
+    """By each that ever owned the queue, up to where its entries are confirmed."""
+    members: tuple[int, ...] = ()
 
 
 class Claimed(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
@@ -98,7 +108,35 @@ class Answered(msgspec.Struct, frozen=True, array_like=True, tag="a", gc=False):
     process: int
 
 
-Effect = Durable | Begun | Claimed | Answered
+class Rested(msgspec.Struct, frozen=True, array_like=True, tag="r", gc=False):
+    """`owner` 0: no node owns the queue. `majority`: the quorum is to be that of the members."""
+
+    time_ns: int
+    node: str
+    replica: int
+    term: int
+    vote: int
+    owner: int
+    queue_term: int
+    waiting: int
+    """How many transactions wait in the queue."""
+    pending: int
+    """How many PROMOTEs wait for their quorum."""
+    confirmed: int
+    """Up to where the owner's entries are confirmed."""
+    members: tuple[int, ...]
+    counted: tuple[int, ...]
+    """The replicas whose acknowledgements count."""
+    quorum: int
+    election_quorum: int
+    asked: int
+    """How many nodes a linearizable read asks, the node itself not counted."""
+    is_majority: bool
+    is_deciding: bool
+    """A CONFIRM or ROLLBACK is on its way to the disk, as the node has it."""
+
+
+Effect = Durable | Begun | Claimed | Answered | Rested
 
 _DECODER = msgspec.json.Decoder(Effect)
 

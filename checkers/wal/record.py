@@ -48,6 +48,8 @@ class Record:
     """When its origin wrote it, by that node's wall clock; 0: not known."""
     key: object = None
     """Of a row of data: the first part of the primary key that it is about."""
+    member: int = 0
+    """The replica that the row makes a member; below 0: one that it removes."""
     is_whole: bool = True
     """The row alone says what is there after it; an UPDATE does not."""
 
@@ -65,6 +67,13 @@ class Snapshot:
     tuples: Mapping[tuple[int, object], tuple[object, ...]]
     left_out: frozenset[int] = frozenset()
     """Spaces that rows alone do not tell about."""
+    term: int = 0
+    """Of the election, with the vote in it; 0: the snapshot does not say."""
+    vote: int = 0
+    owner: int = 0
+    """Of the queue, with its term, and up to where the entries of each owner are confirmed."""
+    queue_term: int = 0
+    confirmed: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +115,8 @@ class LogRules:
     members: int | None = None
     first_by_hand: bool = False
     """Elections were switched on in the course of the run: a PROMOTE that takes effect at once had no votes."""
+    linearizable_reads: bool = False
+    """The configuration promises such reads."""
     started: Mapping[int, int] = field(default_factory=dict)
     """The last lsn of each origin before the run: for older rows other rules about votes may have been in force."""
 

@@ -61,10 +61,14 @@ class Limbo:
         self.queue: deque[_Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
+        self.owner = 0
+        """Of the queue; 0: no node."""
         self.promotions: set[Id] = set()
         """Every PROMOTE and DEMOTE so far, also those that came to nothing."""
         self.in_effect: dict[Id, Record] = {}
         """The PROMOTEs and DEMOTEs that passed the queue on."""
+        self.named: tuple[int, int] = (0, 0)
+        """The owner and the lsn that a PROMOTE at this place should have named: the last one, when it was read."""
         self.confirmed_of: dict[int, int] = {}
         """By owner: up to where its entries are confirmed."""
 
@@ -100,6 +104,7 @@ class Limbo:
             case "rollback":
                 self._roll_back(row, row.owner, row.until)
             case "promote" | "demote":
+                self.named = self._to_be_kept()
                 self.promotions.add(row.id)
                 self._promote(row)
 
@@ -112,6 +117,13 @@ class Limbo:
         ):
             return True
         return any(entry.is_synchronous and (entry.id[0], entry.last) == named for entry in self.queue)
+
+    def _to_be_kept(self) -> tuple[int, int]:
+        """A PROMOTE that waits, else the last synchronous entry, else what is confirmed."""
+        if self.pending:
+            return self.pending[-1].origin, self.pending[-1].lsn
+        waiting = next((entry for entry in reversed(self.queue) if entry.is_synchronous), None)
+        return self.owner, self.confirmed_of.get(self.owner, 0) if waiting is None else waiting.last
 
     def _confirm(self, decision: Record, owner: int, until: int) -> None:
         self.confirmed_of[owner] = max(until, self.confirmed_of.get(owner, 0))
@@ -164,6 +176,7 @@ class Limbo:
         self._confirm(row, row.owner, row.until)
         self._roll_back(row, None, 0)
         self.term = row.term
+        self.owner = row.origin if row.kind == "promote" else 0
         self.in_effect[row.id] = row
 
 

@@ -25,6 +25,7 @@ from checkers.wal.record import Id, Record
 from checkers.wal.replay import Fate, Replayed
 
 DID_NOT = "settled by the logs: it did not happen"
+CONFIRMED_READS = ("read-confirmed", "linearizable")
 Mark = tuple[str, object]
 """Key and value that one operation alone wrote."""
 
@@ -119,6 +120,38 @@ def joined(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]
         for index, marks in _marks(history).items()
     }
     return {index: list(each) for index, each in names.items() if len(each) == 1}
+
+
+def shown(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]]:
+    """By the index of its invocation: the transactions whose values an answer shows, where the store promises that they
+    are confirmed. Values of several transactions are left out.
+    """
+    found = _transactions(nodes)
+    marks = {
+        operation.invoke_index: _shown(operation, history)
+        for operation in history.operations
+        if operation.complete_index is not None
+    }
+    names = {index: [found.get(mark, set()) for mark in each] for index, each in marks.items() if each}
+    return {index: [name for ids in each if len(ids) == 1 for name in ids] for index, each in names.items()}
+
+
+def _shown(operation: Operation, history: History) -> list[Mark]:
+    """Key and value, of a list the last element: what a confirmed read or a refusal shows."""
+    refusal = _shown_by_refusal(operation, history)
+    if refusal is not None:
+        return [refusal]
+    if operation.type != "ok" or operation.mode not in CONFIRMED_READS:
+        return []
+    match operation.f, operation.key, operation.value:
+        case "read", str(key), int() | str() as value:
+            return [(key, value)]
+        case "txn", _, list() as parts if all(part[0] == "r" for part in parts):
+            values = (
+                (part[1], part[2][-1] if isinstance(part[2], list) and part[2] else part[2]) for part in parts
+            )
+            return [(key, value) for key, value in values if isinstance(value, int | str)]
+    return []
 
 
 def _written(operation: Operation) -> list[Mark]:

@@ -1,11 +1,12 @@
 """The audit of a run: the nodes' own logs, by rules that no client could check.
 
-Three things come of it:
+Four things come of it:
 
 - a verdict over the logs (`checkers.wal`): a transaction that one node confirmed is rolled back by no other, and the
   logs contradict no certain answer that a client got
 - a verdict on the moments of answers and acknowledgements (`checkers.wal.early`): by the record of disks and links
   where there is one, else by clocks
+- a verdict on the states of nodes (`checkers.wal.state`), where a simulator recorded them
 - the checks of what clients saw, repeated after the logs have settled operations of unknown outcome: those
   verdicts stand beside the first ones, never in their place. A promised check that only then is invalid breaks the
   promise all the same, under a name of its own (`linearizable-settled`)
@@ -25,9 +26,9 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.limits import until_ended
 from checkers.verdict import Verdict, run_safely, stopped
-from checkers.wal import LogRules, NodeLog, Replayed, Settled, early
-from checkers.wal.effects import Effect
-from checkers.wal.settle import joined
+from checkers.wal import LogRules, NodeLog, Replayed, Settled, early, state
+from checkers.wal.effects import Effect, Rested
+from checkers.wal.settle import joined, shown
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
@@ -42,6 +43,8 @@ class Audit:
     logs: Verdict
     early: Verdict | None = None
     """None if it is not recorded when data were on disk."""
+    state: Verdict | None = None
+    """None if the states of nodes were not recorded."""
     settling: Settled | None = None
     settled: tuple[tuple[Check, Verdict], ...] = ()
 
@@ -56,12 +59,13 @@ class Audit:
             if verdict.result == "invalid" and check.model and check.name not in violated
         ]
         early = [] if self.early is None else [(answers, self.early)]
-        return [(promised, self.logs), *early, *again]
+        states = [] if self.state is None else [(state.MODEL, self.state)]
+        return [(promised, self.logs), *early, *states, *again]
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """On the logs, and on the moments of answers if these were recorded."""
-        return (self.logs,) if self.early is None else (self.logs, self.early)
+        """On the logs, and on the moments of answers and the states of nodes if these were recorded."""
+        return (self.logs, *(each for each in (self.early, self.state) if each is not None))
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -108,6 +112,7 @@ def audit(
     return Audit(
         logs=_of_all_members(run_check(agree, history), logs, history),
         early=_early(history, effects, rules, nodes, run_check),
+        state=_state(history, effects, rules, run_check),
         settling=settling,
         settled=tuple((check, run_check(check, settling.history)) for check in again),
     )
@@ -149,13 +154,33 @@ def _early(
         return None
     names = joined(history, nodes)
     if effects:
-        promotes = rules.promotes
         by_record = Check(
             early.NAME,
             "",
             "",
-            lambda seen: early.check(seen, effects=effects, promotes=promotes, joined=names),
+            lambda seen: early.check(
+                seen,
+                effects=effects,
+                promotes=rules.promotes,
+                joined=names,
+                shown=shown(seen, nodes),
+                linearizable_reads=rules.linearizable_reads,
+            ),
         )
         return run_check(by_record, history)
     by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, nodes, names))
     return run_check(by_clocks, history)
+
+
+def _state(
+    history: History, effects: Sequence[Effect], rules: LogRules, run_check: RunCheck
+) -> Verdict | None:
+    if not any(isinstance(effect, Rested) for effect in effects):
+        return None
+    by_record = Check(
+        state.NAME,
+        "",
+        "",
+        lambda seen: state.check(seen, effects=effects, promotes=rules.promotes, has_votes=rules.has_votes),
+    )
+    return run_check(by_record, history)

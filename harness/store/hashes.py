@@ -27,6 +27,7 @@ VERSION = 1
 RECORD = (
     *("plan.json", "history.jsonl", "nodes/effects.jsonl"),
     *("nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap"),
+    *("nodes/*/removed/*.xlog", "nodes/*/removed/*.snap"),
 )
 """Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous."""
 

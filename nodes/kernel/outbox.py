@@ -32,6 +32,11 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def is_durable(self) -> bool:
+        """No record is on its way to the disk."""
+        return not self._outstanding
+
     def put(self, effects: Iterable[Queued]) -> None:
         for effect in effects:
             self._queue.append(effect)

@@ -75,7 +75,7 @@ from nodes.qsync.options import Options
 from nodes.qsync.participation import ELECTION_TIMER, Participation
 from nodes.qsync.parts import DISCONNECT_AFTER_BEATS, build, new_journal
 from nodes.qsync.recovery import transactions, vote_of, with_marks
-from nodes.qsync.report_status import status_of
+from nodes.qsync.report_status import State, state_of, status_of
 from nodes.qsync.schema import FIRST_VERSION
 from nodes.qsync.service import Service
 from nodes.qsync.serving_followers import Followers
@@ -266,6 +266,11 @@ class Replica:
             appliers=self.appliers.values(),
             relays=self.relays.values(),
         )
+
+    def state(self) -> State | None:
+        """What must follow from the log alone, for a check of it; None while there is no data."""
+        is_ready = self.has_data and self.newcomer.installing is None
+        return state_of(self.commits, self.reads, self.schema.members()) if is_ready else None
 
     # ---- starting
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from nodes.kernel.events import Instant
+from nodes.kernel.quorum import DEFAULT_FORMULA, LINEARIZABLE_FORMULA
 from nodes.qsync.applier import Applier
 from nodes.qsync.clearing import Clearing
 from nodes.qsync.commits import Commits
 from nodes.qsync.control import Control
 from nodes.qsync.election import STATE_NAMES
 from nodes.qsync.journal import Journal, public
+from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.options import SECOND_NS
 from nodes.qsync.relay import Relay
 from nodes.qsync.schema import Schema
@@ -62,6 +64,35 @@ def status_of(
         "quorum": options.quorum_size,
         **({} if options.knows_elections else {"upstreams": _upstreams(appliers, now)}),
     }
+
+
+Ids = tuple[int, ...]
+State = tuple[int, int, int, int, int, int, int, int, Ids, Ids, int, int, int, bool, bool]
+"""The fields of `checkers.wal.effects.Rested` from `replica` on."""
+
+
+def state_of(commits: Commits, reads: LinearizableReads, members: Collection[int]) -> State | None:
+    """What must follow from the log alone. None with 2.6, which has no terms."""
+    election, limbo, options = commits.election, commits.limbo, commits.options
+    if not options.knows_elections:
+        return None
+    return (
+        commits.configuration.me.id,
+        election.term,
+        election.vote,
+        limbo.owner_id,
+        limbo.term,
+        len(limbo),
+        len(commits.pending),
+        limbo.confirmed_lsn,
+        tuple(sorted(members)),
+        tuple(sorted(limbo.acknowledged)),
+        options.quorum_size,
+        election.quorum,
+        reads.others_needed if options.linearizable_quorum == LINEARIZABLE_FORMULA else -1,
+        options.quorum == DEFAULT_FORMULA,
+        limbo.confirming_lsn > limbo.confirmed_lsn or limbo.is_in_rollback,
+    )
 
 
 def _upstreams(appliers: Collection[Applier], now: Instant) -> dict[str, Mapping[str, object]]:

@@ -13,6 +13,9 @@ from typing import Protocol
 
 from nodes.kernel.effects import UNFINISHED
 
+REMOVED = "removed"
+"""Where the files that a node removed lie among those that it left."""
+
 
 class WatchesDisk(Protocol):
     """Hears of a disk what is safe on it, and what is not there any more."""
@@ -42,6 +45,8 @@ class VirtualDisk:
         self._files: dict[str, VirtualFile] = {}
         self._stretches: list[tuple[str, int]] = []
         """Of what is not synced: neighbouring writes to one file, in the order of writing, and where they end."""
+        self.removed: dict[str, bytes] = {}
+        """Files that were whole and synced when the node removed them: a log says more with its older parts."""
         self.full = False
         self.watch: WatchesDisk | None = None
 
@@ -72,7 +77,9 @@ class VirtualDisk:
 
     def remove(self, name: str) -> None:
         """Forget a file; synced at once."""
-        self._files.pop(name, None)
+        file = self._files.pop(name, None)
+        if file is not None and file.synced == len(file.data) > 0:
+            self.removed[name] = bytes(file.data)
         self._settle(name)
         if self.watch is not None:
             self.watch.cut(name, 0)

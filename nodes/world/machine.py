@@ -91,6 +91,9 @@ class WatchesMachine(WatchesDisk, Protocol):
     def emptied(self) -> None:
         """Another node, on an empty disk, takes this one's place."""
 
+    def rests(self, node: Node) -> None:
+        """All records that the node handed out are durable, and the node knows that."""
+
 
 class Machine:
     """One node in the virtual world; an endpoint of the network."""
@@ -511,6 +514,13 @@ class Machine:
             for record in self._late.popleft().records:
                 if self._life == life:
                     self._step(Persisted(record.token))
+        if self._watch is not None and self._life == life and self._rests():
+            assert self.node is not None
+            self._watch.rests(self.node)
+
+    def _rests(self) -> bool:
+        is_busy = self._groups or self._late or self._is_failing or not self._outbox.is_durable
+        return not is_busy and self._durability == "synced"
 
 
 def _written_to(record: Persist) -> str:

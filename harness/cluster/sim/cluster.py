@@ -27,6 +27,7 @@ from nodes.kernel.effects import Log
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import TRACE_FILE, Described
+from nodes.world.disk import REMOVED
 from nodes.world.world import World
 
 T = TypeVar("T")
@@ -152,11 +153,12 @@ class SimCluster:
                 raise StoreError(f"cannot write what the nodes leave behind: {error}") from error
 
     def files(self) -> dict[str, dict[str, bytes]]:
-        """The files of each node by their paths: those of its disk, and the record of its messages."""
+        """The files of each node by their paths: of its disk, that it removed, and the record of its messages."""
         encode = msgspec.json.Encoder().encode_lines
         left: dict[str, dict[str, bytes]] = {}
         for name, machine in self.world.machines.items():
             left[name] = dict(machine.disk.files())
+            left[name] |= {f"{REMOVED}/{file}": data for file, data in machine.disk.removed.items()}
             for life, rows in enumerate(self.world.messages[name], 1):
                 left[name][f"{TRACE}/{TRACE_FILE.format(life)}"] = encode(rows)
         return left

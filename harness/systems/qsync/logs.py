@@ -7,8 +7,8 @@ options of its space do, which stand in the log and the snapshot as rows of `_sp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from checkers.wal.effects import RowLine
@@ -17,8 +17,9 @@ from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.iproto.messages import Key, Row, Type
-from nodes.iproto.packing import pack
+from nodes.iproto.packing import is_vclock, pack
 from nodes.kernel.vclock import covers, text
+from nodes.world.disk import REMOVED
 
 LOGS, SNAPSHOTS = ".xlog", ".snap"
 SPACES = 280
@@ -85,10 +86,10 @@ def read_log(folder: Path) -> NodeLog:
     """The log of one node from its files."""
     files: dict[str, bytes] = {}
     unreadable: list[str] = []
-    for path in sorted(folder.iterdir()):
+    for path in sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*"))):
         if path.suffix in (LOGS, SNAPSHOTS):
             try:
-                files[path.name] = path.read_bytes()
+                files[str(path.relative_to(folder))] = path.read_bytes()
             except OSError as error:
                 unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
     log = log_of(folder.name, files)
@@ -106,7 +107,13 @@ def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
 
 
 def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
-    """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage."""
+    """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage.
+
+    Files that the node removed come from a simulator alone; they make the log begin earlier.
+    """
+    removed = {name: PurePosixPath(name).name for name in files if name.startswith(f"{REMOVED}/")}
+    kept = {name: data for name, data in files.items() if name not in removed}
+    files = {last: files[name] for name, last in removed.items()} | kept
     reader = _Reader()
     for name in sorted(files):
         if name.endswith(".snap"):
@@ -154,7 +161,8 @@ class _Reader:
             if any(found.meta.vclock.values()):
                 rows = (record for row in found.rows if (record := _data_of(row)) is not None)
                 tuples = {(space, _first(values)): values for space, values in rows}
-                self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples))
+                state = _state_in(found.rows)
+                self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples, **state))
         except XlogError:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
 
@@ -289,16 +297,25 @@ def _line_of(row: Row, synchronous_spaces: Set[int] | None) -> RowLine | None:
     if kind is None:
         return None
     waits = _is_synchronous(row, kind, synchronous_spaces)
-    return RowLine(kind, row.replica_id, row.lsn, row.tsn, row.is_commit, waits, **_decision(kind, row))
+    told = _decision(kind, row)
+    return RowLine(
+        kind, row.replica_id, row.lsn, row.tsn, row.is_commit, waits, **told, member=_member_of(row)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What some bytes of a log or of a snapshot say. `begins`: they are a snapshot of this vclock; `term`: in it."""
+    """What some bytes of a log or of a snapshot say. `begins`: they are a snapshot of this vclock, and the rest is in
+    it."""
 
     rows: tuple[RowLine, ...] = ()
     begins: Mapping[int, int] | None = None
     term: int = 0
+    vote: int = 0
+    owner: int = 0
+    queue_term: int = 0
+    confirmed: Mapping[int, int] = field(default_factory=dict)
+    members: tuple[int, ...] = ()
 
 
 class BlockReader:
@@ -319,9 +336,8 @@ class BlockReader:
             return self._block(found.rows)
         for row in found.rows:
             self._reader.take_definition(row)
-        terms = [_number(row.body.get(0)) for row in found.rows if row.type == Type.RAFT]
         begins = {origin: lsn for origin, lsn in found.meta.vclock.items() if origin}
-        return Block(begins=begins, term=max(terms, default=0))
+        return Block(begins=begins, members=tuple(sorted(self._reader.members)), **_state_in(found.rows))
 
     def _block(self, rows: Sequence[Row]) -> Block:
         for row in rows:
@@ -329,6 +345,34 @@ class BlockReader:
         spaces = None if self._has_flags else self._reader.synchronous_spaces
         lines = (_line_of(row, spaces) for row in rows)
         return Block(tuple(line for line in lines if line is not None))
+
+
+def _state_in(rows: Sequence[Row]) -> dict[str, Any]:
+    """What a snapshot says of the election and of the queue: `Block`."""
+    state: dict[str, Any] = {}
+    for row in rows:
+        if row.type == Type.RAFT:
+            state |= {"term": _number(row.body.get(0)), "vote": _number(row.body.get(1))}
+        elif row.type == Type.PROMOTE:
+            owner, lsn, term = (
+                _number(row.body.get(key.value)) for key in (Key.REPLICA_ID, Key.LSN, Key.TERM)
+            )
+            told = row.body.get(Key.VCLOCK.value)
+            confirmed = dict(told) if is_vclock(told) else {}
+            if owner:
+                confirmed[owner] = lsn
+            state |= {"owner": owner, "queue_term": term, "confirmed": confirmed}
+    return state
+
+
+def _member_of(row: Row) -> int:
+    """The replica that a row makes a member; below 0: one that it removes; 0: it is about none."""
+    match row.body.get(SPACE_ID), row.body.get(TUPLE), row.body.get(Key.KEY.value):
+        case 320, (int(id), *_), _:
+            return id
+        case 320, _, (int(id), *_):
+            return -id
+    return 0
 
 
 def _decision(kind: Kind, row: Row) -> dict[str, Any]:

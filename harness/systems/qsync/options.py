@@ -85,7 +85,8 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str, Meta(description="A to I, or its name: what is set, and what is promised for it.")
     ] = DEFAULT
     protocol: Annotated[
-        str | None, Meta(description="The version of Tarantool whose log format and protocol the nodes use: 3.2 or 2.6.")
+        str | None,
+        Meta(description="The version of Tarantool whose log and protocol the nodes use: 3.2 or 2.6."),
     ] = None
     """2.6 knows no terms and no elections."""
     election_mode: Annotated[
@@ -111,7 +112,8 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     checkpoint_interval_s: Annotated[Seconds | None, Meta(description="Seconds between snapshots.")] = None
     """None: the node's own, longer than any run."""
     mvcc: Annotated[
-        bool, Meta(description="Whether reads ignore rows that are prepared but not committed (default: yes).")
+        bool,
+        Meta(description="Whether reads ignore rows that are prepared but not committed (default: yes)."),
     ] = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     cut_every_s: Annotated[

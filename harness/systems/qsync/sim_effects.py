@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, Vclock
+from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, Rested, Vclock
 from harness.systems.qsync.logs import Block, BlockReader
 from nodes.iproto.messages import Ack, Answer, RaftState, Refusal, Subscribe
 from nodes.kernel.effects import Persist
+from nodes.kernel.node import Node
+from nodes.qsync.replica import Replica
 from nodes.world.machine import Machine
 from nodes.world.world import World
 
@@ -49,10 +51,14 @@ class Effects:
             if block is None:
                 block = known[data] = reader.read(data)
             if block.begins is not None:
-                effects.append(Begun(time_ns, node, _vclock(block.begins), block.term))
+                effects.append(_begun(time_ns, node, block, block.begins))
             if block.rows:
                 effects.append(Durable(time_ns, node, block.rows, process, written_ns))
         return effects
+
+
+RESTS_EVERY_NS = 50_000_000
+"""How often a state is noted that has not changed."""
 
 
 class _Watch:
@@ -69,6 +75,8 @@ class _Watch:
         self._seen = seen
         self._unsynced: dict[str, deque[tuple[int, bytes, int | None, int]]] = {}
         self._said: dict[type, object] = {}
+        self._rested: tuple[Node, tuple[object, ...]] | None = None
+        self._rested_ns = 0
 
     def writes(self, record: Persist, end: int, link: int | None) -> None:
         if record.data and not record.is_whole:
@@ -96,6 +104,15 @@ class _Watch:
         self._said.clear()
         self._seen.append(Begun(self._agenda.now_ns, self._node, (), 0, is_empty=True))
 
+    def rests(self, node: Node) -> None:
+        if not isinstance(node, Replica) or (state := node.state()) is None:
+            return
+        now_ns = self._agenda.now_ns
+        if self._rested == (node, state) and now_ns < self._rested_ns + RESTS_EVERY_NS:
+            return
+        self._rested, self._rested_ns = (node, state), now_ns
+        self._seen.append(Rested(now_ns, self._node, *state))
+
     def sends(self, link: int, message: object) -> None:
         kind = type(message)
         if kind is Answer or kind is Refusal:
@@ -105,6 +122,20 @@ class _Watch:
         elif message != self._said.get(kind):  # said once more to another peer, it is the same claim
             self._said[kind] = message
             self._seen.append(_claimed(self._agenda.now_ns, self._node, message))
+
+
+def _begun(time_ns: int, node: str, block: Block, vclock: Mapping[int, int]) -> Begun:
+    return Begun(
+        time_ns,
+        node,
+        _vclock(vclock),
+        block.term,
+        vote=block.vote,
+        owner=block.owner,
+        queue_term=block.queue_term,
+        confirmed=_vclock(block.confirmed),
+        members=block.members,
+    )
 
 
 def _claimed(time_ns: int, node: str, message: object) -> Claimed:

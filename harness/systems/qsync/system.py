@@ -23,7 +23,7 @@ from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
 from harness.run.node_options import CHANGE_OPTIONS, Value
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.promise import FINAL_STATE, LOGS, WRITES, Promise
+from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
@@ -464,6 +464,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             first_by_hand=begin_later,
             quorum=plan.quorum_size,
             members=plan.nodes,
+            linearizable_reads=bool(self.promise(plan).model(LINEARIZABLE_READS)),
             started={} if start is None else start.vclock,
         )
 
