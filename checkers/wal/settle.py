@@ -124,16 +124,15 @@ def joined(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]
 
 def shown(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]]:
     """By the index of its invocation: the transactions whose values an answer shows, where the store promises that they
-    are confirmed. Values of several transactions are left out.
+    are confirmed. Values that several operations or transactions write are left out.
     """
-    found = _transactions(nodes)
-    marks = {
-        operation.invoke_index: _shown(operation, history)
+    unique = {mark for marks in _marks(history).values() for mark in marks}
+    named = {mark: ids for mark, ids in _transactions(nodes).items() if len(ids) == 1 and mark in unique}
+    return {
+        operation.invoke_index: [name for mark in _shown(operation, history) for name in named.get(mark, ())]
         for operation in history.operations
         if operation.complete_index is not None
     }
-    names = {index: [found.get(mark, set()) for mark in each] for index, each in marks.items() if each}
-    return {index: [name for ids in each if len(ids) == 1 for name in ids] for index, each in names.items()}
 
 
 def _shown(operation: Operation, history: History) -> list[Mark]:

@@ -60,6 +60,7 @@ LOG_QUEUES = 0.06
 """How often little may be on its way to the disks."""
 STARTS = 0.05
 """How often the nodes begin with stored logs."""
+JUDGED_BY_READS = frozenset({"bank", "counter", "long-fork"})
 NO_CHANGE_OF_MEMBERS = frozenset((LOST_DISK, MEMBERSHIP))
 
 
@@ -85,8 +86,17 @@ class Varies:
         return {"commit_wait": "mixed"} if dice.chance.random() < SUBMITTED else {}
 
     def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
-        """Without elections or versions of data every read has the same mode."""
-        if "read" in given or (plan.has_elections and plan.keeps_versions):
+        """Without elections or versions of data every read has the same mode.
+
+        Nodes without versions serve no linearizable reads: workloads that only fresh reads judge do without such nodes.
+        """
+        options = said_of(plan).node_options
+        if plan.workload in JUDGED_BY_READS and "node_options" not in given:
+            plan = plan.changed(
+                node_options=tuple(each for each in options if f":{options_of.MVCC}=" not in each)
+            )
+        may_elect = plan.has_elections or said_of(plan).rollback_on_timeout is False
+        if "read" in given or (may_elect and plan.keeps_versions):
             return plan
         return plan.changed(read=None)
 
