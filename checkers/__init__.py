@@ -53,7 +53,7 @@ from checkers import (
 )
 from checkers.history.history import History
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
-from checkers.wal import early
+from checkers.wal import early, state
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
     "linearizable": linearizable.check,
@@ -68,6 +68,7 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     stored_start.NAME: stored_start.check,
     "availability": availability.check,
     early.NAME: early.check,
+    state.NAME: state.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},
     "staleness": sessions.check_staleness,
     **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},

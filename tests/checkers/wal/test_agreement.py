@@ -21,6 +21,24 @@ def joiner(tuples: dict[tuple[int, object], tuple[object, ...]], left_out: tuple
     return replace(log("n3", begins={1: 4}), snapshots=(held,))
 
 
+def snapshot_at(
+    lsn: int, *, place: str = "a.snap", vote: int = 1, confirmed: dict[int, int] | None = None, **tuples: int
+) -> Snapshot:
+    """Of a node that has written one vote and the rows of replica 1 up to `lsn`."""
+    held = {(512, key): (key, value) for key, value in {"a": 2, "b": 3, **tuples}.items()}
+    known = {1: 3} if confirmed is None else confirmed
+    return Snapshot(
+        place=place,
+        vclock={0: 1, 1: lsn},
+        tuples=held,
+        term=1,
+        vote=vote,
+        owner=1,
+        queue_term=1,
+        confirmed=known,
+    )
+
+
 BREACHES: dict[str, tuple[NodeLog, ...]] = {
     "confirmed-and-rolled-back": (
         log("n1", *COMMON, confirm(1, 4, until=3)),
@@ -51,6 +69,14 @@ BREACHES: dict[str, tuple[NodeLog, ...]] = {
         log("n1", *DATA, confirm(1, 4, until=3)),
         log("n2", *DATA, confirm(1, 4, until=3)),
         joiner({(512, "a"): ("a", 2)}),
+    ),
+    "snapshot-forgets": (
+        replace(
+            log("n1", vote(1, 1, 1), *DATA, confirm(1, 4, until=3)),
+            snapshots=(snapshot_at(3, confirmed={1: 2}), snapshot_at(4, place="b.snap", vote=0)),
+        ),
+        log("n2", *DATA, confirm(1, 4, until=3)),
+        log("n3", vote(1, 1, 1), *DATA),
     ),
     "decision-without-entry": tuple(
         log(node, *COMMON, rollback(1, 4, start=2), confirm(1, 5, until=3)) for node in ("n1", "n2", "n3")
@@ -153,6 +179,15 @@ def test_a_snapshot_with_other_data_is_refused(
 ) -> None:
     """Breaks if what a joiner got were compared by its count of rows, or by its keys."""
     assert "snapshot-differs" in breaches((*BREACHES["snapshot-differs"][:2], joiner(tuples))), why
+
+
+def test_a_snapshot_is_compared_with_the_log_of_its_own_node() -> None:
+    """Breaks if what a snapshot kept of a transaction that was rolled back behind it were seen by a restart alone."""
+    rows = (vote(1, 1, 1), *DATA, data(4, "a"), rollback(1, 5, start=4), confirm(1, 6, until=3))
+    sound = replace(log("n1", *rows), snapshots=(snapshot_at(4),))
+    assert breaches((sound,)) == set()
+    kept = replace(sound, snapshots=(snapshot_at(4, a=4), snapshot_at(6, place="b.snap")))
+    assert breaches((kept,)) == {"snapshot-differs"}
 
 
 def test_what_is_pending_or_told_by_operations_is_compared_with_nothing() -> None:

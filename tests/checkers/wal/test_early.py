@@ -46,7 +46,8 @@ def replace_event(asked: Event, outcome: str) -> Event:
 
 def line(row: Record) -> RowLine:
     decision = (row.owner, row.until, row.term, row.vote)
-    return RowLine(row.kind, row.origin, row.lsn, row.first, row.ends, row.is_synchronous, *decision)
+    told = (row.origin, row.lsn, row.first, row.ends, row.is_synchronous)
+    return RowLine(row.kind, *told, *decision, waits=row.waits)
 
 
 def durable(time_ns: int, node: str, *rows: Record, process: int | None = None) -> Durable:
@@ -72,6 +73,15 @@ def without(place: int) -> tuple[Effect, ...]:
     return SOUND[:place] + SOUND[place + 1 :]
 
 
+WRITTEN = (*SOUND[:3], durable(4, "n1", WRITE), durable(5, "n2", WRITE))
+"""By a process that is not the reader."""
+READS: dict[str, tuple[Effect, ...]] = {
+    "shown-before-confirm": (*WRITTEN, Answered(50, "n1", 7), SOUND[6]),
+    "read-behind": (*WRITTEN, durable(8, "n1", CONFIRM), Answered(50, "n2", 7)),
+}
+"""One read of process 7, from 10 to 90."""
+
+
 BREACHES: dict[str, tuple[Effect, ...]] = {
     "answered-before-confirm": (*without(6)[:-1], Answered(50, "n1", 7), SOUND[6]),
     "answered-before-quorum": (*SOUND[:4], SOUND[6], SOUND[7], SOUND[4]),
@@ -95,6 +105,47 @@ def test_every_rule_refuses_the_record_that_breaks_it(rule: str) -> None:
     verdict = judged(BREACHES[rule])
     assert verdict.result == "invalid"
     assert set(verdict.details["breaches"]) == {rule}, verdict.witnesses
+
+
+def read(mode: str = "linearizable") -> History:
+    """One read of the value 2 by process 7 at n1, from 10 to 90."""
+    asked = Event(index=0, time_ns=10, type="invoke", process=7, f="read", key="x", node="n1", mode=mode)
+    told = Event(index=1, time_ns=90, type="ok", process=7, f="read", key="x", value=2, node="n1", mode=mode)
+    return History.of(HEADER, (asked, told))
+
+
+@pytest.mark.parametrize("rule", READS)
+def test_a_read_that_shows_too_much_or_too_little_is_refused(rule: str) -> None:
+    """Breaks if a read of a value that still waits, or behind what was confirmed before, passed unseen."""
+    verdict = check(
+        read(),
+        effects=READS[rule],
+        promotes="at once",
+        shown={0: [WRITE.id]} if rule == "shown-before-confirm" else {},
+        linearizable_reads=True,
+    )
+    assert set(verdict.details["breaches"]) == {rule}, verdict.witnesses
+
+
+def test_reads_are_held_to_their_promise_alone() -> None:
+    """Breaks if a store that promises no linearizable reads were blamed for a read at a node that lags."""
+    effects = READS["read-behind"]
+    assert check(read(), effects=effects, promotes="at once").result == "valid"
+    stale = check(read("read-confirmed"), effects=effects, promotes="at once", linearizable_reads=True)
+    assert stale.result == "valid"
+    late = (*effects[:-1], durable(40, "n2", CONFIRM), effects[-1])
+    assert check(read(), effects=late, promotes="at once", linearizable_reads=True).result == "valid"
+
+
+def test_a_confirm_of_a_promote_is_about_what_that_promote_keeps() -> None:
+    """Breaks if a node that lacks the CONFIRM of a PROMOTE, and nothing that clients wrote, were behind."""
+    again = promote(1, 4, over=1, until=2, term=2)
+    confirmed = (durable(6, "n1", CONFIRM), durable(6, "n2", CONFIRM))
+    effects = (*WRITTEN, *confirmed, durable(7, "n1", again, confirm(1, 5, until=4)))
+    verdict = check(
+        read(), effects=(*effects, Answered(50, "n2", 7)), promotes="synchronous", linearizable_reads=True
+    )
+    assert verdict.result == "valid", verdict.witnesses
 
 
 def test_a_sound_record_breaks_none() -> None:
