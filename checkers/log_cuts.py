@@ -134,7 +134,7 @@ class Walk:
         return [rows[-1] for rows in self._parts if rows[-1].kind in DECISIONS]
 
     def cut(self, place: int) -> NodeCut:
-        """What the node had come to."""
+        """The state of the node at the cut."""
         assert 0 <= place <= self.end, place
         if place < self._at:
             self._begin()

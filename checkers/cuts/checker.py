@@ -32,7 +32,7 @@ PICTURES_MAX = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What there is to judge by; None or nothing: levels that need it are not judged.
+    """The material to judge by; None or nothing: levels that need it are not judged.
 
     cuts          in the order of their series
     baseline      the servers that a cut must finish on

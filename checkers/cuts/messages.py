@@ -50,7 +50,7 @@ class Crossing:
 
 @dataclass(slots=True, kw_only=True)
 class Messages:
-    """What messages say of each cut (K cuts, as asked for).
+    """The judgement of each cut by its messages (K cuts, as asked for).
 
     counts     how many messages violate it
     crossings  one of them, the one that was received first; None

@@ -17,7 +17,7 @@ from checkers.cuts.links import Links
 from checkers.cuts.trace import Trace, told
 
 SHIVIZ_EXPRESSION = r'(?<host>\S+) "(?<event>.*)" (?<clock>{.*})'
-"""What ShiViz wants to know to read the lines."""
+"""The pattern by which ShiViz reads the lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Neighbourhood:
 
 
 def around(trace: Trace, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
-    """What led to the first rows of a witness, and what came of its last one; the rows between always belong.
+    """The rows that led to the first ones of a witness, and those that followed from its last one; the rows between always belong.
 
     `steps`: how many events or messages it goes back and forth. `most` rows.
     """

@@ -148,7 +148,7 @@ def check(cut: SetCut) -> Verdict:
 
 
 def restored_differs(cut: NodeCut, restored: NodeCut) -> list[str]:
-    """What a restore of the cut changed on a node, in sentences: all of it must survive."""
+    """The changes that a restore of the cut has on a node, in sentences: all of them must survive."""
     return [
         f"{cut.node} had {name} {was} at the cut, and has {now} after the restore"
         for name, was, now in (
@@ -262,7 +262,7 @@ def _chains(cut: SetCut) -> Iterator[Witness]:
 
 
 def _shown(one: NodeCut, other: NodeCut) -> list[Id]:
-    """What one has confirmed of that which neither log has left behind."""
+    """The confirmed transactions of one log, of those that neither log has left behind."""
     return [
         (replica, lsn)
         for replica, lsn in one.order

@@ -1,4 +1,4 @@
-"""What a torn trace leaves open: which cuts have, or may have, rows inside that were never recorded.
+"""The cuts that a torn trace leaves open: which cuts have, or may have, rows inside that were never recorded.
 
 - A message that was received inside of a cut and is recorded as sent nowhere: its send may be outside. (Not if the
   whole life that sent it is inside, nor if it was received before any node can have changed its colour.)

@@ -1,4 +1,4 @@
-"""What the levels say, cut by cut; and each level as one verdict. Levels are never merged."""
+"""The judgements of all levels, cut by cut; and each level as one verdict. Levels are never merged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Standing = Literal["judged", "nothing to judge", "lacks material", "consequence"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a level says of a cut.
+    """The judgement of one level on one cut.
 
     A level that is not judged is unknown, and `standing` says why: there was nothing to judge (the cut did not
     finish), material is missing, or all that it finds follows from what a different level says of this cut
@@ -79,7 +79,7 @@ class Report:
     """By cut, of some: what the messages level draws of the whole cut (`checkers.cuts.picture`)."""
 
     def of(self, level: Level, cut: str) -> Judgement:
-        """What a level says of a cut; LookupError if there is no such cut."""
+        """The judgement of a level on a cut; LookupError if there is no such cut."""
         return next(each for each in self.judgements[level] if each.cut == cut)
 
     def verdict(self, level: Level) -> Verdict:

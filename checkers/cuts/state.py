@@ -22,7 +22,7 @@ from checkers.cuts.trace import name_of
 Rows = Mapping[Any, Any]
 """Key → value; keys and values are JSON (tuples for lists in keys)."""
 Invariant = Callable[[Rows], str]
-"""What is wrong with a state, in a sentence; "" if nothing is."""
+"""The fault of a state, in a sentence; "" if it has none."""
 DELETED = object()
 """In a delta: the key is gone."""
 SHOWN_MAX = 5

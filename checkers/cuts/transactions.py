@@ -25,7 +25,7 @@ from checkers.cuts.trace import Int64s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one participant says of a transaction and a cut, and the record that shows it (-1: none)."""
+    """Whether one participant has a transaction in a cut, and the record that shows it (-1: none)."""
 
     node: str
     is_before: bool
@@ -123,7 +123,7 @@ def first_of(rows: Int64s, cuts: int, order: Int64s | None = None) -> Int64s:
 
 
 def sides(found: Members, xid: int, cut: int) -> list[Side]:
-    """What each participant with a log says of a transaction and a cut."""
+    """Whether each participant with a log has a transaction in a cut."""
     logs = found.logs
     rows = found.rows
     rows = rows[(rows[:, 1] == xid) & (rows[:, 2] <= cut) & (cut < rows[:, 3])]

@@ -73,7 +73,7 @@ def _mark(logs: Logs, node: str, kind: int, cut: str) -> int | None:
 
 
 def _before(logs: Logs, node: str, cut: str) -> set[int]:
-    """What a restore of the cut brings back on a node; nothing if the node has not both records of it."""
+    """The transactions that a restore of the cut brings back on a node; none if the node has not both records of it."""
     start, finish = _mark(logs, node, START, cut), _mark(logs, node, FINISH, cut)
     if start is None or finish is None:
         return set()

@@ -193,7 +193,7 @@ def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
 
 @dataclass(slots=True)
 class _There:
-    """What a node's own log had come to at a snapshot."""
+    """The result of a node's own log at the place of a snapshot."""
 
     state: dict[Place, tuple[object, ...]]
     vote: Record | None

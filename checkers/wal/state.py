@@ -102,7 +102,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a disk held before some rows."""
+    """The content of a disk before some rows came."""
 
     vote_term: int
     owner: int

@@ -27,7 +27,7 @@ CLASSES = {"valid": "valid", "invalid": "violation", "unknown": "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a level says of a cut: a word, its style, and the sentence."""
+    """The judgement of a level on a cut: a word, its style, and the sentence."""
 
     word: str
     style: str

@@ -94,7 +94,7 @@ class _Lines:
 
 @dataclass(slots=True)
 class SecondCluster:
-    """What is done with one; `named` is its own cut in its logs, if that ended well."""
+    """The actions on one second cluster; `named` is its own cut in its logs, if that ended well."""
 
     parts: Parts
     lines: _Lines

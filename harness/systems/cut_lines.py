@@ -39,7 +39,7 @@ class AskedCut:
         return str(self.value.get("why", ""))
 
     def causes(self, history: History, after_ns: int) -> Sequence[str]:
-        """What the harness did that may keep it from finishing: faults, up to `after_ns` after their end."""
+        """The actions of the harness that may keep it from finishing: faults, up to `after_ns` after their end."""
         if self.state == "refused":
             return [f"it was refused: {self.why}"]
         if self.state == "unknown" and self.ended_ns < 0:

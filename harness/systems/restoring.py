@@ -40,7 +40,7 @@ class RestoresCuts(Protocol):
         ...
 
     def restored_files(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
-        """What the nodes of a second cluster begin with; or why there is none, in a sentence."""
+        """The files that the nodes of a second cluster begin with; or why there is none, in a sentence."""
         ...
 
     def restored(self, cut: str) -> System:
@@ -52,5 +52,5 @@ class RestoresCuts(Protocol):
         ...
 
     def rows_of(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
-        """What a restore to this cut gives, node by node; or why it gives nothing."""
+        """The result of a restore to this cut, node by node; or why it gives none."""
         ...

@@ -1,4 +1,4 @@
-"""What a node does with rows of other nodes: take them, take them without their effect, or stop.
+"""The treatment of rows of other nodes: take them, take them without their effect, or stop.
 
 A transaction's *origin* is the node that wrote it, whichever peer it came from. Its term is over when a later PROMOTE
 or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by origin).

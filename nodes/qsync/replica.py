@@ -268,7 +268,7 @@ class Replica:
         )
 
     def state(self) -> State | None:
-        """What must follow from the log alone, for a check of it; None while there is no data."""
+        """The state that must follow from the log alone, for a check of it; None while there is no data."""
         is_ready = self.has_data and self.newcomer.installing is None
         return state_of(self.commits, self.reads, self.schema.members()) if is_ready else None
 

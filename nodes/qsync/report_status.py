@@ -72,7 +72,7 @@ State = tuple[int, int, int, int, int, int, int, int, Ids, Ids, int, int, int, b
 
 
 def state_of(commits: Commits, reads: LinearizableReads, members: Collection[int]) -> State | None:
-    """What must follow from the log alone. None with 2.6, which has no terms."""
+    """The state that must follow from the log alone. None with 2.6, which has no terms."""
     election, limbo, options = commits.election, commits.limbo, commits.options
     if not options.knows_elections:
         return None

@@ -85,7 +85,7 @@ class CutOperator:
             await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
 
     async def _ask(self, node: str, function: str) -> Any:
-        """What the node answered: a text if it refused, None if it said nothing."""
+        """The answer of the node: a text if it refused, None if it said nothing."""
         request = Call(1 + self.cluster.now_ns(), function, ())
         reply = await self.cluster.call(PROCESS, node, request, REQUEST_TIMEOUT_NS)
         match reply:

@@ -202,7 +202,7 @@ class _Reader:
         return tuple(replace(each, left_out=left_out) for each in self.snapshots)
 
     def take_definition(self, row: Row) -> None:
-        """What a row says of spaces, if it does."""
+        """Learn the definition of a space, an index or a member from a row, if it has one."""
         space_id, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
         if space_id not in (SPACES, INDEXES, TRUNCATIONS, MEMBERS):
             return  # most rows of a snapshot
@@ -305,7 +305,7 @@ def _line_of(row: Row, synchronous_spaces: Set[int] | None) -> RowLine | None:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What some bytes of a log or of a snapshot say. `begins`: they are a snapshot of this vclock, and the rest is in
+    """The content of some bytes of a log or of a snapshot. `begins`: they are a snapshot of this vclock, and the rest is in
     it."""
 
     rows: tuple[RowLine, ...] = ()
@@ -348,7 +348,7 @@ class BlockReader:
 
 
 def _state_in(rows: Sequence[Row]) -> dict[str, Any]:
-    """What a snapshot says of the election and of the queue: `Block`."""
+    """The state of the election and of the queue in a snapshot, as fields of `Block`."""
     state: dict[str, Any] = {}
     for row in rows:
         if row.type == Type.RAFT:

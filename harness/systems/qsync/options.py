@@ -245,7 +245,7 @@ def quorum_follows(plan: Plan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the options of a plan come to, with its nodes and its faults."""
+    """The settings that result from the options of a plan, with its nodes and its faults."""
 
     plan: Plan
     said: QsyncOptions

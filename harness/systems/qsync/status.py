@@ -1,4 +1,4 @@
-"""What the nodes of qsync, and Tarantool with our Lua, report beside the common words of a status."""
+"""The words that nodes of qsync, and Tarantool with our Lua, report beside the common words of a status."""
 
 from __future__ import annotations
 

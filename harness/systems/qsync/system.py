@@ -587,7 +587,7 @@ def _before_joins(members: tuple[Identity, ...], alone: str) -> tuple[Identity, 
 
 
 def _switches(plan: Plan) -> tuple[str, ...]:
-    """What a configuration shares with a seeded bug is switched on as that bug."""
+    """The seeded bugs of the plan, and those that its configuration has as a property."""
     named = settings_of(plan).named
     switches = (
         *plan.bugs,

@@ -210,7 +210,7 @@ def _modes(chance: random.Random, word: str, nodes: int) -> str:
 
 
 def _apart(chance: random.Random, drawn: Mapping[str, Any]) -> tuple[str, ...]:
-    """What single nodes are set to; a quorum apart needs one that is a number."""
+    """Options of single nodes; a quorum apart needs one that is a number."""
     nodes, least = drawn["nodes"], drawn["nodes"] // 2 + 1
     options: dict[str, tuple[object, ...]] = {
         options_of.CHECKPOINTS: (0.3, 0.7),

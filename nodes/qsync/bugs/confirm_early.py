@@ -17,7 +17,7 @@ class EarlyView:
     def __init__(self, space: Space) -> None:
         self._space = space
         self.beneath: dict[Hashable, Tuple | None] = {}
-        """What is really committed of keys that show something else."""
+        """The values that are committed, of keys that show different ones."""
         self._versions: dict[Hashable, int] = {}
         """How many versions of such a key were prepared when it was looked at last."""
         self._shown: dict[Transaction, None] = {}

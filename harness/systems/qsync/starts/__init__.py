@@ -52,7 +52,7 @@ class Start:
     name: str
     protocol: Protocol
     unmarked_promote: Meaning | None
-    """What a PROMOTE at the end of a log means, of which nothing behind it tells: an operator would say it."""
+    """The meaning of a PROMOTE at the end of a log, which nothing behind it tells: an operator would name it."""
     logs: tuple[bytes, ...]
     snapshot: tuple[str, bytes] | None
     """Name and bytes of the one that was taken at that moment."""
