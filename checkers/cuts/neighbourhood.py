@@ -29,7 +29,7 @@ class Neighbourhood:
 
 
 def around(trace: Trace, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
-    """The rows that led to the first ones of a witness, and those that followed from its last one; the rows between always belong.
+    """The rows that led to the first ones of a witness, and those that followed from its last one, with all between.
 
     `steps`: how many events or messages it goes back and forth. `most` rows.
     """

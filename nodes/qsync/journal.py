@@ -241,7 +241,7 @@ class Journal:
         return Recovered(snapshot, ()), effects
 
     def _forget_older(self, snapshot: Snapshot, begin: Mapping[int, int]) -> list[Effect]:
-        """Drop the rows that were read: they do not reach up to `begin`, and all before that stands in the newest snapshot.
+        """Drop the rows that were read: they end before `begin`, and all before that stands in the newest snapshot.
 
         We were joining anew when the process ended, or a log that was no longer needed could not be removed.
         """
