@@ -305,7 +305,7 @@ def _line_of(row: Row, synchronous_spaces: Set[int] | None) -> RowLine | None:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The content of some bytes of a log or of a snapshot. `begins` is the vclock of a snapshot, with the rest of it."""
+    """The content of some bytes of a log or of a snapshot. `begins`: the vclock of a snapshot, with the rest of it."""
 
     rows: tuple[RowLine, ...] = ()
     begins: Mapping[int, int] | None = None
