@@ -8,12 +8,14 @@ types become `msgpack.ExtType` and survive a round trip.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TypeGuard
 
 from msgpack import OutOfData, Packer, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
 
 from nodes.iproto.errors import MalformedFrame
 
+_NIL = b"\xc0"
 pack: Callable[[object], bytes] = Packer(unicode_errors="surrogateescape").pack
 
 
@@ -28,9 +30,9 @@ def unpack(data: bytes) -> object:
 
 def unpack_some(data: bytes, count: int | None = None) -> list[object]:
     """The first `count` values that stand in `data` one after another, or all. Raises MalformedFrame."""
-    unpacker = Unpacker(
-        strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=max(len(data), 1)
-    )
+    if count is None and (whole := _all_in(data)) is not None:
+        return whole
+    unpacker = _unpacker(len(data))
     unpacker.feed(data)
     values: list[object] = []
     end = 0
@@ -42,6 +44,21 @@ def unpack_some(data: bytes, count: int | None = None) -> list[object]:
             raise MalformedFrame(f"expected a msgpack value {end} bytes into {len(data)}: {why}") from None
         end = unpacker.tell()
     return values
+
+
+def _all_in(data: bytes) -> list[object] | None:
+    """All values at once; None if the last one is cut off, or something else is wrong."""
+    unpacker = _unpacker(len(data) + 1)
+    unpacker.feed(data)
+    unpacker.feed(_NIL)  # an object that is cut off takes it in
+    values: list[object] = []
+    with suppress(ValueError, TypeError):
+        values += unpacker
+    return values[:-1] if values and values[-1] is None and unpacker.tell() == len(data) + 1 else None
+
+
+def _unpacker(size: int) -> Unpacker:
+    return Unpacker(strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=max(size, 1))
 
 
 def packed_vclock(vclock: Mapping[int, int]) -> dict[int, int]:

@@ -12,7 +12,7 @@ the tuple or key in its body is a Python tuple (arrays inside it are lists).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from nodes.iproto.errors import MalformedFrame
 from nodes.iproto.messages import Key, Row, Type
@@ -27,7 +27,7 @@ _TYPE, _REPLICA_ID, _LSN = int(Key.REQUEST_TYPE), int(Key.REPLICA_ID), int(Key.L
 _TIMESTAMP, _GROUP_ID, _TSN, _FLAGS = int(Key.TIMESTAMP), int(Key.GROUP_ID), int(Key.TSN), int(Key.FLAGS)
 _SPACE_ID, _KEY, _TUPLE, _TERM = int(Key.SPACE_ID), int(Key.KEY), int(Key.TUPLE), int(Key.TERM)
 _OPS = int(Key.OPS)
-_NOP = int(Type.NOP)
+_NOP, _INSERT = int(Type.NOP), int(Type.INSERT)
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 
 _NEEDS: dict[int, tuple[tuple[int, type], ...]] = {
@@ -68,6 +68,30 @@ def packed_row(row: Row) -> bytes:
     return pack(header) + pack(dict(row.body))
 
 
+_BODIES: dict[int, tuple[tuple[object, ...], int, bytes]] = {}
+"""By the id of a tuple: the tuple itself, its space, and the packed body of a row that inserts it."""
+_BODIES_MAX = 8192
+
+
+def packed_insert(pair: tuple[int, tuple[object, ...]], place: int, timestamp: float) -> bytes:
+    """The row that inserts (space, tuple) as a snapshot has it: numbered by its place, of no origin.
+
+    A node takes many snapshots, and most of its tuples are of system spaces and never change: their bodies are kept.
+    """
+    space, fields = pair
+    known = _BODIES.get(id(fields))
+    if known is None or known[0] is not fields or known[1] != space:
+        if len(_BODIES) >= _BODIES_MAX:
+            _BODIES.clear()
+        known = _BODIES[id(fields)] = (fields, space, pack({_SPACE_ID: space, _TUPLE: fields}))
+    header: dict[int, int | float] = {_TYPE: _INSERT}
+    if place:
+        header[_LSN] = place
+    if timestamp:
+        header[_TIMESTAMP] = float(timestamp)
+    return pack(header) + known[2]
+
+
 def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
     """Raises MalformedFrame."""
     row_type, lsn = _unsigned(header, _TYPE), _unsigned(header, _LSN)
@@ -92,9 +116,16 @@ def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
     )
 
 
-def rows_of(data: bytes) -> list[Row]:
-    """The rows that stand one after another in `data`. Raises MalformedFrame."""
-    return [row_of(header, body) for header, body in _pairs(unpack_some(data))]
+Wanted = Callable[[int, dict[int, object]], bool]
+"""Of the type and the body of a row."""
+
+
+def rows_of(data: bytes, wanted: Wanted | None = None) -> list[Row]:
+    """The rows that stand one after another in `data`, or those that are wanted. Raises MalformedFrame."""
+    pairs = _pairs(unpack_some(data))
+    if wanted is not None:
+        pairs = (pair for pair in pairs if wanted(_unsigned(pair[0], _TYPE), pair[1]))
+    return [row_of(header, body) for header, body in pairs]
 
 
 def _pairs(values: Iterable[object]) -> Iterator[tuple[dict[int, object], dict[int, object]]]:

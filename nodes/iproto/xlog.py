@@ -32,7 +32,7 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Row
 from nodes.iproto.packing import pack, unpack_some
-from nodes.iproto.rows import packed_row, rows_of
+from nodes.iproto.rows import Wanted, packed_row, rows_of
 from nodes.kernel import vclock as vclocks
 
 Kind = Literal["XLOG", "SNAP"]
@@ -104,8 +104,13 @@ def encode_header(
 
 def encode_block(rows: Sequence[Row], level: int = 3) -> bytes:
     """One transaction, or several whole ones. `level` is zstd's, used from 2 KiB on as Tarantool does."""
+    return encode_packed([packed_row(row) for row in rows], level)
+
+
+def encode_packed(rows: Sequence[bytes], level: int = 3) -> bytes:
+    """The same of rows that are packed already."""
     assert rows, "Tarantool writes no empty block"
-    payload = b"".join([packed_row(row) for row in rows])
+    payload = b"".join(rows)
     if _FIXHEADER_BYTES + len(payload) < _COMPRESS_FROM_BYTES:
         return _fixheader(_PLAIN, payload) + payload
     packed = _compressor(level).compress(payload)
@@ -116,8 +121,8 @@ def encode_eof() -> bytes:
     return _END
 
 
-def decode(data: bytes) -> Xlog:
-    """Raises XlogError if this is no xlog at all, or its header cannot be used."""
+def decode(data: bytes, wanted: Wanted | None = None) -> Xlog:
+    """The rows, or those that are wanted. Raises XlogError if this is no xlog at all, or its header cannot be used."""
     end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
     if end < 0:
         return _torn_header(data)
@@ -130,7 +135,7 @@ def decode(data: bytes) -> Xlog:
             if data[offset : offset + 4] == _END:
                 finished, offset = True, offset + 4
             else:
-                block, offset = _block(data, offset)
+                block, offset = _block(data, offset, wanted)
                 rows += block
         if offset < len(data):
             raise _Damage(f"{len(data) - offset} bytes after the end marker")
@@ -253,7 +258,7 @@ def _vclock(text: str) -> dict[int, int]:
     return {int(origin): int(lsn) for origin, lsn in _COMPONENT.findall(text)}
 
 
-def _block(data: bytes, offset: int) -> tuple[list[Row], int]:
+def _block(data: bytes, offset: int, wanted: Wanted | None = None) -> tuple[list[Row], int]:
     """The rows of the block at `offset`, and where it ends."""
     begin = offset + _FIXHEADER_BYTES
     head = data[offset:begin]
@@ -271,9 +276,10 @@ def _block(data: bytes, offset: int) -> tuple[list[Row], int]:
             f"a block of {_FIXHEADER_BYTES + length} bytes does not have the checksum that it claims"
         )
     try:
-        return rows_of(payload if magic == _PLAIN else _unpacked(payload)), begin + length
+        rows = rows_of(payload if magic == _PLAIN else _unpacked(payload), wanted)
     except MalformedFrame as error:
         raise _Damage(f"a block has a good checksum but holds no rows ({error})") from None
+    return rows, begin + length
 
 
 def _no_block(data: bytes, offset: int) -> str:

@@ -14,8 +14,9 @@ from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, packed_vclock
+from nodes.iproto.rows import packed_insert, packed_row
 from nodes.kernel.errors import StartRefused
-from nodes.qsync.bootstrap import Stored, insert_row, stored
+from nodes.qsync.bootstrap import Stored, stored
 
 BLOCK_ROWS = 1024
 
@@ -74,11 +75,11 @@ def promote_row(queue: QueueState) -> Row | None:
 
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
     """The bytes of a `.snap` file."""
-    rows = [insert_row(pair, place, timestamp) for place, pair in enumerate(snapshot.tuples)]
-    rows += queue_rows(snapshot)
+    rows = [packed_insert(pair, place, timestamp) for place, pair in enumerate(snapshot.tuples)]
+    rows += [packed_row(row) for row in queue_rows(snapshot)]
     blocks = (rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS))
     header = xlog.encode_header("SNAP", instance_uuid, snapshot.vclock, server_version=version)
-    return header + b"".join(xlog.encode_block(block) for block in blocks) + xlog.encode_eof()
+    return header + b"".join(xlog.encode_packed(block) for block in blocks) + xlog.encode_eof()
 
 
 def is_whole(data: bytes) -> bool:

@@ -29,6 +29,7 @@ INDEXES = 288
 MEMBERS = 320
 """The system space `_cluster`."""
 TRUNCATIONS = 330
+DEFINING = frozenset({SPACES, INDEXES, MEMBERS, TRUNCATIONS})
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
 SPACE_ID, TUPLE = Key.SPACE_ID.value, Key.TUPLE.value
@@ -151,7 +152,7 @@ class _Reader:
     def learn(self, name: str, data: bytes) -> None:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
-            found = xlog.decode(data)
+            found = xlog.decode(data, _is_told_of)
             for row in found.rows:
                 self.take_definition(row)
             if found.meta is None or not found.finished:
@@ -204,8 +205,8 @@ class _Reader:
     def take_definition(self, row: Row) -> None:
         """Learn the definition of a space, an index or a member from a row, if it has one."""
         space_id, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
-        if space_id not in (SPACES, INDEXES, TRUNCATIONS, MEMBERS):
-            return  # most rows of a snapshot
+        if space_id not in DEFINING:
+            return
         if space_id == MEMBERS:
             self._take_member(values, row.body.get(Key.KEY.value))
             return
@@ -235,6 +236,14 @@ class _Reader:
         record = _record_of(row, place, None if has_flags else self.synchronous_spaces)
         if record is not None:
             self.records.append(record)
+
+
+def _is_told_of(type_: int, body: dict[int, object]) -> bool:
+    """Of the rows of a snapshot: all but those of system spaces that tell nothing here, which are most."""
+    space_id = body.get(SPACE_ID)
+    if type_ != Type.INSERT or not isinstance(space_id, int):
+        return True
+    return space_id >= SYSTEM_SPACES_BELOW or space_id in DEFINING
 
 
 def _is_first_field(parts: object) -> bool:
@@ -328,7 +337,7 @@ class BlockReader:
         """`data`: blocks, with the header of their file or without; or a snapshot. Raises XlogError."""
         if not data.startswith((b"XLOG", b"SNAP")):
             return self._block(xlog.rows_in(data))
-        found = xlog.decode(data)
+        found = xlog.decode(data, _is_told_of if data.startswith(b"SNAP") else None)
         assert found.meta is not None and found.damage is None, found.damage
         if found.meta.kind == "XLOG":
             self._has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
