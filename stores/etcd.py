@@ -2,9 +2,9 @@
 
     ./qsync run --system stores/etcd.py --cluster docker --nodes 3
 
-An operation is one request where etcd can express it in one. Operations that etcd cannot compute (append, add, take;
-two writes of one key) are two requests: a linearizable read, and a transaction that compares the `mod_revision` of all
-keys that were read, and writes. If a comparison fails, nothing changed. No request is sent twice.
+An operation is one request where etcd can express it in one. Operations that etcd cannot compute (append, add, take,
+delete; two writes of one key) are two requests: a linearizable read, and a transaction that compares the `mod_revision`
+of all keys that were read, and writes. If a comparison fails, nothing changed. No request is sent twice.
 
 Reads in the modes read-confirmed and dirty are serializable ones: the member answers alone, and may be behind.
 A member that leaves comes back as a new one: it is added first, and joins with an empty folder.
@@ -72,9 +72,8 @@ class Member:
         _, found = self._txn([_request(op.Read(*place)) for place in places])
         return [rows[0][1:] if rows else (None, "0") for rows in found]
 
-    def _write_if(self, versions: Mapping[Any, object], changed: Mapping[Any, object]) -> bool:
-        names = {place: {"key": _bytes(flat(*place)), "target": "MOD"} for place in versions}
-        same = [{**names[place], "mod_revision": version} for place, version in versions.items()]
+    def _write_if(self, seen: Mapping[Any, object], changed: Mapping[Any, object]) -> bool:
+        same = [{"key": _bytes(flat(*at)), "target": "MOD", "mod_revision": rev} for at, rev in seen.items()]
         puts = [_request(op.Write(space, key, value)) for (space, key), value in changed.items()]
         return self._txn(puts, same)[0]
 
@@ -113,11 +112,12 @@ def _row(told: Mapping[str, str]) -> tuple[str, Any, str]:
 
 
 def _request(step: op.Step, **how: bool) -> dict[str, object]:
-    if isinstance(step, op.Write):
-        put = {"key": flat(step.space, step.key), "value": json.dumps(step.value)}
-        return {"request_put": {name: _bytes(text) for name, text in put.items()}}
     names = bounds(step) if isinstance(step, op.Scan) else (flat(step.space, step.key),)
-    return {"request_range": dict(zip(("key", "range_end"), map(_bytes, names), strict=False)) | how}
+    place = dict(zip(("key", "range_end"), map(_bytes, names), strict=False))
+    if not isinstance(step, op.Write):
+        return {"request_range": place | how}
+    value = {"value": _bytes(json.dumps(step.value))}
+    return {"request_delete_range": place} if step.value is None else {"request_put": place | value}
 
 
 def _peer(address: str) -> str:

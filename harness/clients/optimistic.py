@@ -26,7 +26,8 @@ def if_unchanged(
     mode: str | None = None,
 ) -> Outcome:
     """`read` gives the value (None: there is none) and the version of each place, all of one moment, and nothing
-    acknowledged before is missing. `write` writes these values if all places still have these versions, or says False.
+    acknowledged before is missing. `write` writes these values (None: it deletes the key) if all places still have
+    these versions, or says False.
 
     NotDone if reading failed, or if another client was faster: it is not tried again.
     """

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.operations.outcome import IMPOSSIBLE, Completion, Mismatch
-from harness.operations.steps import Add, Append, Cas, Insert, Key, Read, Scan, Step, Take, Write
+from harness.operations.steps import Add, Append, Cas, Delete, Insert, Key, Read, Scan, Step, Take, Write
 
 ILLEGAL, DUPLICATE = IMPOSSIBLE
 Place = tuple[str, Key]
@@ -19,7 +19,7 @@ Place = tuple[str, Key]
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The result of each step, and the values that are to be written."""
+    """The result of each step, and the values that are to be written; None: the key is to be deleted."""
 
     results: Sequence[object]
     changed: Mapping[Place, object]
@@ -49,6 +49,9 @@ def evaluate(
                 now[place] = new
             case Write(value=new):
                 now[place] = new
+            case Delete():
+                result = old is not None
+                now[place] = None
             case Cas(old=wanted, new=new):
                 if old != wanted:
                     return Mismatch(number, old, role)

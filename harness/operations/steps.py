@@ -6,6 +6,7 @@
 | Scan(space, first, below) | | all (key, value) with first ≤ key < below, in key order; None: no bound |
 | Insert(space, key, value) | fails ("duplicate-key") if the key is there | not looked at |
 | Write(space, key, value) | | not looked at |
+| Delete(space, key) | takes the value away; changes nothing if there is none | whether there was one |
 | Cas(space, key, old, new) | the value becomes `new` if it is `old` (None: no value), else `Mismatch` | not looked at |
 | Append(space, key, element) | puts it at the end of the list that is the value | not looked at |
 | Take(space, key) | takes the first element off that list | the element; None: the list is empty |
@@ -57,6 +58,13 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Delete:
+    effect: ClassVar[Effect] = "both"
+    space: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class Cas:
     effect: ClassVar[Effect] = "both"
     space: str
@@ -89,8 +97,8 @@ class Add:
     least: int | None = None
 
 
-Step = Read | Scan | Insert | Write | Cas | Append | Take | Add
-STEPS: tuple[type[Step], ...] = (Read, Scan, Insert, Write, Cas, Append, Take, Add)
+Step = Read | Scan | Insert | Write | Delete | Cas | Append | Take | Add
+STEPS: tuple[type[Step], ...] = (Read, Scan, Insert, Write, Delete, Cas, Append, Take, Add)
 
 
 @dataclass(frozen=True, slots=True)

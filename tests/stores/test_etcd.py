@@ -21,6 +21,7 @@ from harness.operations import (
     AddMember,
     Append,
     Cas,
+    Delete,
     Done,
     Mismatch,
     Read,
@@ -112,6 +113,20 @@ def test_an_append_compares_what_it_read_and_says_when_it_was_outrun() -> None:
     with pytest.raises(NotDone, match="outrun"):
         connection.invoke(Transaction((Append(*A, 2),)))
     assert asked[3]["compare"][0]["mod_revision"] == "0"
+
+
+def test_a_deletion_compares_what_it_read_and_says_whether_it_was_there() -> None:
+    """If it failed, a deletion would write a null, or one of nothing would be recorded as done."""
+    connection, asked = answering(
+        (200, {"succeeded": True, "responses": [shown(row(5, 9))]}),
+        (200, {"succeeded": True, "responses": [{"response_delete_range": {"deleted": "1"}}]}),
+        (200, {"succeeded": True, "responses": [shown()]}),
+    )
+    assert connection.invoke(Transaction((Delete(*A),))) == Done([True], "owner", "linearizable")
+    assert asked[1]["compare"][0]["mod_revision"] == "9"
+    assert asked[1]["success"] == [{"request_delete_range": {"key": row(5)["key"]}}]
+    assert connection.invoke(Transaction((Delete(*A),))) == Done([False], "owner", "linearizable")
+    assert len(asked) == 3, "nothing was there: nothing is asked for"
 
 
 @pytest.mark.parametrize(

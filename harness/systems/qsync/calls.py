@@ -30,7 +30,8 @@ both of which may be left out. Statements are lists, `space` is a name, keys are
 - An answer comes when everything that it shows is confirmed. A transaction that only reads sees one moment of the
   confirmed data (modes `read-confirmed` and `linearizable`), or of what is prepared (`dirty`). One that writes decides
   on what is prepared, and answers when it is confirmed itself. One that was to write and changed nothing (a
-  mismatch, a `take` of nothing) answers when what it looked at is confirmed, and is an error if that is rolled back.
+  mismatch, a `take` or a `delete` of nothing) answers when what it looked at is confirmed, and is an error if that is
+  rolled back.
 - A store that cannot wait so says `mode` "dirty", whatever was asked: then nothing is concluded from what it shows.
 - If it was to wait for no more (`submit`, `none`), `committed` may be nil: it is whole in the store's queue, behind all
   that was answered before it was asked for. That is no acknowledgement: it may be confirmed at any later time or never;
@@ -58,6 +59,7 @@ from harness.operations import (
     Asked,
     Cas,
     Completion,
+    Delete,
     Done,
     Dump,
     Insert,
@@ -118,6 +120,8 @@ def statement_of(step: Step) -> Statement:
             return ["insert", space, [key, value]]
         case Write(space, key, value):
             return ["replace", space, [key, value]]
+        case Delete(space, key):
+            return ["delete", space, key]
         case Cas(space, key, old, new):
             return ["cas", space, key, old, new]
         case Append(space, key, element):
@@ -180,7 +184,11 @@ def _done(results: Sequence[object], asked: Transaction, role: str | None, mode:
                 shown.append(value)
             case Scan(), list() | tuple() if all(_is_pair(row) for row in result):
                 shown.append([(key, value) for key, value in result])
-            case ((Read() | Scan()), _):
+            case Delete(), None:
+                shown.append(False)
+            case Delete(), list() | tuple() if _is_pair(result):
+                shown.append(True)
+            case ((Read() | Scan() | Delete()), _):
                 return unexpected(results, is_read=asked.is_read, role=role)
             case _:
                 shown.append(result)

@@ -15,6 +15,7 @@ from harness.operations import (
     Asked,
     Cas,
     Completion,
+    Delete,
     Done,
     Dump,
     Insert,
@@ -34,9 +35,9 @@ from harness.operations import (
 
 @dataclass(frozen=True, slots=True)
 class TwoPhaseClient:
-    """Implements `harness.clients.client.MessageClient`. The store reads no ranges."""
+    """Implements `harness.clients.client.MessageClient`. The store reads no ranges and deletes nothing."""
 
-    speaks: frozenset[type] = frozenset({*STEPS, Dump, RestoredCut} - {Scan})
+    speaks: frozenset[type] = frozenset({*STEPS, Dump, RestoredCut} - {Scan, Delete})
 
     def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
         return outcome_of(asked, (yield Send(node, request_of(asked, next_id()))))
@@ -71,7 +72,7 @@ def _words(step: Step) -> list[Any]:
             return ["take", space, key]
         case Add(space, key, amount, least):
             return ["add", space, key, amount, least]
-        case Scan():
+        case Scan() | Delete():
             raise AssertionError("a client is asked for what it speaks alone")
 
 
