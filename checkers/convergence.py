@@ -24,7 +24,7 @@ from checkers.history.history import History, by_key
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.kept import last_dumps
-from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed
+from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed, told
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
@@ -196,7 +196,6 @@ def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrde
     if newer is None or newer.operation is None:
         return
     operation = newer.operation
-    written = operation.value if operation.f == "write" else operation.value[1]
     before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
     named = [*before[:2], operation]
     how = f"was confirmed to process {operation.process}"
@@ -204,7 +203,7 @@ def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrde
         how = f"was shown by a confirmed read at {newer.shown_by.node}"
         named.append(newer.shown_by)
     yield _witness(
-        "lost-write", f"{place}, although {written} surely replaced it and {how}", holders, named, key
+        "lost-write", f"{place}, although {told(operation)} surely replaced it and {how}", holders, named, key
     )
 
 

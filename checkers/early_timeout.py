@@ -25,7 +25,8 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
         summary = "it is not known how long the store waits for a quorum"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL)
     least_ns = int(wanted_ns * (1 - DRIFT_SHARE))
-    writes = history.select(f="write")  # what looked at another's entry and waits for that may be told sooner
+    # What looked at another's entry and waits for that may be told sooner: a compare, or a deletion of nothing.
+    writes = [each for each in history.select(f="write") if not each.is_deletion]
     told = [each for each in writes if each.error is not None and each.error.endswith(TIMED_OUT)]
     early = [each for each in told if (each.complete_ns or each.invoke_ns) - each.invoke_ns < least_ns]
     witnesses = tuple(_witness(each, wanted_ns) for each in early[:WITNESSES_MAX])

@@ -88,6 +88,8 @@ def op_of(operation: Operation, model: str) -> Op:
     word, value, known = operation.f, plain(operation.value), operation.type != "info"
     if operation.saw_empty:
         word = "empty"
+    elif operation.found_nothing:
+        word = "read"
     elif operation.type == "fail":
         word = "refused"
     elif word == "cas" and value[0] == value[1]:

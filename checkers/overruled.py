@@ -7,7 +7,8 @@ writes with an overruled rollback:
 - kept: a final dump holds the value; an element that was added to a set is shown by a final read of the set
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
-Values that several operations may have written prove nothing and are skipped. Rule: overruled-rollback. Cost: linear.
+Values that several operations may have written prove nothing and are skipped; so are deletions, because nothing is also
+what was there at first. Rule: overruled-rollback. Cost: linear.
 Cannot see: values that were replaced before any cas expected them or any dump showed them. Nothing replaces the
 elements of a set, so there every one is seen.
 """
@@ -60,7 +61,10 @@ def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
     return {
         value: alone[0]
         for value, alone in writers.items()
-        if len(alone) == 1 and alone[0].error is not None and alone[0].error.endswith(ROLLED_BACK)
+        if value is not None
+        and len(alone) == 1
+        and alone[0].error is not None
+        and alone[0].error.endswith(ROLLED_BACK)
     }
 
 

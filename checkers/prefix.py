@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers import value_order
 from checkers.history.history import History, by_key
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
@@ -204,12 +205,13 @@ def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | Non
 
 
 def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
-    written = missed.value if missed.f == "write" else missed.value[1]
+    written = value_order.told(missed)
     summary = (
         f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
         f"which was written after {written} had replaced it"
     )
-    why = f"{written} under key {read.key} was confirmed before anybody asked to write {shown.value} under {shown.key}."
+    first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
+    why = f"{first} before anybody asked to write {shown.value} under {shown.key}."
     return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
 

@@ -108,7 +108,10 @@ def _server(operation: Operation, header: Header) -> str:
 
 
 def _changes_nothing(operation: Operation) -> bool:
-    """Whether the operation needs no quorum, because it changes nothing."""
+    """Whether the operation needs no quorum, because it changes nothing.
+
+    A deletion does: if nothing was there, it is not recorded as done (`Operation.found_nothing`).
+    """
     value = operation.value
     match operation.f:
         case "cas":
@@ -253,6 +256,8 @@ def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum
     value = f"{operation.value[0]} → {operation.value[1]}" if operation.f == "cas" else str(operation.value)
     key = f" under key {operation.key}" if operation.key is not None else ""
     what = f"{operation.f} {value[:80]}{key}"
+    if operation.is_deletion:
+        what = f"the deletion of key {operation.key}"
     names = ", ".join(silence.node for silence in silent)
     window = f"{operation.invoke_ns / 1e9:.4f} s to {(operation.complete_ns or 0) / 1e9:.4f} s"
     return Witness(

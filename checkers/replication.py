@@ -198,7 +198,8 @@ def _written(operation: Operation) -> object:
 def _how_it_ended(writer: Operation) -> str:
     answer = {"ok": "acknowledged", "fail": "refused", "info": "left open"}[writer.type]
     told = f": {writer.error}" if writer.error else ""
-    return f"the {writer.f} of {_written(writer)} to {writer.key} at {writer.node} was {answer}{told}"
+    what = "deletion of" if writer.is_deletion else f"{writer.f} of {_written(writer)} to"
+    return f"the {what} {writer.key} at {writer.node} was {answer}{told}"
 
 
 def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The order in which the values of one key were written, as far as a history alone proves it.
 
 A value is known by its possible writers: the writes and compare-and-sets of it that did not surely fail; the initial
-value (None: nothing) has one more, before everything else. A write that took effect did so at one moment, which lies
+value (None: nothing; deletions write it, too) has one more, before everything else. A write that took effect did so at
+one moment, which lies
 
 - between its invocation and its return (a write of unknown outcome has no return, so no end),
 - before the end of any confirmed read of its value, if no other operation can have written that value,
@@ -185,6 +186,12 @@ class ValueOrder:
 def is_confirmed(read: Operation) -> bool:
     """A read that must show confirmed values only, wherever it was served."""
     return read.mode in ("read-confirmed", "linearizable", None)
+
+
+def told(writer: Operation) -> str:
+    """The value that a write or compare-and-set leaves, in a sentence."""
+    value = writer.value[1] if writer.f == "cas" else writer.value
+    return "a deletion" if value is None else str(value)
 
 
 def comparable(value: Any) -> Value:

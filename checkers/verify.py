@@ -95,7 +95,7 @@ def _need(true: bool, otherwise: str) -> None:
 def _judged(history: History, asked: Judged) -> Iterable[Operation]:
     for each in history.operations:
         less = each.f == "read" and each.type == "ok" and not asked.reads(each.role, each.mode)
-        refused = each.saw_empty or (each.f == "cas" and each.error == "mismatch")
+        refused = each.saw_empty or each.found_nothing or (each.f == "cas" and each.error == "mismatch")
         observed = refused and asked.failed_cas_observes
         if each.f != "dump" and not less and (each.type != "fail" or observed):
             yield each

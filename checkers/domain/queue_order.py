@@ -90,6 +90,8 @@ class _Cell:
     """By value: the one operation that may have written it."""
     fresh: list[Sight] = field(default_factory=list)
     """In order of invocation."""
+    deletions: list[Operation] = field(default_factory=list)
+    """Those that may have happened."""
     final: list[Sight] = field(default_factory=list)
     """Of dumps, and of final reads that need not be fresh."""
     others: list[Sight] = field(default_factory=list)
@@ -141,7 +143,9 @@ def _cells(history: History, reads: Reads, final_state: bool) -> dict[Cell, _Cel
             else:
                 (cell.final if is_final else cell.others).append(sight)
     for (name, value), group in wrote.items():
-        if len(group) == 1 and value is not None:
+        if value is None:
+            cells.setdefault(name, _Cell()).deletions += [each.operation for each in group]
+        elif len(group) == 1:
             cells.setdefault(name, _Cell()).writers[value] = group[0].operation
     return cells
 
@@ -309,7 +313,8 @@ def _half_applied(history: History, operation: Operation, cells: dict[Cell, _Cel
         return
     for effect in written:
         for sight in cells[effect.cell].ends:
-            if _lacks(sight, effect) and _completed(first) < sight.operation.invoke_index:
+            is_lacking = _lacks(sight, effect, cells[effect.cell].deletions)
+            if is_lacking and _completed(first) < sight.operation.invoke_index:
                 summary = (
                     f"{_where(sight)} lacks {shown(effect.value)} of {effect.cell} at the end, although the "
                     f"transaction that wrote it, and was only submitted, had been seen: {_where(first)} showed "
@@ -320,11 +325,11 @@ def _half_applied(history: History, operation: Operation, cells: dict[Cell, _Cel
                 return
 
 
-def _lacks(sight: Sight, effect: Effect) -> bool:
-    """Elements stay; a value may have been replaced, but not by nothing."""
+def _lacks(sight: Sight, effect: Effect, deletions: Sequence[Operation]) -> bool:
+    """Elements stay; a value may have been replaced, by nothing only if a deletion may have come after it."""
     if sight.elements:
         return effect.how == "has" and effect.value not in sight.values
-    return sight.values == (None,)
+    return sight.values == (None,) and all(each.precedes(effect.operation) for each in deletions)
 
 
 def _must_show(sight: Sight, last: Sight | None) -> bool:
@@ -343,7 +348,8 @@ def _where(sight: Sight) -> str:
 
 def _told(operation: Operation, name: Cell) -> str:
     value = next((each.value for each in effects(operation) if each.cell == name), None)
-    return f"a later {operation.f}" if value is None else f"{shown(value)}"
+    what = "deletion" if operation.is_deletion else operation.f
+    return f"a later {what}" if value is None else f"{shown(value)}"
 
 
 def _witness(

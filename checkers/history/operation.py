@@ -29,6 +29,8 @@ FASTEST_NS = 10
 their lines stands for it (`checkers.history.foreign`), and seconds would be made up."""
 EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
 """The errors of a dequeue that was refused because the queue held nothing."""
+NOTHING_THERE = "nothing-there"
+"""The error of a deletion (a write of null) that was refused because nothing was under its key."""
 SUBMITTED = "submitted"
 """The error of an info that was answered all the same: the store has the write in its queue, and says no more."""
 
@@ -95,6 +97,16 @@ class Operation:
         if self.f != "dequeue":
             return False
         return self.value is None if self.type == "ok" else self.type == "fail" and self.error in EMPTY
+
+    @property
+    def is_deletion(self) -> bool:
+        """A write of null: afterwards the key holds nothing, as before its first write."""
+        return self.f == "write" and self.value is None
+
+    @property
+    def found_nothing(self) -> bool:
+        """A deletion that changed nothing: its answer says that nothing was there, as a read of null does."""
+        return self.is_deletion and self.type == "fail" and self.error == NOTHING_THERE
 
     @property
     def queued_index(self) -> int | None:

@@ -60,8 +60,9 @@ def check(
     `steps` is for all keys together, `memory_limit` the number of configurations held at once (some 200 bytes each);
     by default both are those of `checkers.limits`. A key that met a limit is undecided: the verdict is unknown, unless
     another key is invalid. `timeout_s` is the outermost limit, by `clock`; None: the verdict depends on no clock.
-    `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`, and a
-    dequeue refused with "empty" a confirmed state without elements.
+    `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`, a
+    dequeue refused with "empty" a confirmed state without elements, and a deletion refused with "nothing-there" that
+    nothing was there.
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.

@@ -54,6 +54,12 @@ def _deed(operation: Operation) -> str:
     match operation.f, operation.type:
         case "read", _:
             return f"read {_text(value)}"
+        case "write", "ok" if operation.is_deletion:
+            return f"deleted {_place(operation)}"
+        case "write", _ if operation.found_nothing:
+            return f"got the answer that {_place(operation)} holds nothing"
+        case "write", _ if operation.is_deletion:
+            return f"asked to delete {_place(operation)} ({_fate(operation)})"
         case "write", "ok":
             return f"wrote {_text(value)}"
         case "write", _:
@@ -81,7 +87,13 @@ def _deed_of(operation: Operation) -> str:
     if operation.f == "cas":
         old, new = operation.value
         return f"the change of {_text(old)} to {_text(new)} by process {operation.process}"
+    if operation.is_deletion:
+        return f"the deletion by process {operation.process}"
     return f"the write of {_text(operation.value)} by process {operation.process}"
+
+
+def _place(operation: Operation) -> str:
+    return "the value" if operation.key is None else f"key {operation.key}"
 
 
 def _fate(operation: Operation) -> str:
@@ -165,7 +177,7 @@ _NO_ORDER = Reason("not-linearizable", "which fits into no order with the other 
 def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) -> Reason:
     """Why the failing operation cannot have seen `value`."""
     failing = proof.failing.operation
-    saw = "read" if failing.f == "read" else "compare"
+    saw = {"read": "read", "write": "deletion"}.get(failing.f, "compare")
     writers = [operation for operation in history if operation is not failing and _makes(operation, value)]
     possible = [writer for writer in writers if writer.type != "fail"]
     if value is not None and not writers:
@@ -225,7 +237,8 @@ def _stale(
             f"{_deed_of(writer)} had completed at {_ended(writer)}, {early} that one was asked for."
         )
     if not writers:
-        sentences.append(f"no client asked to write {_text(value)}: it is the value before the first write.")
+        asked = "delete the key" if value is None else f"write {value}"
+        sentences.append(f"no client asked to {asked}: {_text(value)} is the value before the first write.")
     return Reason(
         f"stale-{saw}",
         f"although {_deed_of(overwriter)} had completed {gap} that began",

@@ -79,7 +79,8 @@ class Register:
 
     `initial` is the value before the first write (None: nothing). A cas with the answer "mismatch" counts
     as an observation (the value was not `old` at some moment of the operation) only if the server promises
-    that the value it compared with was confirmed: `failed_cas_observes`.
+    that the value it compared with was confirmed: `failed_cas_observes`. With the same promise a deletion (a write of
+    None) that was refused because nothing was there counts as a read of None.
     """
 
     initial: State = None
@@ -123,6 +124,8 @@ class Register:
         return Action("observe", "read", (frozen(operation.value),))
 
     def _write(self, operation: Operation) -> Action | None:
+        if operation.found_nothing and self.failed_cas_observes:
+            return Action("observe", "read", (None,))
         if operation.type == "fail":
             return None
         return Action("overwrite", "write", (frozen(operation.value),))

@@ -16,6 +16,7 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import parquet
+from checkers.history.operation import NOTHING_THERE
 from checkers.linearizable import pairing_kernels
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
@@ -121,11 +122,14 @@ class _Reading:
         took = (writes | changes) & ~failed
         old, new = self._values
         asked_old, asked_new = old[self._asked], new[self._asked]
+        nothing = writes & failed & self._says("error", NOTHING_THERE) & self._failed_cas_observes
+        nothing &= asked_new == ABSENT
         answer = new[numpy.where(self._ended >= 0, self._ended, self._asked)]
         same = changes & ~refused & (asked_old == asked_new)
-        keep = (reads & ok & judged) | refused | (took & ~(same & ~ok))
+        keep = (reads & ok & judged) | refused | nothing | (took & ~(same & ~ok))
         kind = numpy.select([writes, refused | reads | same], [OVERWRITE, OBSERVE], UPDATE)
         kind[refused] = REFUSE
+        kind[nothing] = OBSERVE
         seen = numpy.where(reads, answer, asked_old)
         index = _numbers(self._columns["index"])
         complete = numpy.where(ok | failed, index[self._ended], NEVER)

@@ -106,7 +106,7 @@ def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
             if operation.type == "info" or operation.complete_index is None
             else operation.complete_index
         )
-        if operation.f == "read" and operation.type == "ok":
+        if operation.found_nothing or (operation.f == "read" and operation.type == "ok"):
             seen[_frozen(operation.value)] = max(seen.get(_frozen(operation.value), -1), ended)
         elif operation.f == "cas":
             if operation.type == "fail":

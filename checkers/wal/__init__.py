@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.wal.agreement import RULES, Cluster, one_of_each_first
 from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
@@ -89,8 +90,7 @@ def _contradictions(settled: Settled) -> list[Witness]:
     return [
         Witness(
             rule=rule,
-            summary=f"process {operation.process}'s {operation.f} of {_clipped(operation.value)}"
-            f"{f' to {operation.key}' if operation.key else ''} {CONTRADICTIONS[rule]}",
+            summary=f"process {operation.process}'s {_deed(operation)} {CONTRADICTIONS[rule]}",
             events=operation.events,
             key=operation.key,
             node=operation.node,
@@ -102,6 +102,12 @@ def _contradictions(settled: Settled) -> list[Witness]:
         )
         for operation in operations
     ]
+
+
+def _deed(operation: Operation) -> str:
+    if operation.is_deletion:
+        return f"deletion of {operation.key}"
+    return f"{operation.f} of {_clipped(operation.value)}{f' to {operation.key}' if operation.key else ''}"
 
 
 def _clipped(value: object) -> str:

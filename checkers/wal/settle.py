@@ -7,7 +7,8 @@ contradicts it:
   not known: it stays an operation without end.
 - *did not*: no log holds it, or every log that holds it rolled it back or made it void; and no log was lost, and the
   nodes were quiet and equal at the end, so that nothing was still on its way. It becomes a failure.
-- anything else stays open. Where logs contradict each other nothing is settled: that is an anomaly of the logs.
+- anything else stays open; so does a deletion without a row, because nothing may have been there. Where logs contradict
+  each other nothing is settled: that is an anomaly of the logs.
 
 The verdict over the history from `settle` stands beside the one over the plain history, never in its place: a wrong log
 must not hide a client's observation.
@@ -62,7 +63,8 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
     for operation in history.operations:
         written = marks.get(operation.invoke_index)
         ids = {name for mark in written or () for name in found.get(mark, ())}
-        fates = None if written is None else _fates(ids, nodes, is_final)
+        is_unjoined = written is None or (operation.is_deletion and not ids)
+        fates = None if is_unjoined else _fates(ids, nodes, is_final)
         if fates is None:
             if operation.type == "info" and _written(operation):
                 settled["open"].append(operation.invoke_index)
@@ -189,7 +191,9 @@ def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
 
 
 def _mark_of(row: Record) -> Mark | None:
-    """Key and value of a row; of a list what was appended last."""
+    """Key and value of a row, None for a deletion; of a list what was appended last."""
+    if row.kind == "write" and row.is_whole and not row.tuple and isinstance(row.key, str):
+        return row.key, None
     match row.tuple:
         case (str(key), [*_, int() | str() as last]):
             return key, last

@@ -10,8 +10,8 @@ from harness.report.svg import duration, moment
 
 
 def operation_label(operation: Operation, key: str | None) -> str:
-    """`write 7 · n1`, `read → 3 · n2`, `cas 3→7 ✗ mismatch · n1`; with its key unless it is `key`."""
-    words = f"{clipped(operation.f, 24)} {operation_value(operation, 24, key)}".rstrip()
+    """`write 7 · n1`, `read → 3 · n2`, `cas 3→7 ✗ mismatch · n1`, `delete · n1`; with its key unless it is `key`."""
+    words = f"{_verb(operation)} {operation_value(operation, 24, key)}".rstrip()
     if operation.f == "dump" and key is not None:
         words = f"dump {clipped(key, 16)} = {operation_value(operation, 24, key)}"
     if operation.type == "fail":
@@ -19,6 +19,10 @@ def operation_label(operation: Operation, key: str | None) -> str:
     if key is None and operation.key is not None:
         words = f"{clipped(operation.key, 16)}: {words}"
     return f"{words} · {clipped(operation.node, 16)}" if operation.node else words
+
+
+def _verb(operation: Operation) -> str:
+    return "delete" if operation.is_deletion else clipped(operation.f, 24)
 
 
 def operation_value(operation: Operation, limit: int, key: str | None = None) -> str:
@@ -90,7 +94,7 @@ def operation_title(operation: Operation) -> str:
     where = [f"process {operation.process}", f"at {operation.node}" if operation.node else ""]
     where += [f"which said it was {operation.role}" if operation.role else "", as_text(operation.mode, 30)]
     lines = [
-        f"{operation.f} {as_text(operation.key, 40)} {operation_value(operation, 120)}",
+        f"{_verb(operation)} {as_text(operation.key, 40)} {operation_value(operation, 120)}",
         ", ".join(part for part in where if part),
     ]
     if operation.complete_ns is None:

@@ -143,7 +143,7 @@ def _near(material: Material, shown: Proof) -> list[Operation]:
         if op.key == shown.key
         and op.invoke_ns <= shown.end_ns
         and (op.complete_ns is None or op.complete_ns >= shown.start_ns)
-        and not (op.type == "fail" and op.error != "mismatch")
+        and not (op.type == "fail" and op.error != "mismatch" and not op.found_nothing)
     ]
     moments = [op.invoke_ns for op in shown.operations] or [shown.start_ns]
     return sorted(near, key=lambda op: min(abs(op.invoke_ns - moment_ns) for moment_ns in moments))

@@ -11,7 +11,7 @@ from checkers.history.operation import Event
 MILLISECOND_NS = 1_000_000
 
 
-def history(waited_ms: int, error: str, f: str = "write") -> History:
+def history(waited_ms: int, error: str, f: str = "write", value: int | None = 7) -> History:
     end_ns = (100 + waited_ms) * MILLISECOND_NS
     events = [
         Event(
@@ -21,11 +21,19 @@ def history(waited_ms: int, error: str, f: str = "write") -> History:
             process=1,
             f=f,
             key="r1",
-            value=7,
+            value=value,
             node="n1",
         ),
         Event(
-            index=1, time_ns=end_ns, type="info", process=1, f=f, key="r1", value=7, node="n1", error=error
+            index=1,
+            time_ns=end_ns,
+            type="info",
+            process=1,
+            f=f,
+            key="r1",
+            value=value,
+            node="n1",
+            error=error,
         ),
     ]
     return History.of(Header(nodes=("n1", "n2", "n3"), extra={"synchro_timeout_ns": 600_000_000}), events)
@@ -45,6 +53,8 @@ def test_other_errors_and_answers_that_waited_for_others_may_come_sooner() -> No
     """If it failed, a rollback behind somebody else's timeout would be an alarm."""
     assert early_timeout.check(history(100, "rolled back (217)")).details["vacuous"]
     assert early_timeout.check(history(100, "no quorum in time (216)", f="cas")).result == "valid"
+    deletion = history(100, "no quorum in time (216)", value=None)
+    assert early_timeout.check(deletion).result == "valid", "of nothing: it waits for what it looked at"
 
 
 def test_without_the_timeout_nothing_is_known() -> None:

@@ -41,8 +41,10 @@ def test_the_true_histories_are_worth_it() -> None:
         seen["starved"] += CHECKERS["quorum"](history).details["writes_in_starved_time"]
         seen["stale"] += CHECKERS["prefix"](history).details["stale_reads"]
         seen["mismatch"] += sum(operation.error == "mismatch" for operation in history.operations)
+        seen["deleted"] += sum(each.is_deletion and each.type == "ok" for each in history.operations)
+        seen["nothing"] += sum(each.found_nothing for each in history.operations)
     assert seen["ok"] > 50 * len(SEEDS)
-    for what in ("info", "fail", "starved", "stale", "mismatch"):
+    for what in ("info", "fail", "starved", "stale", "mismatch", "deleted", "nothing"):
         assert seen[what] > len(SEEDS), seen
 
 

@@ -203,6 +203,21 @@ def test_half_of_a_submitted_transaction_is_not_lost_for_good(x: object, y: obje
     assert CHECKERS["queue-order"](history(asked + shown)).result == result
 
 
+@pytest.mark.parametrize(
+    ("deletion", "result"),
+    [
+        ("", "invalid"),
+        ("4 asks write x null\n4 ok write x null\n", "valid"),
+        ("4 asks write x null\n4 lost write x null\n", "valid"),
+        ("4 asks write x null\n4 fail write x null\n", "invalid"),
+    ],
+)
+def test_a_submitted_write_may_be_deleted_in_the_end(deletion: str, result: str) -> None:
+    """A submitted write that was seen and then deleted would count as half of a transaction: a false alarm."""
+    text = "1 asks write x 1\n1 submitted write x\n" + read(2, "x", 1) + deletion + final(3, "x", None)
+    assert CHECKERS["queue-order"](history(text)).result == result
+
+
 def test_an_answer_that_is_no_acknowledgement_needs_no_quorum() -> None:
     """A false alarm of `quorum`; and if such answers made a test of it, a run without one would look tested."""
     text = "1 asks write x 1\n1 {} write x 1\n"

@@ -115,7 +115,7 @@ def _true_run(chance: random.Random) -> tuple[list[Operation], dict[object, list
     operations = []
     for point, start, end, unsure in sorted(drawn):
         begin, over = times.index(start), times.index(end)
-        new = chance.randrange(1, 9)
+        new = chance.choice((None, *range(1, 9)))
         f = chance.choice(("read", "write", "cas", "write"))
         if f == "read":
             if not unsure:

@@ -15,21 +15,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history import Event, Header, History
+from checkers.history.operation import NOTHING_THERE
 
 TICK_NS = 1_000_000
 PATIENCE = 60
 LOAD_UNTIL = 600
 KEYS = ("r1", "r2", "r3")
+MISMATCH = "mismatch"
 BUGS = ("confirm-early", "owner-reads-stale", "replica-goes-back", "dumps-differ", "lose-the-last")
+
+
+Row = tuple[str, int | None]
+"""Key and value; None: the key was deleted."""
 
 
 @dataclass(slots=True)
 class Node:
-    """`log` holds (key, value) rows, `confirmed` how many of them are known to be confirmed."""
+    """`log` holds rows, `confirmed` how many of them are known to be confirmed."""
 
     name: str
-    log: list[tuple[str, int]] = field(default_factory=list)
-    early: dict[int, tuple[str, int]] = field(default_factory=dict)
+    log: list[Row] = field(default_factory=list)
+    early: dict[int, Row] = field(default_factory=dict)
     confirmed: int = 0
     paused: bool = False
     inbox: list[tuple[str, Any]] = field(default_factory=list)
@@ -177,7 +183,7 @@ class TinyStore:
             self.holds["n1"] = len(node.log)
             self._confirm(node, sorted(self.holds.values())[-self.quorum])
 
-    def _take_row(self, node: Node, index: int, row: tuple[str, int]) -> None:
+    def _take_row(self, node: Node, index: int, row: Row) -> None:
         before = len(node.log)
         node.early[index] = row
         while len(node.log) in node.early:
@@ -214,8 +220,11 @@ class TinyStore:
         if operation.f == "cas":
             old, new = operation.value
             if node.value(operation.key, len(node.log)) != old:
-                operation.outcome = "mismatch"
+                operation.outcome = MISMATCH
                 return
+        if new is None and node.value(operation.key, len(node.log)) is None:
+            operation.outcome = NOTHING_THERE
+            return
         row = (operation.key, new)
         node.log.append(row)
         operation.waits_for = 0 if self.bug == "confirm-early" else len(node.log)
@@ -238,11 +247,11 @@ class TinyStore:
         if outcome == "ok":
             fields["role"] = "owner" if operation.node == "n1" else "replica"
             fields["value"] = operation.answer if operation.f == "read" else operation.value
-        elif outcome == "mismatch":
-            fields["error"] = "mismatch"
+        elif outcome in (MISMATCH, NOTHING_THERE):
+            fields["error"] = outcome
         else:
             fields["error"] = "timeout"
-        type_ = "fail" if outcome == "mismatch" else outcome
+        type_ = "fail" if outcome in (MISMATCH, NOTHING_THERE) else outcome
         self._record(type_, operation.process, operation.f, **fields)
 
     def _ask(self) -> None:
@@ -253,7 +262,7 @@ class TinyStore:
         value: Any = None
         if f != "read":
             self.written += 1
-            value = self.written
+            value = None if f == "write" and chance.random() < 0.2 else self.written
             if f == "cas":
                 value = [self.owner.value(key, len(self.owner.log) - chance.randrange(2)), value]
         self._invoke(f, key, value, node)

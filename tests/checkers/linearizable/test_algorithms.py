@@ -241,7 +241,7 @@ def test_thousands_of_crashed_writes_cost_little() -> None:
     assert time.process_time() - began_s < 5.0
 
 
-@pytest.mark.parametrize("name", ["register", "unique-register", "cas-register"])
+@pytest.mark.parametrize("name", ["register", "unique-register", "cas-register", "deleting-register"])
 def test_columns_from_parquet_say_the_same(name: str, tmp_path: Path) -> None:
     """If this fails, a big run is judged differently from a small one."""
     chance = random.Random(4)

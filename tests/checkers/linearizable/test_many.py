@@ -31,7 +31,7 @@ def tiny(name: str, chance: random.Random, most: int) -> Columns:
             return register_columns(sorted(calls, key=lambda call: call.invoke), (None,))[0]
 
 
-@pytest.mark.parametrize("name", ["register", "unique-register", "cas-register"])
+@pytest.mark.parametrize("name", ["register", "unique-register", "cas-register", "deleting-register"])
 def test_each_register_gets_its_own_answer(name: str) -> None:
     """If this fails, a key of a record with many keys is judged otherwise than a key that stands alone."""
     chance = random.Random(7)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history import Header, History
-from checkers.history.operation import Operation
+from checkers.history.operation import NOTHING_THERE, Operation
 from checkers.linearizable import check
 from checkers.linearizable.segments import segments
 
@@ -29,22 +29,24 @@ def simulated(seed: int, count: int, *, lie: bool) -> list[Operation]:
         if crashed and chance.random() < 0.03:
             value = crashed.pop(chance.randrange(len(crashed)))  # it takes effect late
         if asked < count and (not pending or (len(pending) < 3 and chance.random() < 0.4)):
-            f = chance.choice(["read", "write", "cas"])
-            new = chance.randrange(6)
+            f = chance.choice(["read", "write", "cas", "delete"])
+            new = None if f == "delete" else chance.randrange(6)
             pending.append((event, asked, f, [chance.choice([value, new]), new] if f == "cas" else new))
             asked += 1
         else:
             invoked, number, f, what = pending.pop(chance.randrange(len(pending)))
             outcome, error = "ok", None
             if f == "read":
-                what = chance.randrange(6) if lie and chance.random() < 0.1 else value
+                what = chance.choice([None, *range(6)]) if lie and chance.random() < 0.1 else value
             elif f == "cas" and what[0] != value:
                 outcome, error = "fail", "mismatch"
+            elif f == "delete" and value is None:
+                outcome, error = "fail", NOTHING_THERE
             elif chance.random() < 0.08:
                 outcome = "info"
                 if chance.random() < 0.5:
                     value = what[1] if f == "cas" else what
-                elif f == "write":
+                elif f != "cas":
                     crashed.append(what)
             else:
                 value = what[1] if f == "cas" else what
@@ -52,7 +54,7 @@ def simulated(seed: int, count: int, *, lie: bool) -> list[Operation]:
                 Operation(
                     type=outcome,
                     process=number,
-                    f=f,
+                    f="write" if f == "delete" else f,
                     key="k",
                     value=what,
                     invoke_index=invoked,
@@ -107,4 +109,8 @@ def test_quiet_histories_are_cut_and_crashes_that_may_be_seen_keep_them_whole() 
     assert len(segments(seen, 3)) == 1
     refused = [*crashed[:-1], replace(crashed[-1], f="cas", type="fail", value=[5, 6], error="mismatch")]
     assert len(segments(refused, 3)) == 1
+    deleted = [replace(quiet[0], type="info", value=None), *quiet[1:]]
+    nothing = replace(quiet[-1], type="fail", value=None, error=NOTHING_THERE)
+    assert len(segments(deleted, 3)) == 4
+    assert len(segments([*deleted[:-1], nothing], 3)) == 1
     assert len(segments([replace(each, f="append") for each in quiet], 3)) == 1

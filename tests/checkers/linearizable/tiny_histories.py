@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from checkers.history import Event, Header, History
+from checkers.history.operation import NOTHING_THERE
 
 Answer = tuple[Any, Any, str]  # state after, value, outcome
 
@@ -14,6 +15,7 @@ MODELS = (
     "register",
     "unique-register",
     "cas-register",
+    "deleting-register",
     "counter",
     "set",
     "queue",
@@ -22,7 +24,7 @@ MODELS = (
     "multi-register",
 )
 
-NAMES = {"unique-register": "register"}
+NAMES = {"unique-register": "register", "deleting-register": "cas-register"}
 """What the checker calls them, where it is another name."""
 
 
@@ -48,7 +50,9 @@ def history(model: str, chance: random.Random, most: int = 6, length: int = 12) 
             value, outcome = answers[place]
         if outcome == "open":
             continue
-        error = "mismatch" if outcome == "fail" else None
+        error = None
+        if outcome == "fail":
+            error = "mismatch" if f == "cas" else NOTHING_THERE
         events.append(
             Event(
                 index=len(events), time_ns=len(events), type=outcome, process=place, f=f, key=key,  # type: ignore[arg-type]  # one of the four
@@ -81,7 +85,7 @@ def _spoil(model: str, chance: random.Random, asked: list[Any], answers: list[tu
     f, _, _ = asked[place]
     if answers[place][1] == "ok" and f in ("read", "get", "dequeue", "txn"):
         answers[place] = (_OTHER[model](chance, answers[place][0]), "ok")
-    elif f == "cas" and answers[place][1] in ("ok", "fail"):
+    elif (f == "cas" or _is_deletion(f, asked[place][2])) and answers[place][1] in ("ok", "fail"):
         answers[place] = (asked[place][2], "fail" if answers[place][1] == "ok" else "ok")
 
 
@@ -91,6 +95,17 @@ def _register(state: Any, f: str, value: Any) -> Answer:
     if f == "write":
         return value, value, "ok"
     return (value[1], value, "ok") if state == value[0] else (state, value, "fail")
+
+
+def _deleting(state: Any, f: str, value: Any) -> Answer:
+    """A deletion of nothing is refused, and says so."""
+    if _is_deletion(f, value) and state is None:
+        return None, None, "fail"
+    return _register(state, f, value)
+
+
+def _is_deletion(f: str, value: Any) -> bool:
+    return f == "write" and value is None
 
 
 def _counter(state: Any, f: str, value: Any) -> Answer:
@@ -143,6 +158,10 @@ def _ask_cas(chance: random.Random, place: int) -> Any:
     return "cas", "x", [chance.choice((None, 1, 2, 3)), chance.randint(1, 3)]
 
 
+def _ask_deleting(chance: random.Random, place: int) -> Any:
+    return ("write", "x", None) if chance.random() < 0.35 else _ask_cas(chance, place)
+
+
 def _ask(f: str, values: Callable[[random.Random, int], Any], look: str = "read") -> Callable[..., Any]:
     def ask(chance: random.Random, place: int) -> Any:
         return (look, "x", None) if chance.random() < 0.5 else (f, "x", values(chance, place))
@@ -176,6 +195,7 @@ _ASK: dict[str, Callable[..., Any]] = {
     "register": _ask_register,
     "unique-register": _ask_unique,
     "cas-register": _ask_cas,
+    "deleting-register": _ask_deleting,
     "counter": _ask("add", lambda chance, place: chance.choice((1, 1, 2, -1))),
     "set": _ask("add", lambda chance, place: chance.randint(1, 5)),
     "queue": _ask("enqueue", lambda chance, place: chance.choice((place, place, 1)), "dequeue"),
@@ -190,6 +210,7 @@ _ANSWER: dict[str, Callable[[Any, str, Any], Answer]] = {
     "register": _register,
     "unique-register": _register,
     "cas-register": _register,
+    "deleting-register": _deleting,
     "counter": _counter,
     "set": _set,
     "queue": _queue,
@@ -201,6 +222,7 @@ _OTHER: dict[str, Callable[[random.Random, Any], Any]] = {
     "register": lambda chance, shown: chance.choice((None, 1, 2)),
     "unique-register": lambda chance, shown: chance.choice((None, 1, 2, 3, 4, 5, 6)),
     "cas-register": lambda chance, shown: chance.choice((None, 1, 2, 3)),
+    "deleting-register": lambda chance, shown: chance.choice((None, 1, 2, 3)),
     "counter": lambda chance, shown: shown + chance.choice((-1, 1)),
     "set": _other_elements,
     "queue": lambda chance, shown: chance.choice((None, 0, 1, 2, 3)),

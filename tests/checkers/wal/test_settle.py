@@ -7,7 +7,7 @@ from dataclasses import replace
 from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from checkers.wal import NodeLog, Settled, replay, settle
+from checkers.wal import NodeLog, Record, Settled, replay, settle
 from tests.checkers.wal.logs import confirm, log, nop, rollback, write
 
 
@@ -61,6 +61,30 @@ def test_logs_that_contradict_each_other_settle_nothing() -> None:
         log("n2", write(1, 1, 7), rollback(1, 2, start=1)),
     )
     assert settled(UNKNOWN_WRITE, *logs).open == (0,)
+
+
+def deletion(lsn: int) -> Record:
+    return replace(write(1, lsn), tuple=(), key="x")
+
+
+def test_the_only_deletion_of_a_key_is_joined_to_its_row() -> None:
+    """Breaks if an acknowledged deletion that every log rolled back went unseen."""
+    unknown = history(("invoke", 1, "write", None), ("info", 1, "write", None))
+    assert settled(unknown, log("n1", deletion(1), confirm(1, 2, until=1))).happened == (0,)
+    done = history(("invoke", 1, "write", None), ("ok", 1, "write", None))
+    assert len(settled(done, log("n1", deletion(1), rollback(1, 2, start=1))).lost) == 1
+    by_operations = replace(deletion(1), is_whole=False)
+    assert settled(done, log("n1", by_operations, rollback(1, 2, start=1))).lost == ()
+    twice = history(("invoke", 1, "write", None), ("invoke", 2, "write", None))
+    assert settled(twice, log("n1", deletion(1), confirm(1, 2, until=1))).open == (0, 1)
+
+
+def test_a_deletion_without_a_row_settles_nothing() -> None:
+    """Breaks if a deletion of nothing, which writes no row, were said to be lost: a false alarm."""
+    done = history(("invoke", 1, "write", None), ("ok", 1, "write", None))
+    assert settled(done, log("n1")).lost == ()
+    unknown = history(("invoke", 1, "write", None), ("info", 1, "write", None))
+    assert settled(unknown, log("n1")).open == (0,)
 
 
 def test_a_value_that_two_operations_write_settles_neither() -> None:
