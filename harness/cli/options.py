@@ -37,6 +37,7 @@ DRAWN_FROM = (
     "roaming",
     "failing",
     "write_once",
+    "deletes",
 )
 """Options that decide the lines of a drawn-out plan, beside those of its system (`Options.decides_operations`)."""
 
@@ -134,6 +135,7 @@ def plan_options(function: F) -> F:
         click.option(
             "--write-once", type=Number(), help="Share of writes to a key that nothing else writes."
         ),
+        click.option("--deletes", type=Number(), help="Share of writes that delete their key."),
         click.option("--promise", type=Text(), help="Judge against a stricter model: linearizable."),
         click.option(
             "--bug", "bugs", type=Text(), multiple=True, help="Switch a seeded bug on (may be repeated)."

@@ -14,7 +14,7 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
-from checkers.history.operation import SUBMITTED, Event, Operation
+from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operation
 from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import never_in_effect
@@ -38,7 +38,7 @@ USEFUL_SHARE_WITHOUT_POWER = 1 / 100
 """The same where all faults take whole nodes down, now and then all of them; or the only one."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
-TOLD = ("mismatch", "empty", SUBMITTED, AS_IT_HAD_TO)
+TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
 """Errors that are answers: what was asked for could not be, and the store says so."""
 MANY_SKIPPED = 1 / 4
 """If a larger share of the faults of a schedule was skipped, that is reported."""

@@ -76,6 +76,7 @@ _NAMED = {
     "roaming": "--roaming",
     "failing": "--failing",
     "write_once": "--write-once",
+    "deletes": "--deletes",
     "promise": "--promise",
     "base_port": "--base-port",
     "inventory": "--inventory",

@@ -21,6 +21,7 @@ from harness.faults.capabilities import DrawsOptions
 from harness.faults.overlap import LIMITS
 from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
+from harness.operations import Delete
 from harness.run.draw import faults_of, refuse_impossible
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
@@ -38,7 +39,7 @@ from harness.systems.system import (
 from harness.wires.wire import SimulatedWire
 from harness.workloads import WORKLOADS, Workload
 from harness.workloads.completed import DUMP
-from harness.workloads.workload import Submits, WritesAsynchronously
+from harness.workloads.workload import Deletes, Submits, WritesAsynchronously
 
 T = TypeVar("T")
 
@@ -84,6 +85,7 @@ def parts_of(plan: Plan) -> Parts:
     refuse_shares(plan)
     versions_of(plan, system)
     _check_words(plan, system, workload)
+    _check_deletions(plan, system, workload)
     _check_waits(plan, workload)
     _check_spaces(plan, system, workload)
     names_for(plan, system.abilities)
@@ -175,6 +177,20 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
         raise WrongUse(
             f"the workload {plan.workload} asks for {', '.join(missing)}, which the client of --system {plan.system} "
             f"does not speak; try: --workload {' or '.join(able) or '(none fits)'}"
+        )
+
+
+def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
+    """WrongUse where the plan asks for deletions that the workload does not know or the client cannot say."""
+    drawn = () if plan.drawn is None else plan.drawn.operations
+    is_able = isinstance(workload, Deletes)
+    if plan.deletes and not is_able:
+        able = " or ".join(name for name, each in WORKLOADS.items() if isinstance(each, Deletes))
+        raise WrongUse(f"--deletes: the workload {plan.workload} deletes nothing; try: --workload {able}")
+    asks = plan.deletes or (isinstance(workload, Deletes) and any(map(workload.is_deletion, drawn)))
+    if asks and Delete not in system.client.speaks:
+        raise WrongUse(
+            f"--deletes: the client of --system {plan.system} does not speak Delete; leave the deletions out"
         )
 
 

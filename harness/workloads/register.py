@@ -1,6 +1,8 @@
 """Registers: reads, writes and compare-and-set on several keys of one synchronous space.
 
-Every written value is unique (a number per worker and count), so that a read tells which write it saw. A
+Every written value is unique (a number per worker and count), so that a read tells which write it saw. A plan may ask
+for deletions: a deletion is a write of None, what a key holds before its first write. One that finds nothing there is
+recorded as failed ("nothing-there"): it changed nothing, and observed as little as a refused compare-and-set. A
 compare-and-set expects what its worker last saw under the key ("@seen"): often right, often outrun. The set of keys
 moves on every few seconds, which bounds the history of one key and with it what a checker has to search.
 
@@ -9,7 +11,7 @@ Most operations go to the owner; a share of the reads goes to replicas, where le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,13 +19,13 @@ from checkers import dirty, linearizable, prefix
 from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
-from checkers.history.operation import SUBMITTED
+from checkers.history.operation import NOTHING_THERE, SUBMITTED
 from checkers.history.operation import Operation as Recorded
 from checkers.meaning import Judged
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
-from harness.operations import Cas, Completion, Done, Mismatch, Read, Transaction, Write
+from harness.operations import Cas, Completion, Delete, Done, Mismatch, Read, Step, Transaction, Write
 from harness.run.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.systems.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import (
@@ -61,10 +63,10 @@ class Register:
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
             node, value = drawn_write(plan, context), _unique(worker, 2 * count)
-            is_once = plan.write_once > 0 and context.chance.random() < plan.write_once
-            return Draft(
-                "write", _key_of_its_own(context, value) if is_once else _key(context), value, node=node
-            )
+            if plan.write_once > 0 and context.chance.random() < plan.write_once:
+                return Draft("write", _key_of_its_own(context, value), value, node=node)
+            is_deletion = plan.deletes > 0 and context.chance.random() < plan.deletes
+            return Draft("write", _key(context), None if is_deletion else value, node=node)
 
         def cas(context: Context, count: int) -> Draft:
             return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
@@ -81,8 +83,12 @@ class Register:
     def keys(self, operation: Operation) -> tuple[str, ...]:
         return () if operation.key is None else (operation.key,)
 
+    def is_deletion(self, operation: Operation) -> bool:
+        return operation.f == "write" and operation.value is None
+
     def may_submit(self, operation: Operation) -> bool:
-        return operation.f in ("write", "cas")
+        """A deletion has no value that would identify it."""
+        return operation.f in ("write", "cas") and not self.is_deletion(operation)
 
     def resolved(self, operation: Operation, seen: dict[str, Value]) -> Value:
         value: Value = operation.value
@@ -93,8 +99,9 @@ class Register:
 
     def remember(self, operation: Operation, done: Completion, seen: dict[str, Value]) -> None:
         """The store compares with submitted writes, too."""
-        value = operation.value if done.error == SUBMITTED else done.value
-        if operation.key is None or (done.type != "ok" and done.error != SUBMITTED):
+        is_told = done.error in (SUBMITTED, NOTHING_THERE)
+        value = operation.value if is_told else done.value
+        if operation.key is None or (done.type != "ok" and not is_told):
             return
         match operation.f, value:
             case "cas", (_, None | int() as new):
@@ -105,9 +112,11 @@ class Register:
     def asked(self, operation: Operation, value: Value) -> Transaction:
         match operation.f, operation.key, value:
             case "read", str(key), _:
-                step: Read | Write | Cas = Read(SPACE, key)
+                step: Step = Read(SPACE, key)
             case "write", str(key), int():
                 step = Write(SPACE, key, value)
+            case "write", str(key), None:
+                step = Delete(SPACE, key)
             case "cas", str(key), (old, new):
                 step = Cas(SPACE, key, old, new)
             case f, key, _:
@@ -123,6 +132,8 @@ class Register:
                 return Completion("fail", value, found.error, role)
             case Done([None | int() as shown], role) if is_read:
                 return Completion("ok", shown, None, role)
+            case Done(results, role, mode) if self.is_deletion(operation):
+                return _deleted(results, role, mode)
             case Done(role=role) if not is_read:
                 return Completion("ok", value, None, role)
         return None
@@ -165,7 +176,7 @@ class Register:
         )
 
     def kind(self, operation: Recorded) -> str:
-        return operation.f
+        return "delete" if operation.is_deletion else operation.f
 
     def missing(self, history: History) -> Iterator[str]:
         """The keys that were written, but not read at the end by a read that must be fresh."""
@@ -175,6 +186,16 @@ class Register:
         if unread:
             example = sorted(map(str, unread))[0]
             yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"
+
+
+def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> Completion | None:
+    match results:
+        case [True]:
+            return Completion("ok", None, None, role)
+        case [False]:
+            beside = ", or what was there may be rolled back" if mode == "dirty" else ""
+            return Completion("fail", None, NOTHING_THERE + beside, role)
+    return None
 
 
 def _key(context: Context) -> str:

@@ -131,6 +131,13 @@ class Submits(Protocol):
 
 
 @runtime_checkable
+class Deletes(Protocol):
+    """A workload that makes deletions of a share of its writes, if a plan asks for it (`Plan.deletes`)."""
+
+    def is_deletion(self, operation: Operation) -> bool: ...
+
+
+@runtime_checkable
 class ReadsSecondClusters(Protocol):
     """A workload after which second clusters begin from cuts of the first (`harness.run.second_clusters`)."""
 

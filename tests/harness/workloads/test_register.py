@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.operations import Completion
-from harness.run.plan import Operation
+from harness.run.assemble import parts_of
+from harness.run.draw import draw
+from harness.run.plan import Drawn, Operation
+from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
-from harness.workloads.register import Register
+from harness.workloads.register import ONCE, Register
 from nodes.iproto.messages import Answer, Call, Refusal
 from tests.harness.said import answered, said
 
@@ -26,6 +29,7 @@ def operation(f: str, key: str | None = "x", *, value: Any = None, mode: str | N
 
 
 WRITE = operation("write", value=3)
+DELETE = operation("write")
 CAS = operation("cas", value=(2, 3))
 READ = operation("read", mode="read-confirmed")
 DUMP = operation("dump", None)
@@ -37,6 +41,7 @@ DUMP = operation("dump", None)
         (WRITE, ([["replace", "register", ["x", 3]]], {})),
         (CAS, ([["cas", "register", "x", 2, 3]], {})),
         (operation("cas", value=(None, 3)), ([["cas", "register", "x", None, 3]], {})),
+        (DELETE, ([["delete", "register", "x"]], {})),
         (READ, ([["get", "register", "x"]], {"read": "read-confirmed"})),
         (operation("read", mode="dirty"), ([["get", "register", "x"]], {"read": "dirty"})),
     ],
@@ -53,7 +58,12 @@ def test_a_dump_is_a_call_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [operation("append", value=3), operation("write"), operation("cas", value=3), operation("read", None)],
+    [
+        operation("append", value=3),
+        operation("write", value="x"),
+        operation("cas", value=3),
+        operation("read", None),
+    ],
 )
 def test_what_cannot_be_said_is_refused(asked: Operation) -> None:
     """If it failed, a slip in an edited plan would break the harness in the middle of a run."""
@@ -92,6 +102,21 @@ def told(asked: Operation, **answer: Any) -> Completion:
             CAS,
             {"committed": False, "mismatch": [0, 7], "role": "owner", "mode": "dirty"},
             Completion("fail", (2, 3), "mismatch with what may be rolled back", "owner"),
+        ),
+        (
+            DELETE,
+            {"committed": True, "results": [["x", 8]], "role": "owner"},
+            Completion("ok", None, None, "owner"),
+        ),
+        (
+            DELETE,
+            {"committed": True, "results": [None], "role": "owner"},
+            Completion("fail", None, "nothing-there", "owner"),
+        ),
+        (
+            DELETE,
+            {"committed": True, "results": [None], "role": "owner", "mode": "dirty"},
+            Completion("fail", None, "nothing-there, or what was there may be rolled back", "owner"),
         ),
         (
             READ,
@@ -137,6 +162,7 @@ def test_an_answer_that_makes_no_sense_is_no_success(answer: dict[str, Any]) -> 
     assert told(DUMP, **answer).type == "fail"
     if answer.get("committed") is not True:
         assert told(WRITE, **answer).type == "info"
+        assert told(DELETE, **answer).type == "info"
         assert told(CAS, **answer).type == "info"
 
 
@@ -149,7 +175,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.lists(JSON, max_size=2).map(tuple), st.sampled_from([WRITE, CAS, READ, DUMP]))
+@given(st.lists(JSON, max_size=2).map(tuple), st.sampled_from([WRITE, DELETE, CAS, READ, DUMP]))
 def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation) -> None:
     """If it failed, one odd answer would end a run."""
     done = answered(REGISTER, asked, Replied(Answer(1, data)))
@@ -164,6 +190,7 @@ def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation
     [
         (WRITE, Replied(Refusal(1, 216, "timeout")), "info"),
         (WRITE, Replied(Refusal(1, 7, "read-only")), "fail"),
+        (DELETE, Replied(Refusal(1, 217, "rolled back")), "info"),
         (READ, Replied(Refusal(1, 216, "timeout")), "fail"),
         (DUMP, Replied(Refusal(1, 32, "?")), "fail"),
         (WRITE, Lost("reset"), "info"),
@@ -176,6 +203,55 @@ def test_any_answer_at_all_has_a_meaning(data: tuple[Any, ...], asked: Operation
 def test_no_answer_and_refusals(asked: Operation, reply: Any, type_: str) -> None:
     """If it failed, a write that nobody knows the end of would be called undone: a false alarm."""
     assert answered(REGISTER, asked, reply).type == type_
+
+
+@pytest.mark.parametrize(
+    "done", [Completion("ok"), Completion("fail", None, "nothing-there"), Completion("ok", None)]
+)
+def test_after_a_deletion_its_client_expects_nothing(done: Completion) -> None:
+    """If it failed, hardly any compare-and-set would begin where nothing is."""
+    seen: dict[str, Any] = {"x": 3}
+    REGISTER.remember(DELETE, done, seen)
+    assert REGISTER.resolved(operation("cas", value=("@seen", 4)), seen) == (None, 4)
+    REGISTER.remember(WRITE, Completion("ok", 3), seen)
+    REGISTER.remember(DELETE, Completion("info", None, "timeout"), seen)
+    assert seen == {"x": 3}
+
+
+def test_a_share_of_the_writes_deletes_and_is_never_only_submitted() -> None:
+    """If it failed, no run would delete, or a submitted write could not be told from its deletion."""
+    plan = planned(deletes=0.3, write_once=0.2, rate=400.0, commit_wait="mixed")
+    drawn = draw(plan, SYSTEMS["qsync"], REGISTER).drawn
+    assert drawn is not None
+    writes = [each for each in drawn.operations if each.f == "write"]
+    shared = [each for each in writes if ONCE not in (each.key or "")]
+    deletions = [each for each in writes if REGISTER.is_deletion(each)]
+    assert 0.25 < len(deletions) / len(shared) < 0.35
+    assert len(shared) < len(writes)
+    assert {each.wait for each in deletions} == {None}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"workload": "append", "deletes": 0.1},
+            "the workload append deletes nothing; try: --workload register",
+        ),
+        ({"system": "twophase", "deletes": 0.1}, "the client of --system twophase does not speak Delete"),
+    ],
+)
+def test_deletions_are_refused_where_none_can_be(options: dict[str, Any], words: str) -> None:
+    """If it failed, the share would be ignored, or every deletion would end in an error."""
+    with pytest.raises(WrongUse, match=words):
+        parts_of(planned(**options))
+
+
+def test_a_drawn_out_deletion_is_refused_as_well() -> None:
+    """If it failed, an edited plan would make a client say what it cannot."""
+    drawn = Drawn(faults=(), operations=(DELETE,))
+    with pytest.raises(WrongUse, match="does not speak Delete"):
+        parts_of(planned(system="twophase", drawn=drawn))
 
 
 def test_every_key_is_read_at_the_owner_in_the_end() -> None:
