@@ -40,6 +40,8 @@ RESTARTED_IN_TURN = "all nodes restarted in turn"
 FAILED = "transaction failed by a statement in its middle"
 ASYNCHRONOUS = "asynchronous transaction acknowledged"
 WRITTEN_ONCE = "row written once acknowledged"
+DELETED = "deletion of a tuple acknowledged"
+FOUND_NOTHING = "deletion of nothing refused"
 BY_FAULTS = (
     POWER_LOST_BYTES,
     MESSAGE_HELD,
@@ -50,6 +52,8 @@ BY_FAULTS = (
     FAILED,
     ASYNCHRONOUS,
     WRITTEN_ONCE,
+    DELETED,
+    FOUND_NOTHING,
 )
 
 
@@ -174,6 +178,8 @@ def _done_by_faults(history: History) -> dict[str, int]:
         FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
         ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
         WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),
+        DELETED: sum(operation.is_deletion and operation.type == "ok" for operation in load),
+        FOUND_NOTHING: sum(operation.found_nothing for operation in load),
     }
 
 

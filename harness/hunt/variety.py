@@ -30,13 +30,14 @@ from harness.faults.table import (
     TOGETHER,
     why_not,
 )
+from harness.operations import Delete
 from harness.run.assemble import parts_of
 from harness.run.dice import Dice, Weighted
 from harness.run.plan import Plan
 from harness.systems import System, system_of
 from harness.systems.system import PlansForBugs, VariesItself
 from harness.workloads import WORKLOADS
-from harness.workloads.workload import Submits
+from harness.workloads.workload import Deletes, Submits
 
 LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads": 0.4}
 """The load of a drawn seed: long in virtual time, sparse in operations."""
@@ -71,6 +72,8 @@ SHARES = (
     ("write_once", 0.5, (0.1, 0.3)),
 )
 """Field, how often it is not 0, what it is then."""
+DELETES = ("deletes", 0.4, (0.05, 0.1, 0.2))
+"""The same, of a share that is drawn late, for workloads and clients that delete."""
 OF_ANY_SYSTEM = ("roaming",)
 """The other shares are drawn for systems that draw options of their own: these say what they refuse, and what a key
 holds that was never written."""
@@ -133,13 +136,19 @@ def _varied(dice: Dice, plan: Plan, given: frozenset[str]) -> Plan:
 
 
 def _late(plan: Plan, given: frozenset[str]) -> Plan:
-    """The plan with the system's late additions. They have a random stream of their own, so the rest of a seed is as
-    it was before they could be drawn.
+    """The plan with deletions and the system's late additions. They have random streams of their own, so the rest of a
+    seed is as it was before they could be drawn.
     """
     system = system_of(plan.system)
-    if plan.bugs or not isinstance(system, VariesItself):
+    if plan.bugs:
         return plan
-    plan = system.varied_late(plan, given)
+    field, often, values = DELETES
+    chance = plan.streams()[f"variety: {field}"]
+    is_able = isinstance(WORKLOADS.get(plan.workload), Deletes) and Delete in system.client.speaks
+    if is_able and field not in given and chance.random() < often:
+        plan = plan.changed(**{field: chance.choice(values)})
+    if isinstance(system, VariesItself):
+        plan = system.varied_late(plan, given)
     parts_of(plan)
     return plan
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import WrongUse
 from harness.hunt import hunted
+from harness.hunt import variety as shared
 from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
@@ -37,7 +38,7 @@ def test_seeds_differ_in_more_than_chance() -> None:
     assert {plan.overlap for plan in plans} == {1, 2, 3}
     for name in ("moments", "membership", "rolling-restart", "timeouts", "quorum"):
         assert {name in plan.faults for plan in plans} == {True, False}
-    for field in ("stray_writes", "roaming", "failing", "write_once"):
+    for field in ("stray_writes", "roaming", "failing", "write_once", "deletes"):
         assert {getattr(plan, field) > 0 for plan in plans} == {True, False}
     for plan in plans:
         parts_of(plan)
@@ -155,9 +156,11 @@ def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.Mo
     late = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
     for name in ("SIZES_APART", "LOG_QUEUES", "STARTS"):
         monkeypatch.setattr(variety, name, 0.0)
+    monkeypatch.setattr(shared, "DELETES", ("deletes", 0.0, (0.1,)))
     for plan in late:
         before = hunted(planned(cluster="sim", seed=plan.seed), NOTHING)
         own = {
+            "deletes": 0.0,
             "queue_max_size": before.options.queue_max_size,
             "node_options": before.options.node_options,
             "start": None,
@@ -168,6 +171,19 @@ def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.Mo
     starts = [plan for plan in late if plan.options.start is not None]
     assert min(len(sizes), len(logs), len(starts)) >= 4
     assert max(len(sizes), len(logs), len(starts)) <= 24
+
+
+def test_deletions_are_drawn_where_they_can_be() -> None:
+    """If it failed, hunts would not delete, or a seed would end because its client cannot say a deletion."""
+    plans = [hunted(planned(cluster="sim", seed=seed, workload="register"), frozenset(("workload",)))
+             for seed in range(100)]  # fmt: skip
+    assert 25 < sum(plan.deletes > 0 for plan in plans) < 55
+    asked = [
+        hunted(planned(cluster="sim", seed=seed, deletes=0.3), frozenset(("deletes",))) for seed in range(20)
+    ]
+    assert {(plan.workload, plan.deletes) for plan in asked} == {("register", 0.3)}
+    others = [hunted(planned(system="twophase", cluster="sim", seed=seed), NOTHING) for seed in range(40)]
+    assert {plan.deletes for plan in others} == {0.0}
 
 
 def test_a_start_that_is_asked_for_steers_the_draw() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from checkers.history.operation import Event
 from checkers.verdict import Verdict
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import FAILED, WRITTEN_ONCE, try_seed
+from harness.hunt.seeds import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE, try_seed
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
 from harness.run.plan import Drawn, Operation, to_json
@@ -30,6 +30,8 @@ from harness.workloads.reads import STAYS_NS
 from nodes.iproto.messages import Answer, Refusal
 from nodes.qsync import service
 from nodes.qsync.evaluation import Evaluation, Outcome
+from nodes.qsync.keys import Tuple
+from nodes.qsync.spaces import Space
 from nodes.qsync.statements import run
 from tests.harness.said import answered, said
 
@@ -242,6 +244,47 @@ def test_a_share_of_the_registers_is_written_once_and_read_in_the_end() -> None:
     tried = try_seed(msgspec.structs.replace(SMALL, write_once=0.5, seed=1))
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
     assert tried.sometimes[WRITTEN_ONCE] > 10
+
+
+def test_a_share_of_the_registers_is_deleted() -> None:
+    """If it failed, no run would delete, or the nodes or a checker would stumble over deletions."""
+    tried = try_seed(msgspec.structs.replace(SMALL, deletes=0.3, seed=1))
+    assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
+    assert tried.sometimes[DELETED] > 10
+    assert tried.sometimes[FOUND_NOTHING] > 1
+
+
+def test_a_deletion_that_leaves_the_tuple_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a store that deletes nothing would pass."""
+
+    def stays(space: Space, key: Hashable, value: Tuple | None) -> None:
+        if value is not None:
+            space.confirmed[key] = value
+
+    monkeypatch.setattr(Space, "put", stays)
+    tried = try_seed(msgspec.structs.replace(SMALL, deletes=0.3, seed=1))
+    assert {"linearizable", "convergence"} <= set(tried.violated), tried.sentence
+
+
+def test_a_pending_deletion_that_is_shown_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a client could be told that nothing is there, and find the tuple again later."""
+
+    def read(evaluation: Evaluation, space: Space, key: Hashable) -> Tuple | None:
+        shown = evaluation.outcome.looked_at
+        found = reads(evaluation, space, key)
+        if found is None:
+            evaluation.outcome.looked_at = shown
+        return found
+
+    reads = Evaluation.read
+    monkeypatch.setattr(Evaluation, "read", read)
+    plan = planned(
+        cluster="sim", time_limit_s=20, rate=150, deletes=0.3, faults=("isolate-owner",), configuration="C"
+    )
+    violated = {
+        name for seed in range(3) for name in try_seed(msgspec.structs.replace(plan, seed=seed)).violated
+    }
+    assert "linearizable" in violated
 
 
 def test_asynchronous_rows_are_refused_where_the_system_has_no_space_for_them() -> None:
