@@ -345,7 +345,8 @@ class BlockReader:
         for row in found.rows:
             self._reader.take_definition(row)
         begins = {origin: lsn for origin, lsn in found.meta.vclock.items() if origin}
-        return Block(begins=begins, members=tuple(sorted(self._reader.members)), **_state_in(found.rows))
+        members = tuple(sorted(member for row in found.rows if (member := _member_of(row))))
+        return Block(begins=begins, members=members, **_state_in(found.rows))
 
     def _block(self, rows: Sequence[Row]) -> Block:
         for row in rows:
