@@ -32,6 +32,7 @@ TRUNCATIONS = 330
 DEFINING = frozenset({SPACES, INDEXES, MEMBERS, TRUNCATIONS})
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
+INSERT = Type.INSERT.value
 SPACE_ID, TUPLE = Key.SPACE_ID.value, Key.TUPLE.value
 
 _KINDS: Mapping[int, Kind] = {
@@ -241,9 +242,12 @@ class _Reader:
 def _is_told_of(type_: int, body: dict[int, object]) -> bool:
     """Of the rows of a snapshot: all but those of system spaces that tell nothing here, which are most."""
     space_id = body.get(SPACE_ID)
-    if type_ != Type.INSERT or not isinstance(space_id, int):
-        return True
-    return space_id >= SYSTEM_SPACES_BELOW or space_id in DEFINING
+    is_of_user = isinstance(space_id, int) and space_id >= SYSTEM_SPACES_BELOW
+    return is_of_user or _is_no_data(type_, body)
+
+
+def _is_no_data(type_: int, body: dict[int, object]) -> bool:
+    return type_ != INSERT or body.get(SPACE_ID) in DEFINING
 
 
 def _is_first_field(parts: object) -> bool:
@@ -337,7 +341,7 @@ class BlockReader:
         """`data`: blocks, with the header of their file or without; or a snapshot. Raises XlogError."""
         if not data.startswith((b"XLOG", b"SNAP")):
             return self._block(xlog.rows_in(data))
-        found = xlog.decode(data, _is_told_of if data.startswith(b"SNAP") else None)
+        found = xlog.decode(data, _is_no_data if data.startswith(b"SNAP") else None)
         assert found.meta is not None and found.damage is None, found.damage
         if found.meta.kind == "XLOG":
             self._has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
