@@ -211,7 +211,7 @@ def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness
         f"which was written after {written} had replaced it"
     )
     first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
-    why = f"{first} before anybody asked to write {shown.value} under {shown.key}."
+    why = f"{first} before any client asked to write {shown.value} under {shown.key}."
     return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
 

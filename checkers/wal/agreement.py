@@ -48,7 +48,7 @@ class Cluster:
 
 Place = tuple[int, object]
 """Space, and first part of the key."""
-UNKNOWN: tuple[object, ...] = ("nobody knows",)
+UNKNOWN: tuple[object, ...] = ("unknown",)
 USER_SPACES = 512
 Rule = Callable[[Cluster], Iterator[Witness]]
 
@@ -451,7 +451,7 @@ def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
                 f"{cluster.quorum} are needed",
                 node.log.node,
                 text(row),
-                f"votes are recorded by: {', '.join(sorted(found)) or 'nobody'}",
+                f"votes are recorded by: {', '.join(sorted(found)) or 'no node'}",
             )
 
 

@@ -250,7 +250,7 @@ class Links:
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: link, address.host, address.port)
                 if link.connected_to_itself():
-                    return "nobody listens there"
+                    return "no process listens there"
                 await link.opened
         except TimeoutError:
             return f"no greeting within {GREETING_TIMEOUT_S:g} s"

@@ -6,7 +6,7 @@ A run of the simulator reads these counts out of the nodes; nothing else depends
 from __future__ import annotations
 
 OWNER_CHANGED_BUSY = "leader changed with a non-empty limbo"
-CONFIRMED_FOREIGN = "PROMOTE confirmed somebody else's entries"
+CONFIRMED_FOREIGN = "PROMOTE confirmed entries of another owner"
 PROMOTE_ROLLED_BACK = "PROMOTE rolled back entries"
 PROMOTE_OVERTAKEN = "PROMOTE was overtaken by another"
 PROMOTE_STACKED = "PROMOTE stood on one without a quorum"
