@@ -2,7 +2,9 @@
 
 The servers elect a *coordinator*, which appends what nodes propose and hands it out. An entry that a majority has on
 disk is committed; every node delivers the committed entries in their order, each in its own time. A server that has
-heard a coordinator of late refuses to vote (section 4.2.3), so that a node behind a bad link disturbs no other.
+heard a coordinator of late refuses to vote (section 4.2.3). A server asks a majority whether it would vote before it
+takes a new term (section 9.6): else the term of a node that was cut off would depose the coordinator when the node is
+back, and once more with each time that its log, which is behind, loses an election.
 
 The coordinator also detects failures: a node whose life is new gets a "join" entry, a silent one a "left" entry.
 Clients have no vote and no log: they report that they are alive, and the coordinator sends them what they lack.
@@ -34,7 +36,8 @@ class Discovery:
         self._tell = tell
         self._deliver = deliver
         self.log = DiscoveryLog(site)
-        self.role: Literal["follower", "candidate", "coordinator"] = "follower"
+        self.role: Literal["follower", "asking", "candidate", "coordinator"] = "follower"
+        """Asking: would a majority vote for us?"""
         self.coordinator: str | None = None
         self.committed = 0
         self.delivered = 0
@@ -42,6 +45,8 @@ class Discovery:
         self._votes: set[str] = set()
         self._heard_ns = 0
         """When the coordinator was last heard."""
+        self._led: tuple[str, int] | None = None
+        """The newest coordinator but ourselves, and when it was last heard."""
         self._patience_ns = 0
         self._matched: dict[str, int] = {}
         self._next: dict[str, int] = {}
@@ -97,7 +102,8 @@ class Discovery:
             for peer in self._servers:
                 self._tell(peer, ["alive", 0, site.life, self.committed])
         elif site.now.monotonic_ns - self._heard_ns > self._patience_ns:
-            self._stand()
+            self._hear()
+            self._ask_for_votes("asking", "would-vote?", self.log.term + 1)
         return self._repeat_proposals()
 
     def _repeat_proposals(self) -> None:
@@ -130,15 +136,19 @@ class Discovery:
 
     # ---- elections
 
-    def _stand(self) -> None:
-        self._hear()
+    def _ask_for_votes(self, role: Literal["asking", "candidate"], word: str, term: int) -> None:
+        """Of a candidate, or of a server that would be one in this term."""
         log, name = self.log, self._site.name
-        log.promise(log.term + 1, name)
-        self.role, self.coordinator, self._votes = "candidate", None, {name}
+        self.role, self.coordinator, self._votes = role, None, {name}
         for peer in self._servers:
             if peer != name:
-                self._tell(peer, ["vote?", 0, log.term, log.last_index, log.last_term])
+                self._tell(peer, [word, 0, term, log.last_index, log.last_term])
         self._count_votes()
+
+    def _stand(self) -> None:
+        self._hear()
+        self.log.promise(self.log.term + 1, self._site.name)
+        self._ask_for_votes("candidate", "vote?", self.log.term)
 
     def _follow(self, term: int) -> None:
         if term > self.log.term:
@@ -149,27 +159,41 @@ class Discovery:
             self._hear()
 
     def _count_votes(self) -> None:
-        if self.role != "candidate" or len(self._votes) < self.majority:
-            return
+        if len(self._votes) < self.majority:
+            return None
+        if self.role == "asking":
+            return self._stand()
         self.role, self.coordinator = "coordinator", self._site.name
-        self._alive_ns.clear()  # everybody gets the whole time: we have listened to no node so far
+        self._alive_ns.clear()  # every other node gets the whole time: we have listened to none so far
+        if self._led is not None and self._led[0] not in self._votes:
+            self._alive_ns.update([self._led])
         self._matched = dict.fromkeys(self._servers, 0)
         self._next = dict.fromkeys(self._servers, self.log.last_index + 1)
         self._lives = {self._site.name: (self._site.life, "server")}
         self._append(["noop"])
-        self.beat()
+        return self.beat()
+
+    def _note_vote(self, peer: str, term: int, counts: bool) -> None:
+        if term > self.log.term:
+            self._follow(term)
+        elif counts:
+            self._votes.add(peer)
+            self._count_votes()
 
     def take(self, peer: str, life: int, message: list[Any]) -> None:
         """A message of a peer, in that life of it."""
         match message:
+            case ["would-vote?", _, term, last_index, last_term]:
+                would = (
+                    term > self.log.term and not self._hears() and self._is_complete(last_index, last_term)
+                )
+                self._tell(peer, ["would-vote", 0, self.log.term, would])
             case ["vote?", _, term, last_index, last_term]:
                 self._asked_to_vote(peer, term, last_index, last_term)
+            case ["would-vote", _, term, would]:
+                self._note_vote(peer, term, would and self.role == "asking")
             case ["vote", _, term, granted]:
-                if term > self.log.term:
-                    self._follow(term)
-                elif term == self.log.term and granted and self.role == "candidate":
-                    self._votes.add(peer)
-                    self._count_votes()
+                self._note_vote(peer, term, granted and term == self.log.term and self.role == "candidate")
             case ["append", _, term, before, term_before, entries, committed]:
                 self._take_entries(peer, term, before, term_before, entries, committed)
             case ["appended", _, term, ok, match]:
@@ -182,16 +206,23 @@ class Discovery:
             case ["learn", _, first, entries]:
                 self._learn(peer, first, entries)
 
+    def _hears(self) -> bool:
+        """A coordinator leads, as far as this server knows: it votes for no other."""
+        silent_ns = self._site.now.monotonic_ns - self._heard_ns
+        is_heard = self.coordinator is not None and silent_ns < self._site.configuration.election_ns
+        return is_heard or self.role == "coordinator"
+
+    def _is_complete(self, last_index: int, last_term: int) -> bool:
+        """A log with this end has all that ours has."""
+        return (last_term, last_index) >= (self.log.last_term, self.log.last_index)
+
     def _asked_to_vote(self, peer: str, term: int, last_index: int, last_term: int) -> None:
-        log, now_ns = self.log, self._site.now.monotonic_ns
-        hears = (
-            self.coordinator is not None and now_ns - self._heard_ns < self._site.configuration.election_ns
-        )
-        if hears or self.role == "coordinator":
+        log = self.log
+        if self._hears():
             return
         if term > log.term:
             self._follow(term)
-        is_complete = (last_term, last_index) >= (log.last_term, log.last_index)
+        is_complete = self._is_complete(last_index, last_term)
         granted = term == log.term and log.vote in (None, peer) and is_complete
         if granted:
             log.promise(term, peer)
@@ -223,6 +254,7 @@ class Discovery:
         self._follow(term)
         self.coordinator = peer
         self._hear()
+        self._led = peer, self._heard_ns
         if before > log.last_index or log.term_at(before) != term_before:
             known = min(before - 1, log.last_index)
             return self._tell(peer, ["appended", 0, term, False, known])

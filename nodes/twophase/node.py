@@ -272,6 +272,7 @@ class TwoPhase:
             "term": self.discovery.log.term,
             "delivered": self.discovery.delivered,
             "version": agreed.version,
+            "newest_topology": self.discovery.newest_topology(),
             "members": {name: member.life for name, member in sorted(agreed.members.items())},
             "out_of_sync": sum(len(agreed.missing(server)) for server in site.configuration.baseline),
             "unavailable": [p for p in range(len(agreed.in_sync)) if agreed.primary(p) is None],

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from nodes.twophase.agreed import Entry
+from nodes.twophase.configuration import MILLISECOND
 from nodes.twophase.node import TwoPhase
 from tests.nodes.twophase.virtual_cluster import SERVERS, VirtualCluster
 
@@ -87,6 +88,37 @@ def test_a_server_that_was_dropped_starts_again(deliveries: Deliveries) -> None:
     cluster.settle()
     assert cluster.node(victim).site.life == 2
     deliveries.check_one_order()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_server_that_was_cut_off_deposes_no_coordinator(seed: int) -> None:
+    """If it failed, the end of a partition would leave the cluster without a coordinator for one election or more."""
+    cluster = VirtualCluster(seed)
+    cluster.settle()
+    coordinator = cluster.coordinator()
+    term = cluster.node(coordinator).discovery.log.term
+    pairs = cluster.isolate(next(name for name in SERVERS if name != coordinator))
+    cluster.run(3_000)
+    cluster.heal(pairs)
+    cluster.settle()
+    assert cluster.coordinator() == coordinator
+    assert cluster.node(coordinator).discovery.log.term == term
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_silence_of_a_dead_coordinator_counts_from_its_last_message(seed: int) -> None:
+    """If it failed, its partitions would wait for an election, and then for the whole time of a silent node."""
+    cluster = VirtualCluster(seed, servers=("n1", "n2", "n3", "n4", "n5"))
+    cluster.settle()
+    dead = cluster.coordinator()
+    other = next(name for name in SERVERS if name != dead)
+    cluster.machine(dead).kill()
+    leave_ms = cluster.configurations[other].leave_ns // MILLISECOND
+    cluster.run(leave_ms - 100)
+    assert dead in cluster.node(other).agreed.members
+    assert cluster.node(other).discovery.coordinator not in (dead, None)
+    cluster.run(250)
+    assert dead not in cluster.node(other).agreed.members
 
 
 def disturbed(seed: int) -> VirtualCluster:
