@@ -21,7 +21,7 @@ from harness.systems.twophase.logs import finished_in, logs_in, records_in, rest
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from nodes.twophase.bugs import decisions_with
 
-AFTER_NS = int(4 * LEAVE_S * SECOND_NS)
+AFTER_NS = int(10 * LEAVE_S * SECOND_NS)
 """How long after its end a fault may keep a cut from finishing: a node leaves, joins, and copies what it lacks."""
 
 OF_TRANSACTIONS: frozenset[Level] = frozenset(

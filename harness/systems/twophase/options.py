@@ -11,8 +11,11 @@ from harness.run.plan import Options, Plan
 from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, LockOrder, Variant
 
 BEAT_NS = 100 * MILLISECOND
-LEAVE_S = 1.5
-"""A node that is silent for so long leaves; those with its partitions then serve again."""
+LEAVE_S = 0.6
+"""A node that is silent for so long, which is six beats, leaves; those with its partitions then serve again. A fault
+lasts 1.3 s or longer: most of its time then shows how the others do without the node."""
+ELECTION_S = 1.5
+"""A coordinator that is silent for up to 1 s has a successor; so long it may take in all."""
 
 ONE_STEP = ("register", "read-write", "counter", "unique-ids")
 """The workloads with one step in each operation."""
@@ -93,7 +96,7 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
         return Expectations(
             configuration=f"{self.concurrency} {self.isolation}",
             heartbeat_ns=BEAT_NS,
-            election_timeout_s=LEAVE_S,
+            election_timeout_s=ELECTION_S,
             rolls_back_after_s=LEAVE_S,
             fails_over=True,
             read_mode="linearizable",

@@ -20,6 +20,7 @@ from harness.systems.twophase.client import CLIENT, TwoPhaseClient
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (
     BEAT_NS,
+    LEAVE_S,
     TwoPhaseOptions,
     deliveries_ns,
     near_clients_of,
@@ -104,6 +105,7 @@ class TwoPhaseSystem(HasRareTurns, Varies):
                 recovery_rollback_fails_cut=said.recovery_rollback_fails_cut,
                 restore=self.begins_from,
                 beat_ns=BEAT_NS,
+                leave_ns=int(LEAVE_S * SECOND_NS),
                 bugs=plan.bugs,
                 seed=plan.seed,
             ).to_json()
@@ -149,6 +151,8 @@ class TwoPhaseSystem(HasRareTurns, Varies):
             return False
         return all(
             status.get("ready")
+            and status.get("coordinator") is not None
+            and status.get("newest_topology") == status.get("version")
             and len(_members(status)) == len(statuses)
             and not status.get("out_of_sync")
             and not status.get("transactions")

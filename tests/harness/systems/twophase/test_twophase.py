@@ -40,6 +40,31 @@ def kept(plan: Plan, results: Path) -> tuple[dict[str, Any], History]:
     return json.loads((folder / "verdict.json").read_bytes()), jsonl.read(folder / "history.jsonl")
 
 
+QUIET: dict[str, object] = {
+    "ready": True,
+    "coordinator": "n1",
+    "version": 7,
+    "newest_topology": 7,
+    "members": {"n1": 1, "n2": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_settled"),
+    [
+        ({}, True),
+        ({"coordinator": None}, False),
+        ({"newest_topology": 9}, False),
+        ({"version": 9, "newest_topology": 9}, False),
+        ({"transactions": 1}, False),
+    ],
+    ids=["quiet", "no coordinator", "an entry that is not agreed on", "an older topology", "a transaction"],
+)
+def test_nodes_are_settled_when_nothing_will_change(other: dict[str, object], is_settled: bool) -> None:
+    """If it failed, final reads would be refused by a change of the topology that is under way."""
+    assert parts_of(plan()).system.is_settled({"n1": QUIET, "n2": {**QUIET, **other}}) is is_settled
+
+
 @pytest.mark.parametrize(
     "fields",
     [
