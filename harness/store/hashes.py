@@ -1,20 +1,21 @@
 """A run's own list of hashes, `hashes.json`, which is written with its verdict.
 
-    {"format": "qsync-hashes", "version": 1, "files": {"history.jsonl": {"bytes": 812, "sha256": "9f86…"}, …}}
+    {"format": "qsync-hashes", "version": 2, "files": {"history.jsonl": {"bytes": 812, "sha256": "9f86…"}, …}}
 
 | file | in the list as |
 |---|---|
-| plan.json, history.jsonl, logs and snapshots below nodes/ | the record: hashed before it is judged |
+| plan.json, history.jsonl; logs, snapshots, messages below nodes/ | the record: hashed before it is judged |
 | history.parquet, verdict.json | the results of the judgement |
 
 A file that could not be read then is listed as null and is not compared. The page is not listed, because no verb reads
-it. A run without the list comes from an earlier version, or was never judged; it is read as it is.
+it. A run without the list comes from an earlier version, or was never judged; it is read as it is. A list of version 1
+lacks the logs of the two-phase store and the records of messages. They are not compared then.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -23,13 +24,18 @@ from harness.errors import StoreError
 
 HASHES = "hashes.json"
 FORMAT = "qsync-hashes"
-VERSION = 1
+VERSION = 2
+SINCE_2 = (
+    *("nodes/*/wal-*.log", "nodes/*/cuts.index", "nodes/*/trace/*.jsonl"),
+    *("nodes/*/removed/*.xlog", "nodes/*/removed/*.snap"),
+)
 RECORD = (
     *("plan.json", "history.jsonl", "nodes/effects.jsonl"),
     *("nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap"),
-    *("nodes/*/removed/*.xlog", "nodes/*/removed/*.snap"),
+    *SINCE_2,
 )
-"""Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous."""
+"""Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous, and
+those of the two-phase store are the base of a restore."""
 
 
 class Hashed(msgspec.Struct, frozen=True):
@@ -61,8 +67,11 @@ def of_file(path: Path) -> Hashed:
 
 def of_record(folder: Path) -> Files:
     """The present hashes of the judged files."""
-    names = sorted(str(path.relative_to(folder)) for pattern in RECORD for path in folder.glob(pattern))
-    return {name: _of_readable(folder / name) for name in names}
+    return {name: _of_readable(folder / name) for name in _names(folder, RECORD)}
+
+
+def _names(folder: Path, patterns: Sequence[str]) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for pattern in patterns for path in folder.glob(pattern))
 
 
 def document(files: Files) -> bytes:
@@ -78,6 +87,8 @@ def listed(folder: Path) -> Files | None:
         return None
     except (OSError, msgspec.DecodeError) as error:  # DecodeError: of another form, too
         raise StoreError(f"{folder / HASHES} cannot be read: {error}") from error
+    if found.format == FORMAT and found.version == 1:
+        return {**dict.fromkeys(_names(folder, SINCE_2)), **found.files}
     if (found.format, found.version) != (FORMAT, VERSION):
         raise StoreError(
             f"{folder / HASHES}: expected {FORMAT} {VERSION}, got {found.format} {found.version}; "

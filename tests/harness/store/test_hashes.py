@@ -38,7 +38,7 @@ def files(run: Path) -> dict[str, bytes]:
 def test_the_list_names_what_was_judged_and_what_was_made_of_it(run: Path) -> None:
     """If it failed, a file could change and nothing would know."""
     document = msgspec.json.decode((run / "hashes.json").read_bytes())
-    assert (document["format"], document["version"]) == ("qsync-hashes", 1)
+    assert (document["format"], document["version"]) == ("qsync-hashes", 2)
     logs = {name for name in files(run) if name.endswith((".xlog", ".snap", "log.jsonl"))}
     assert logs and set(document["files"]) == logs | {
         *("plan.json", "history.jsonl", "history.parquet", "verdict.json", "nodes/effects.jsonl")
@@ -57,9 +57,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "xlog is missing": lambda run: next(run.glob("nodes/*/*.xlog")).unlink(),
     "nodes/n9/1.xlog was added": lambda run: _add(run / "nodes" / "n9" / "1.xlog"),
     "hashes.json cannot be read": lambda run: (run / "hashes.json").write_text("{}"),
-    "expected qsync-hashes 1, got qsync-hashes 2": lambda run: (run / "hashes.json").write_bytes(
-        (run / "hashes.json").read_bytes().replace(b'"version": 1', b'"version": 2')
-    ),
+    "expected qsync-hashes 2, got qsync-hashes 3": lambda run: _number(run, 3),
 }
 
 
@@ -67,6 +65,12 @@ def _flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
+
+
+def _number(run: Path, version: int) -> None:
+    """The list is of that version."""
+    listed = (run / "hashes.json").read_bytes()
+    (run / "hashes.json").write_bytes(listed.replace(b'"version": 2', b'"version": %d' % version))
 
 
 def _add(path: Path) -> None:
@@ -89,6 +93,42 @@ def test_a_run_whose_record_has_changed_is_not_judged_again(
     (run / "hashes.json").unlink()  # a person says that the record is meant as it is
     main(["check", str(run)])
     assert what not in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def with_cuts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_run(tmp_path_factory.mktemp("stored"), 1, system="twophase", faults=("none",))
+
+
+@pytest.mark.parametrize("pattern", ["wal-*.log", "cuts.index", "trace/*.jsonl"])
+def test_what_cuts_were_judged_by_is_in_the_list(
+    with_cuts: Path, pattern: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, cuts would be judged again by other logs or messages than the run's."""
+    run = shutil.copytree(with_cuts, tmp_path / with_cuts.name)
+    changed = next(run.glob(f"nodes/*/{pattern}"))
+    _flip(changed)
+    assert hashes.changed(run) == [f"{changed.relative_to(run)} has another content"]
+    assert main(["check", str(run)]) == 3
+    assert str(changed.relative_to(run)) in capsys.readouterr().err
+
+
+def test_a_list_of_the_first_version_does_not_cover_them(with_cuts: Path, tmp_path: Path) -> None:
+    """If it failed, runs that an earlier version has judged would count as changed."""
+    run = shutil.copytree(with_cuts, tmp_path / with_cuts.name)
+    _number(run, 1)
+    listed = msgspec.json.decode((run / "hashes.json").read_bytes())
+    covered = {name: each for name, each in listed["files"].items() if not _is_of_cuts(name)}
+    assert covered.keys() < listed["files"].keys()
+    (run / "hashes.json").write_bytes(msgspec.json.encode({**listed, "files": covered}))
+    _flip(next(run.glob("nodes/*/wal-*.log")))
+    assert hashes.changed(run) == []
+    _flip(run / "history.jsonl")
+    assert hashes.changed(run) == ["history.jsonl has another content"]
+
+
+def _is_of_cuts(name: str) -> bool:
+    return "/trace/" in name or "/wal-" in name or name.endswith("cuts.index")
 
 
 def test_what_was_made_of_the_record_is_made_anew(run: Path) -> None:
