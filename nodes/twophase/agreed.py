@@ -10,6 +10,7 @@ An entry is a list, and an entry that does not fit (a life that has left already
 | `["cut", id, node]`, `["cut-done", id, node, ok, why]` | a cut begins; a member has finished its part |
 | `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
 | `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
+| `["sweep", version, number]` | the next sweep on this topology: what is two sweeps old is forgotten (`kept.py`) |
 
 *In sync* is an owner of a partition that has every committed transaction of it. An owner that leaves is in sync no
 more, except for the last: the partition then waits until that owner is back. `version` is the index of the last entry
@@ -19,16 +20,20 @@ newest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
 from nodes.twophase.configuration import Configuration
+from nodes.twophase.kept import Kept
 from nodes.twophase.variants import VARIANTS, Named
 
 Entry = list[Any]
 TOPOLOGY_WORDS = frozenset({"join", "left", "rebalanced"})
 """Entries that raise the version."""
+
+ENDED_KEPT = 100
+"""So many ended cuts can be asked for, and so many base snapshots."""
 
 NOT_YET = 0
 """The life of a server that has never joined."""
@@ -47,6 +52,8 @@ class Cut:
     named: Named
     asked_by: str
     waiting: list[str]
+    index: int
+    """Of the entry in the log."""
     state: Literal["runs", "ok", "failed", "refused"] = "runs"
     why: str = ""
 
@@ -56,6 +63,7 @@ class Snapshot:
     id: str
     not_ready: list[str]
     not_done: list[str]
+    index: int
     state: Literal["runs", "ok", "failed", "refused"] = "runs"
     why: str = ""
 
@@ -68,6 +76,7 @@ class Change:
     left: tuple[tuple[str, int], ...] = ()
     role: str = ""
     is_topology: bool = False
+    is_sweep: bool = False
 
 
 @dataclass
@@ -82,7 +91,11 @@ class Agreed:
     running: Cut | None = None
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     barrier: Snapshot | None = None
-    resolved: dict[str, bool] = field(default_factory=dict)
+    resolved: Kept[bool] = field(default_factory=Kept)
+    begun: int = 0
+    """Cuts that have begun."""
+    swept_at: list[int] = field(default_factory=list)
+    """The indices of the sweeps on this version of the topology."""
 
     def __post_init__(self) -> None:
         conf = self.configuration
@@ -92,7 +105,69 @@ class Agreed:
         """Servers that have not left. Those of life 0 have not come yet."""
         self.in_sync = [self.owners(partition) for partition in range(conf.partitions)]
 
+    # ---- as a whole
+
+    def to_state(self) -> dict[str, Any]:
+        """All of it, of lists and maps."""
+        return {
+            "version": self.version,
+            "members": {name: [member.life, member.role] for name, member in self.members.items()},
+            "in_sync": [list(owners) for owners in self.in_sync],
+            "cuts": [
+                [
+                    request,
+                    list(astuple(cut.named)),
+                    cut.asked_by,
+                    list(cut.waiting),
+                    cut.index,
+                    cut.state,
+                    cut.why,
+                ]
+                for request, cut in self.cuts.items()
+            ],
+            "snapshots": [
+                [each.id, list(each.not_ready), list(each.not_done), each.index, each.state, each.why]
+                for each in self.snapshots.values()
+            ],
+            "resolved": self.resolved.to_state(),
+            "begun": self.begun,
+            "swept_at": list(self.swept_at),
+            "lives": dict(self.lives),
+            "present": sorted(self.present),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `to_state` gave, on a different node or in an earlier life."""
+        self.version = state["version"]
+        self.members = {name: Member(life, role) for name, (life, role) in state["members"].items()}
+        self.in_sync = [list(owners) for owners in state["in_sync"]]
+        self.cuts = {
+            request: Cut(Named(*named), asked_by, list(waiting), *rest)
+            for request, named, asked_by, waiting, *rest in state["cuts"]
+        }
+        self.running = next((cut for cut in self.cuts.values() if cut.state == "runs"), None)
+        self.snapshots = {
+            name: Snapshot(name, list(not_ready), list(not_done), *rest)
+            for name, not_ready, not_done, *rest in state["snapshots"]
+        }
+        self.barrier = next((each for each in self.snapshots.values() if each.state == "runs"), None)
+        self.resolved = Kept.from_state(state["resolved"])
+        self.begun = state["begun"]
+        self.swept_at = list(state["swept_at"])
+        self.lives = dict(state["lives"])
+        self.present = set(state["present"])
+
     # ---- questions
+
+    @property
+    def sweeps(self) -> int:
+        """How many there were on this version of the topology."""
+        return len(self.swept_at)
+
+    @property
+    def is_whole(self) -> bool:
+        """All servers are members."""
+        return all(server in self.members for server in self.configuration.baseline)
 
     def owners(self, partition: int) -> list[str]:
         baseline = self.configuration.baseline
@@ -136,23 +211,39 @@ class Agreed:
             case ["rebalanced", node, life, source, source_life, partitions]:
                 change = self._rebalanced(node, life, source, source_life, partitions)
             case ["cut", cut, node]:
-                return self._begin_cut(cut, node)
+                return self._begin_cut(index, cut, node)
             case ["cut-done", cut, node, ok, why]:
                 return self._cut_done(cut, node, ok, why)
             case ["snapshot", snapshot]:
-                return self._begin_snapshot(snapshot)
+                return self._begin_snapshot(index, snapshot)
             case ["snapshot-ready", snapshot, node]:
                 return self._snapshot_step(snapshot, node, is_done=False)
             case ["snapshot-done", snapshot, node]:
                 return self._snapshot_step(snapshot, node, is_done=True)
             case ["resolved", xid, commits]:
-                self.resolved.setdefault(xid, commits)
+                self.resolved.note(xid, commits)
                 return Change()
+            case ["sweep", version, number] if version == self.version and number == self.sweeps + 1:
+                return self._sweep(index)
             case _:
                 return Change()
         if change.is_topology:
             self.version = index
+            self.swept_at.clear()
+            self.resolved.begin_anew()
         return change
+
+    def _sweep(self, index: int) -> Change:
+        """Of cuts and snapshots, only a member that had not delivered one could propose it once more."""
+        self.swept_at.append(index)
+        self.resolved.sweep(self.version, self.is_whole)
+        known: Sequence[dict[str, Any]] = (self.cuts, self.snapshots)
+        for each in known if self.sweeps > 2 else ():
+            ended = [name for name, one in each.items() if one.state != "runs"]
+            for name in ended[:-ENDED_KEPT]:
+                if each[name].index < self.swept_at[-3]:
+                    del each[name]
+        return Change(is_sweep=True)
 
     def _join(self, node: str, life: int, role: str) -> Change:
         if life <= self.lives.get(node, 0):
@@ -211,16 +302,16 @@ class Agreed:
 
     # ---- cuts and snapshots
 
-    def _begin_cut(self, cut: str, node: str) -> Change:
+    def _begin_cut(self, index: int, cut: str, node: str) -> Change:
         if cut in self.cuts:
             return Change()
         busy = self._busy()
         if busy:
-            self.cuts[cut] = Cut(Named(cut, 0), node, [], "refused", busy)
+            self.cuts[cut] = Cut(Named(cut, 0), node, [], index, "refused", busy)
             return Change()
-        number = 1 + sum(each.state != "refused" for each in self.cuts.values())
-        named = VARIANTS[self.configuration.variant].named(cut, number, self.version)
-        self.running = self.cuts[cut] = Cut(named, node, list(self.members))
+        self.begun += 1
+        named = VARIANTS[self.configuration.variant].named(cut, self.begun, self.version)
+        self.running = self.cuts[cut] = Cut(named, node, list(self.members), index)
         return Change()
 
     def _busy(self) -> str:
@@ -262,11 +353,11 @@ class Agreed:
             self.barrier.state = "failed"
             self.barrier = None
 
-    def _begin_snapshot(self, snapshot: str) -> Change:
+    def _begin_snapshot(self, index: int, snapshot: str) -> Change:
         if snapshot in self.snapshots:
             return Change()
         servers = self.configuration.baseline
-        begun = self.snapshots[snapshot] = Snapshot(snapshot, list(servers), list(servers))
+        begun = self.snapshots[snapshot] = Snapshot(snapshot, list(servers), list(servers), index)
         begun.why = self._busy()
         if not begun.why and any(map(self.missing, servers)):
             begun.why = "a server is not in sync"

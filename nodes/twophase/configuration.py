@@ -55,6 +55,10 @@ class Configuration:
     """How long a transaction may collect locks and values."""
     prepare_ns: int = 1_000 * MILLISECOND
     """How long a transaction may prepare."""
+    sweep_ns: int = 2_000 * MILLISECOND
+    """How long at least from one sweep to the next: what nobody can ask for any more is forgotten."""
+    trim_entries: int = 64
+    """The discovery log is trimmed by so many entries at least."""
     step_ns: int = 0
     """How long each step of a cut and of a commit may take, by chance: other messages come in between."""
     delivery_ns: int = 0
@@ -87,7 +91,10 @@ class Configuration:
             raise ValueError("expected at least 1 partition, 1 lane and 1 byte a segment")
         if not 0 <= self.suspending <= 1:
             raise ValueError(f"expected a share of suspended transactions from 0 to 1, got {self.suspending}")
-        times = (self.beat_ns, self.election_ns, self.leave_ns, self.lock_ns, self.prepare_ns)
+        times = (
+            *(self.beat_ns, self.election_ns, self.leave_ns),
+            *(self.lock_ns, self.prepare_ns, self.sweep_ns),
+        )
         if min(times) <= 0:
             raise ValueError(f"expected times above 0, got {min(times)} ns")
 

@@ -9,6 +9,9 @@ back, and once more with each time that its log, which is behind, loses an elect
 The coordinator also detects failures: a node whose life is new gets a "join" entry, a silent one a "left" entry.
 Clients have no vote and no log: they report that they are alive, and the coordinator sends them what they lack.
 
+The log is trimmed behind what all members have delivered (`sweeping.py`). A node that asks for an older entry is no
+member, and gets the state that the entries have come to.
+
 Messages here may be lost: the next beat says the same again. A proposal is repeated until its entry is delivered.
 """
 
@@ -18,9 +21,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from nodes.kernel.errors import StartAgain
 from nodes.twophase.agreed import NOT_YET, TOPOLOGY_WORDS, Agreed, Entry
 from nodes.twophase.discovery_log import DiscoveryLog
 from nodes.twophase.site import Site
+from nodes.twophase.sometimes import STATE_TAKEN, TRIMMED
 
 Tell = Callable[[str, list[Any]], None]
 Deliver = Callable[[int, Entry], None]
@@ -29,12 +34,15 @@ BATCH = 64
 
 
 class Discovery:
-    def __init__(self, site: Site, agreed: Agreed, tell: Tell, deliver: Deliver) -> None:
-        """`tell`: put a message on the discovery link of a node, if it stands."""
+    def __init__(
+        self, site: Site, agreed: Agreed, tell: Tell, deliver: Deliver, swept: Callable[[], list[int]]
+    ) -> None:
+        """`tell`: put a message on the discovery link of a node, if it stands. `swept`: what `Sweeping.over` says."""
         self._site = site
         self._agreed = agreed
         self._tell = tell
         self._deliver = deliver
+        self._swept = swept
         self.log = DiscoveryLog(site)
         self.role: Literal["follower", "asking", "candidate", "coordinator"] = "follower"
         """Asking: would a majority vote for us?"""
@@ -53,6 +61,9 @@ class Discovery:
         self._alive_ns: dict[str, int] = {}
         self._lives: dict[str, tuple[int, str]] = {}
         """Of the nodes that report: life and role."""
+        self._swept_by: dict[str, tuple[int, list[int]]] = {}
+        """Of the nodes that report: life, and the last sweep that is over there."""
+        self._sweep_due_ns = 0
         self._waiting: deque[tuple[int, Entry]] = deque()
         """Committed, and not delivered yet: when each is due, at the earliest."""
 
@@ -67,14 +78,29 @@ class Discovery:
     def start(self, files: Mapping[str, bytes]) -> None:
         if self._site.is_server:
             self.log.read(files)
+            if self.log.state is not None:
+                self._begin_with(self.log.base, self.log.state)
         self._hear()
+
+    def _begin_with(self, index: int, state: Mapping[str, Any]) -> None:
+        self._agreed.load(state)
+        self.committed = self.delivered = index
+        self._waiting.clear()
+        self._site.cancel("deliver")
+
+    def trim(self, index: int, state: Mapping[str, Any]) -> None:
+        """All members have delivered the entries up to this one."""
+        if not self._site.is_server or index - self.log.base < self._site.configuration.trim_entries:
+            return
+        self._site.sometimes.note(TRIMMED)
+        self.log.begin_with(index, self.log.term_at(index), state)
 
     def newest_topology(self) -> int:
         """The version of the topology, or the index of the last entry in our log behind what was delivered, committed
         or not, that may raise it. A delivered entry that changed nothing has raised nothing."""
-        entries = self.log.entries
+        log = self.log
         return next(
-            (i for i in range(len(entries), self.delivered, -1) if entries[i - 1][1][0] in TOPOLOGY_WORDS),
+            (i for i in range(log.last_index, self.delivered, -1) if log.at(i)[1][0] in TOPOLOGY_WORDS),
             self._agreed.version,
         )
 
@@ -97,10 +123,11 @@ class Discovery:
             for peer in self._servers:
                 if peer != site.name:
                     self._replicate(peer)
+            self._sweep_if_all()
             return self._repeat_proposals()
         if not site.is_server:
             for peer in self._servers:
-                self._tell(peer, ["alive", 0, site.life, self.committed])
+                self._tell(peer, ["alive", 0, site.life, self.committed, self._swept()])
         elif site.now.monotonic_ns - self._heard_ns > self._patience_ns:
             self._hear()
             self._ask_for_votes("asking", "would-vote?", self.log.term + 1)
@@ -112,7 +139,7 @@ class Discovery:
 
     def _pass_on(self, entry: Entry) -> None:
         if self.role == "coordinator":
-            if not any(waiting == entry for _, waiting in self.log.entries[self.committed :]):
+            if not any(waiting == entry for _, waiting in self.log.behind(self.committed)):
                 self._append(entry)
         elif self.coordinator is not None:
             self._tell(self.coordinator, ["propose", 0, entry])
@@ -133,6 +160,17 @@ class Discovery:
             silent_ns = now_ns - self._alive_ns.setdefault(node, now_ns)
             if node != self._site.name and silent_ns > self._site.configuration.leave_ns:
                 self._pass_on(["left", node, agreed.life_of(node)])
+
+    def _sweep_if_all(self) -> None:
+        """The next one, when the last one is over at all members."""
+        agreed, now_ns = self._agreed, self._site.now.monotonic_ns
+        last = [agreed.version, agreed.sweeps]
+        others = [(node, member.life) for node, member in agreed.members.items() if node != self._site.name]
+        if now_ns < self._sweep_due_ns or self._swept() != last:
+            return
+        if all(self._swept_by.get(node) == (life, last) for node, life in others):
+            self._sweep_due_ns = now_ns + self._site.configuration.sweep_ns
+            self._pass_on(["sweep", agreed.version, agreed.sweeps + 1])
 
     # ---- elections
 
@@ -170,6 +208,7 @@ class Discovery:
         self._matched = dict.fromkeys(self._servers, 0)
         self._next = dict.fromkeys(self._servers, self.log.last_index + 1)
         self._lives = {self._site.name: (self._site.life, "server")}
+        self._swept_by.clear()
         self._append(["noop"])
         return self.beat()
 
@@ -196,12 +235,16 @@ class Discovery:
                 self._note_vote(peer, term, granted and term == self.log.term and self.role == "candidate")
             case ["append", _, term, before, term_before, entries, committed]:
                 self._take_entries(peer, term, before, term_before, entries, committed)
-            case ["appended", _, term, ok, match]:
+            case ["state", _, term, index, term_there, state]:
+                self._take_state(peer, term, index, term_there, state)
+            case ["appended", _, term, ok, match, swept]:
+                self._swept_by[peer] = (life, swept)
                 self._note_appended(peer, life, term, ok, match)
             case ["propose", _, entry]:
                 if self.role == "coordinator":
                     self._pass_on(entry)
-            case ["alive", _, client_life, known]:
+            case ["alive", _, client_life, known, swept]:
+                self._swept_by[peer] = (client_life, swept)
                 self._serve_client(peer, client_life, known)
             case ["learn", _, first, entries]:
                 self._learn(peer, first, entries)
@@ -239,28 +282,63 @@ class Discovery:
 
     def _replicate(self, peer: str) -> None:
         log, first = self.log, self._next[peer]
-        entries = [list(each) for each in log.entries[first - 1 : first - 1 + BATCH]]
+        if first <= log.base:
+            self._tell_state(peer)
+            first = self._next[peer]
+        entries = [list(each) for each in log.behind(first - 1)[:BATCH]]
         self._tell(peer, ["append", 0, log.term, first - 1, log.term_at(first - 1), entries, self.committed])
         self._next[peer] = first + len(
             entries
         )  # if it is lost, the follower answers the next beat that it has a gap
+
+    def _tell_state(self, node: str) -> None:
+        log = self.log
+        self._tell(node, ["state", 0, log.term, log.base, log.base_term, log.state])
+        self._next[node] = log.base + 1
+
+    def _take_state(
+        self, peer: str, term: int, index: int, term_there: int, state: Mapping[str, Any]
+    ) -> None:
+        """Members have delivered all that is trimmed: a node that lacks some of it has left."""
+        site = self._site
+        if site.is_server and term < self.log.term:
+            return self._appended(peer, False, 0)
+        self._listen(peer, term)
+        if index > self.delivered:
+            if self._agreed.is_member(site.name, site.life):
+                raise StartAgain(f"life {site.life} of {site.name} has left the cluster")
+            site.sometimes.note(STATE_TAKEN)
+            self._begin_with(index, state)
+            if site.is_server:
+                self.log.begin_with(index, term_there, state)
+        return self._appended(peer, True, index) if site.is_server else None
+
+    def _appended(self, peer: str, ok: bool, match: int) -> None:
+        """It leaves when what we have taken is on disk."""
+        self._tell(peer, ["appended", 0, self.log.term, ok, match, self._swept()])
+
+    def _listen(self, coordinator: str, term: int) -> None:
+        if self._site.is_server:
+            self._follow(term)
+        self.coordinator = coordinator
+        self._hear()
+        self._led = coordinator, self._heard_ns
 
     def _take_entries(
         self, peer: str, term: int, before: int, term_before: int, entries: list[Any], committed: int
     ) -> None:
         log = self.log
         if term < log.term:
-            return self._tell(peer, ["appended", 0, log.term, False, 0])
-        self._follow(term)
-        self.coordinator = peer
-        self._hear()
-        self._led = peer, self._heard_ns
+            return self._appended(peer, False, 0)
+        self._listen(peer, term)
+        if before < log.base:  # committed entries, which our state stands for
+            entries = entries[log.base - before :]
+            before, term_before = log.base, log.base_term
         if before > log.last_index or log.term_at(before) != term_before:
-            known = min(before - 1, log.last_index)
-            return self._tell(peer, ["appended", 0, term, False, known])
+            return self._appended(peer, False, min(before - 1, log.last_index))
         log.take(before + 1, entries, lambda: None)
         match = before + len(entries)
-        self._tell(peer, ["appended", 0, term, True, match])  # leaves when they are on disk
+        self._appended(peer, True, match)
         self._commit(min(committed, match))
         return None
 
@@ -298,7 +376,7 @@ class Discovery:
     def _commit(self, index: int) -> None:
         while self.committed < index:
             self.committed += 1
-            self._hand_out(self.log.entries[self.committed - 1][1])
+            self._hand_out(self.log.at(self.committed)[1])
 
     def _hand_out(self, entry: Entry) -> None:
         delivery_ns, now_ns = self._site.configuration.delivery_ns, self._site.now.monotonic_ns
@@ -335,14 +413,16 @@ class Discovery:
         first = self._next.get(client)
         if first is None:
             return
-        entries = [entry for _, entry in self.log.entries[first - 1 : min(first - 1 + BATCH, self.committed)]]
+        if first <= self.log.base:
+            self._tell_state(client)
+            first = self._next[client]
+        entries = [entry for _, entry in self.log.behind(first - 1)[: min(BATCH, self.committed - first + 1)]]
         if entries or is_answer:
             self._tell(client, ["learn", 0, first, entries])
             self._next[client] = first + len(entries)
 
     def _learn(self, peer: str, first: int, entries: list[Entry]) -> None:
-        self.coordinator = peer
-        self._hear()
+        self._listen(peer, 0)
         for index, entry in enumerate(entries, first):
             if index == self.committed + 1:
                 self.committed = index

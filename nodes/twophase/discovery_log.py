@@ -1,7 +1,8 @@
 """The discovery log on a server's disk: term, vote, entries, all there before a message tells of them (Raft).
 
-Records: `["term", term, vote]`, `["entry", index, term, entry]`. An entry at an index that is taken discards that
-one and all behind it.
+Records: `["term", term, vote]`, `["entry", index, term, entry]`, `["state", index, term, state]`. An entry at an index
+that is taken discards that one and all behind it. A state stands for all entries up to its index; those behind it stay
+if the log has the same entry there.
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ class DiscoveryLog:
         self._site = site
         self.term = 0
         self.vote: str | None = None
+        self.base, self.base_term = 0, 0
+        """The last entry that the state stands for."""
+        self.state: Mapping[str, Any] | None = None
+        """`Agreed.to_state` at the base; None: the log begins with its first entry."""
         self.entries: list[tuple[int, Entry]] = []
-        """(term, entry); the first has index 1."""
+        """(term, entry); the first has the index behind the base."""
         self.durable = 0
         """The last index that our disk surely has."""
 
     @property
     def last_index(self) -> int:
-        return len(self.entries)
+        return self.base + len(self.entries)
 
     @property
     def last_term(self) -> int:
-        return self.entries[-1][0] if self.entries else 0
+        return self.term_at(self.last_index)
 
     def term_at(self, index: int) -> int:
-        return self.entries[index - 1][0] if index else 0
+        """Not of entries before the base."""
+        return self.base_term if index == self.base else self.at(index)[0]
+
+    def at(self, index: int) -> tuple[int, Entry]:
+        return self.entries[index - self.base - 1]
+
+    def behind(self, index: int) -> list[tuple[int, Entry]]:
+        return self.entries[index - self.base :]
 
     def read(self, files: Mapping[str, bytes]) -> None:
         data = files.get(FILE, b"")
@@ -50,12 +62,14 @@ class DiscoveryLog:
             match record:
                 case ["term", term, vote]:
                     self.term, self.vote = term, vote
-                case ["entry", index, term, entry] if index <= len(self.entries) + 1:
-                    del self.entries[index - 1 :]
+                case ["entry", index, term, entry] if self.base < index <= self.last_index + 1:
+                    del self.entries[index - self.base - 1 :]
                     self.entries.append((term, entry))
+                case ["state", index, term, state] if index > self.base:
+                    self._begin_with(index, term, state)
                 case _:
                     raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
-        self.durable = len(self.entries)
+        self.durable = self.last_index
         if data:
             self._site.sync(FILE)
 
@@ -66,22 +80,36 @@ class DiscoveryLog:
 
     def append(self, term: int, entry: Entry, then: Then) -> int:
         """At the end; `then` when it is on disk."""
-        self._write(len(self.entries) + 1, term, entry, then)
-        return len(self.entries)
+        self._write(self.last_index + 1, term, entry, then)
+        return self.last_index
 
     def take(self, first: int, entries: Sequence[Sequence[Any]], then: Then) -> None:
         """A coordinator's entries from index `first` on; those that we have already stay as they are."""
         for index, (term, entry) in enumerate(entries, first):
-            if index > len(self.entries) or self.term_at(index) != term:
+            if index > self.last_index or self.term_at(index) != term:
                 self._write(index, term, entry, then)
 
+    def begin_with(self, index: int, term: int, state: Mapping[str, Any]) -> None:
+        """The state stands for all entries up to this index, which are committed."""
+        self._begin_with(index, term, state)
+
+        def on_disk() -> None:
+            self.durable = max(self.durable, index)
+
+        self._site.persist(FILE, framed(["state", index, term, state]), "state", on_disk)
+
+    def _begin_with(self, index: int, term: int, state: Mapping[str, Any]) -> None:
+        has_it = index <= self.last_index and self.term_at(index) == term
+        self.entries = self.behind(index) if has_it else []
+        self.base, self.base_term, self.state = index, term, state
+
     def _write(self, index: int, term: int, entry: Entry, then: Then) -> None:
-        del self.entries[index - 1 :]
+        del self.entries[index - self.base - 1 :]
         self.durable = min(self.durable, index - 1)
         self.entries.append((term, entry))
 
         def on_disk() -> None:
-            if index <= len(self.entries) and self.entries[index - 1] == (term, entry):
+            if index <= self.base or (index <= self.last_index and self.at(index) == (term, entry)):
                 self.durable = max(self.durable, index)
                 then()
 

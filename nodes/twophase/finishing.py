@@ -13,6 +13,7 @@ from typing import Any
 
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
+from nodes.twophase.kept import UNKNOWN
 from nodes.twophase.site import Then
 from nodes.twophase.sometimes import ONE_PHASE, ONE_PHASE_IN_CUT, RECOVERED_COMMIT, RECOVERED_ROLLBACK
 from nodes.twophase.states import State
@@ -71,7 +72,7 @@ class Finishing:
     def _committed(self, local: Local) -> None:
         local.change(State.COMMITTED)
         self._stock.data.apply(local.writes)
-        self._stock.outcomes[local.xid] = True
+        self._stock.outcomes.note(local.xid, True, local.version)
         if local.one_phase:
             self._stock.site.sometimes.note(ONE_PHASE)
             self._stock.site.sometimes.note(ONE_PHASE_IN_CUT, self._cuts.running is not None)
@@ -79,7 +80,7 @@ class Finishing:
 
     def _rolled_back(self, local: Local) -> None:
         local.change(State.ROLLED_BACK)
-        self._stock.outcomes[local.xid] = False
+        self._stock.outcomes.note(local.xid, False, local.version)
         self._over(local)
 
     def _over(self, local: Local) -> None:
@@ -115,13 +116,14 @@ class Finishing:
         """Of the near node, or of the primary. `word` is how to answer."""
         stock = self._stock
         local = stock.locals.get(xid)
+        version = UNKNOWN if local is None else local.version
         if local is not None and not local.writes:  # only locks
             stock.locks.release(xid)
             del stock.locals[xid]
             local = None
         open_or_closing = local or stock.closing.get(xid)
         if not commits:
-            stock.outcomes.setdefault(xid, False)  # a primary's prepare may still be on its way to us
+            stock.outcomes.note(xid, False, version)  # a primary's prepare may still be on its way to us
         if open_or_closing is None or (local is None and word != TO_NEAR):
             self._send(peer, word, [xid])
             return

@@ -32,6 +32,7 @@ from nodes.twophase.cuts import Cuts
 from nodes.twophase.data import Place, partition_of
 from nodes.twophase.evaluation import Impossible, Mismatch, evaluated
 from nodes.twophase.finishing import Finishing
+from nodes.twophase.kept import Kept
 from nodes.twophase.preparing import TOPOLOGY_CHANGED
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import (
@@ -68,7 +69,7 @@ class Near:
         self._send = send
         self._ask_confirmation = ask_confirmation
         self.open: dict[str, Transaction] = {}
-        self._decided: dict[str, tuple[bool, object]] = {}
+        self.decided: Kept[tuple[bool, object]] = Kept()
         """Commits or not, and the sign, for participants that ask later."""
         self._last = 0
 
@@ -343,7 +344,7 @@ class Near:
             self._send_finish(transaction, True)
 
     def _decide(self, transaction: Transaction, commits: bool) -> None:
-        self._decided[transaction.xid] = (commits, transaction.sign)
+        self.decided.note(transaction.xid, (commits, transaction.sign), transaction.version)
         if not transaction.was_prepared:
             self._answer(transaction)  # there are only locks to give back
         for node in transaction.askers:
@@ -417,8 +418,9 @@ class Near:
 
     def take_outcome_question(self, peer: str, xid: str) -> None:
         """A participant that has restarted. Of a transaction that we do not know nothing was decided: it never will."""
-        if xid in self._decided:
-            self._send(peer, "outcome", [xid, *self._decided[xid]])
+        decided = self.decided.get(xid)
+        if decided is not None:
+            self._send(peer, "outcome", [xid, *decided])
         elif xid in self.open:
             self.open[xid].askers.append(peer)
         else:

@@ -46,6 +46,7 @@ from nodes.twophase.cuts import Cuts
 from nodes.twophase.discovery import Discovery
 from nodes.twophase.dispatch import Dispatch
 from nodes.twophase.finishing import Finishing
+from nodes.twophase.kept import Kept
 from nodes.twophase.life import next_life
 from nodes.twophase.links import Links
 from nodes.twophase.near import Near
@@ -57,6 +58,7 @@ from nodes.twophase.site import Site
 from nodes.twophase.snapshots import Snapshots
 from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_OF_FLAG, CUT_REFUSED
 from nodes.twophase.stock import Stock
+from nodes.twophase.sweeping import Sweeping
 
 
 class TwoPhase:
@@ -65,7 +67,8 @@ class TwoPhase:
         site = self.site = Site(configuration, decisions)
         agreed = self.agreed = Agreed(configuration, decisions.fails_with_servers)
         stock = self.stock = Stock(site)
-        self.discovery = Discovery(site, agreed, self._tell, self._deliver)
+        self.sweeping = Sweeping(agreed, self._open, self._kept, self._trim)
+        self.discovery = Discovery(site, agreed, self._tell, self._deliver, self.sweeping.over)
         propose = self.discovery.propose
         self.cuts = Cuts(site, stock.wal, lambda: list(stock.locals.values()), propose, self._hindrance)
         self.links = Links(site, self._take_discovery, self._take, self.cuts.marker, self.cuts.meet)
@@ -223,6 +226,10 @@ class TwoPhase:
             self.finishing.left(node, life)
             self.atomic.left(node, life)
             self.near.left(node, life)
+        if change.is_sweep:
+            self.sweeping.delivered(index)
+        elif change.is_topology:
+            self.sweeping.begin_anew()
         self._follow_cut(running, entry)
         if barrier is not None and agreed.barrier is None:
             self.snapshots.ended(barrier)
@@ -236,6 +243,16 @@ class TwoPhase:
                 self.rebalance.pursue()
         self.snapshots.look()
         self.clients.delivered(entry)
+
+    def _open(self) -> set[str]:
+        """The transactions that are not over here."""
+        return {*self.near.open, *self.stock.locals, *self.stock.closing, *self.recovery.doubts}
+
+    def _kept(self) -> tuple[Kept[Any], ...]:
+        return self.near.decided, self.stock.outcomes
+
+    def _trim(self, index: int, state: Mapping[str, Any]) -> None:
+        self.discovery.trim(index, state)
 
     def _follow_cut(self, before: Any, entry: Entry) -> None:
         after = self.agreed.running

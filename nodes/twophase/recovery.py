@@ -139,7 +139,9 @@ class Recovery:
         """The log has the fate of a transaction."""
         doubt = self.doubts.pop(xid, None)
         if doubt is not None:
-            self._finishing.finish(doubt.local, self._agreed.resolved[xid], is_recovered=True)
+            commits = self._agreed.resolved.get(xid)
+            assert commits is not None, xid
+            self._finishing.finish(doubt.local, commits, is_recovered=True)
 
     def rebalanced(self, outcomes: list[tuple[str, bool]]) -> None:
         """A full copy came with the fates of transactions."""

@@ -33,6 +33,8 @@ DUPLICATE = "duplicate message dropped"
 SNAPSHOT = "base snapshot taken"
 SUSPENDED = "transaction suspended"
 TORN_TAIL = "torn end of a log cut off"
+TRIMMED = "discovery log trimmed"
+STATE_TAKEN = "node took the state of a trimmed discovery log"
 
 ROWS = tuple(value for name, value in tuple(globals().items()) if name.isupper() and isinstance(value, str))
 """In the order in which a table shows them."""

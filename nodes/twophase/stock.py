@@ -8,6 +8,7 @@ from typing import Any
 
 from nodes.kernel.errors import StartRefused
 from nodes.twophase.data import Data, partition_of
+from nodes.twophase.kept import Kept
 from nodes.twophase.locks import Locks
 from nodes.twophase.records import Record
 from nodes.twophase.site import Site
@@ -74,8 +75,8 @@ class Stock:
         """Not finished here."""
         self.closing: dict[str, Local] = {}
         """Finished here, and not at all backups yet."""
-        self.outcomes: dict[str, bool] = {}
-        """Of every transaction that was prepared here or came with a full copy: committed, or rolled back."""
+        self.outcomes: Kept[bool] = Kept()
+        """Of transactions that were prepared here or came with a full copy: committed, or rolled back."""
         self.moving: dict[str, int] = {}
         """Writes to atomic spaces that have begun here and are not over: xid and partition."""
         self.not_restored: list[str] = []
@@ -107,10 +108,10 @@ class Stock:
                 case ["committed", xid, _, _, _, writes]:
                     self.data.apply(writes)
                     self.locals.pop(xid, None)
-                    self.outcomes[xid] = True
+                    self.outcomes.note(xid, True)
                 case ["rolled-back", xid]:
                     self.locals.pop(xid, None)
-                    self.outcomes[xid] = False
+                    self.outcomes.note(xid, False)
                 case ["rebalanced", copies, outcomes]:
                     self.install(copies, outcomes)
                 case ["restored", _, rows, *left_out]:
@@ -136,7 +137,7 @@ class Stock:
         self.data = Data(self.site.configuration.partitions)
         self.data.apply(rows)
         self.locals.clear()
-        self.outcomes.clear()
+        self.outcomes = Kept()
         self.is_flagged = False
 
     def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
@@ -145,4 +146,4 @@ class Stock:
         for partition, rows in copies:
             self.data.replace(partition, rows)
         for xid, committed in outcomes:
-            self.outcomes.setdefault(xid, committed)
+            self.outcomes.note(xid, committed)

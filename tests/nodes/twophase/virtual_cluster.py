@@ -99,7 +99,13 @@ class VirtualCluster:
         record_trace: bool = False,
         **settings: Any,
     ) -> None:
-        times = {"beat_ns": 50 * MILLISECOND, "election_ns": 200 * MILLISECOND, "leave_ns": 600 * MILLISECOND}
+        times = {
+            "beat_ns": 50 * MILLISECOND,
+            "election_ns": 200 * MILLISECOND,
+            "leave_ns": 600 * MILLISECOND,
+            "sweep_ns": 200 * MILLISECOND,
+            "trim_entries": 4,
+        }
         self.configurations = {
             name: Configuration(
                 name=name,
