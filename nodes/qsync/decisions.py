@@ -183,6 +183,10 @@ class Decisions:
         """A candidate does not stand: it hears no quorum, or another node sees the leader."""
         return connected < election.quorum or any(election.seen_by.values())
 
+    def is_vote_due(self, term: int, now: Instant) -> bool:
+        """Term and vote go to the disk now: before they are told, and before any row of the term."""
+        return True
+
     def asked_of_candidate(self, journal: Journal) -> Vclock:
         """The rows that a candidate must have for our vote: also those on their way to our disk."""
         return journal.promised

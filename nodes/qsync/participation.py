@@ -41,7 +41,7 @@ class Participation:
 
     def save_vote(self, now: Instant) -> None:
         """Write term and vote if they have changed."""
-        if self._election.must_write:
+        if self._election.must_write and self._decisions.is_vote_due(self._election.term, now):
             self._election.must_write = False
             self._commits.records.save_vote(now)
 

@@ -69,6 +69,7 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "no-pre-vote": {**ELECTED, "faults": ("isolate-one", "isolate-owner"), "election_timeout_s": 0.2},
     "place-before-marker": CUTTING,
     "place-when-asked": CUTTING,
+    "vote-after-promote": {**CUTTING, "faults": ("none",)},
     # Elsewhere a deposed leader may compare with an old state: there a failed compare is no observation.
     "cas-from-pending": {**FIXED, "workers": 6, "rate": 150.0},
     "decide-on-confirmed": {**FIXED, "workload": "append", "rate": 120.0},

@@ -69,6 +69,14 @@ def test_a_wrong_place_is_found_whatever_becomes_of_the_cut(bug: str) -> None:
         assert "cuts-marker" in try_seed(plan(bugs=(bug,), seed=seed, faults=("none",))).violated
 
 
+def test_a_cut_without_the_votes_of_its_term_is_found() -> None:
+    """All nodes stand at the marker: without this level, the nodes of a restored cut could vote twice in one term."""
+    for seed in range(3):
+        found = try_seed(plan(bugs=("vote-after-promote",), seed=seed, faults=("none",))).violated
+        assert "cuts-quorum" in found
+        assert "cuts-marker" not in found
+
+
 def test_without_a_pace_there_are_no_cuts() -> None:
     """Stored plans and seeds would no longer repeat."""
     done, history, files = ran(plan(cut_every_s=0.0, time_limit_s=2))
