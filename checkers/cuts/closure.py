@@ -4,16 +4,18 @@ L3, by key: the writers of a key that are in BEFORE are a prefix of its versions
 enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it. What follows
 from a torn transaction is said by level "transactions", and is not said again.
 
-L4, external causality: a transaction that was acknowledged before another was invoked is in BEFORE if the other is.
-Clients can carry causes from one node to another where no message of the store can show it, so a protocol that colours
-its own messages does not promise this. It is a class of its own: a finding, and no torn transaction.
+L4, external causality: a transaction of which any client knew before another was invoked is in BEFORE if the other
+is. A client knows of a transaction by the answer to it, or by a read that shows what it wrote. Clients can carry
+causes from one node to another where no message of the store can show it, so a protocol that colours its own messages
+does not promise this. It is a class of its own: a finding, and no torn transaction.
 """
 
 from __future__ import annotations
 
-import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
 
@@ -109,10 +111,20 @@ def _expanded(rows: Int64s, node: Int64s, xid: Int64s, weight: int) -> Int64s:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inversion:
-    """`earlier` was acknowledged before `later` was invoked; BEFORE has `later` and lacks `earlier`."""
+class Known:
+    """A client knew of a transaction: by the answer to it, or because it read what the transaction wrote."""
 
-    earlier: Operation
+    xid: Any
+    process: int
+    at_ns: int
+    is_read: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inversion:
+    """A client knew of `earlier` before `later` was invoked; BEFORE has `later` and lacks `earlier`."""
+
+    earlier: Known
     later: Operation
 
     @property
@@ -121,29 +133,47 @@ class Inversion:
         return "session-order" if self.earlier.process == self.later.process else "real-time-order"
 
 
+def known_by(operations: Sequence[Operation]) -> list[Known]:
+    """All that clients learned, and when."""
+    answered = [each for each in operations if each.completed_ns >= 0]
+    return [
+        *(Known(xid=each.xid, process=each.process, at_ns=each.completed_ns) for each in answered if each.ok),
+        *(
+            Known(xid=xid, process=each.process, at_ns=each.completed_ns, is_read=True)
+            for each in answered
+            for xid in each.saw
+        ),
+    ]
+
+
 def external(found: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
     """L4: one inversion for each cut that has any, of one client's transactions if there is such a one."""
-    codes = {name: code for code, name in enumerate(found.logs.xids)}
-    known = [(codes[name_of(each.xid)], each) for each in operations if name_of(each.xid) in codes]
-    known = [(code, each) for code, each in known if found.needed[code]]
+    codes = {
+        name: code for code, name in enumerate(found.logs.xids) if found.needed[code]
+    }  # those of which a cut can have all or nothing
+    later = [each for each in operations if name_of(each.xid) in codes]
+    earlier = [each for each in known_by(operations) if name_of(each.xid) in codes]
     cuts = len(found.cuts)
-    if not known:
+    if not later or not earlier:
         return [None] * cuts
-    xid = numpy.array([code for code, _ in known], numpy.int64)
-    invoked = numpy.array([each.invoked_ns for _, each in known], numpy.int64)
-    completed = numpy.array([each.completed_ns if each.ok else -1 for _, each in known], numpy.int64)
-    inside, outside = _joined(found.inside, xid), _joined(found.outside, xid)
-    outside = outside[completed[outside[:, 0]] >= 0]
-    in_sessions = _in_sessions(known, inside, outside, cuts)
+    has_xid = numpy.array([codes[name_of(each.xid)] for each in later], numpy.int64)
+    lacks_xid = numpy.array([codes[name_of(each.xid)] for each in earlier], numpy.int64)
+    invoked = numpy.array([each.invoked_ns for each in later], numpy.int64)
+    known = numpy.array([each.at_ns for each in earlier], numpy.int64)
+    inside, outside = _joined(found.inside, has_xid), _joined(found.outside, lacks_xid)
+    following = _following(earlier, later)
+    in_sessions = _in_sessions(found, outside, following, has_xid, cuts)
     latest = first_of(inside, cuts, numpy.argsort(-invoked[inside[:, 0]], kind="stable"))
-    soonest = first_of(outside, cuts, numpy.argsort(completed[outside[:, 0]], kind="stable"))
+    soonest = first_of(outside, cuts, numpy.argsort(known[outside[:, 0]], kind="stable"))
     said: list[Inversion | None] = []
     for cut in range(cuts):
-        inversion = in_sessions[cut]
-        if inversion is None and latest[cut] >= 0 and soonest[cut] >= 0:
-            later, earlier = known[inside[latest[cut], 0]][1], known[outside[soonest[cut], 0]][1]
-            if earlier.completed_ns < later.invoked_ns:
-                inversion = Inversion(earlier=earlier, later=later)
+        inversion = None
+        if (one := int(in_sessions[cut])) >= 0:
+            inversion = Inversion(earlier=earlier[one], later=later[following[one]])
+        elif latest[cut] >= 0 and soonest[cut] >= 0:
+            one, other = int(outside[soonest[cut], 0]), int(inside[latest[cut], 0])
+            if earlier[one].at_ns < later[other].invoked_ns:
+                inversion = Inversion(earlier=earlier[one], later=later[other])
         said.append(inversion)
     return said
 
@@ -159,29 +189,31 @@ def _joined(rows: Int64s, xid: Int64s) -> Int64s:
     return numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
 
 
-def _in_sessions(
-    known: Sequence[tuple[int, Operation]], inside: Int64s, outside: Int64s, cuts: int
-) -> list[Inversion | None]:
-    """By cut an inversion between two transactions that follow each other at one client."""
-    order = sorted(range(len(known)), key=lambda each: (known[each][1].process, known[each][1].invoked_ns))
-    following = numpy.full(len(known), -1, numpy.int64)
-    for one, other in itertools.pairwise(order):
-        first, then = known[one][1], known[other][1]
-        if first.process == then.process and first.ok and 0 <= first.completed_ns < then.invoked_ns:
-            following[one] = other
-    before = numpy.full(len(known), -1, numpy.int64)
-    before[following[following >= 0]] = numpy.flatnonzero(following >= 0)
+def _following(earlier: Sequence[Known], later: Sequence[Operation]) -> Int64s:
+    """For each thing known the next operation that its client invoked; -1 for none."""
+    of_client: dict[int, list[int]] = {}
+    for place in sorted(range(len(later)), key=lambda each: later[each].invoked_ns):
+        of_client.setdefault(later[place].process, []).append(place)
+    found = numpy.full(len(earlier), -1, numpy.int64)
+    for item, each in enumerate(earlier):
+        places = of_client.get(each.process, [])
+        next_one = bisect_right(places, each.at_ns, key=lambda place: later[place].invoked_ns)
+        if next_one < len(places):
+            found[item] = places[next_one]
+    return found
+
+
+def _in_sessions(found: Members, outside: Int64s, following: Int64s, has_xid: Int64s, cuts: int) -> Int64s:
+    """By cut what a client knew, whose next operation is in a BEFORE that lacks it; -1 for none."""
+    followed = numpy.flatnonzero(following >= 0)
     lacks = outside[following[outside[:, 0]] >= 0]
-    has = inside[before[inside[:, 0]] >= 0]
+    has = _joined(found.inside, has_xid[following[followed]])
+    has[:, 0] = followed[has[:, 0]]
     parts = []
-    for rows, item in ((lacks, lacks[:, 0]), (has, before[has[:, 0]])):
+    for rows in (lacks, has):
         for column, change in ((1, 1), (2, -1)):
-            parts.append(numpy.column_stack((item, rows[:, column], numpy.full(len(rows), change))))
+            parts.append(numpy.column_stack((rows[:, 0], rows[:, column], numpy.full(len(rows), change))))
     sums = running(numpy.concatenate(parts).astype(numpy.int64), cuts)
     wrong = sums[sums[:, 3] == 2][:, :3]
-    return [
-        None
-        if place < 0
-        else Inversion(earlier=known[wrong[place, 0]][1], later=known[following[wrong[place, 0]]][1])
-        for place in first_of(wrong, cuts).tolist()
-    ]
+    first = first_of(wrong, cuts)
+    return numpy.array([-1 if place < 0 else wrong[place, 0] for place in first.tolist()], numpy.int64)

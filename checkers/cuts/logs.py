@@ -217,7 +217,8 @@ class Cut:
 class Operation:
     """A transaction as its client saw it. `completed_ns` -1: no answer. `ok`: it was acknowledged.
 
-    `wrote`: it changed something, so that some log has it if it committed.
+    `wrote`: it changed something, so that some log has it if it committed. `saw`: the transactions whose effects its
+    answer shows; they had committed by then, whether they were acknowledged or not.
     """
 
     xid: Any
@@ -226,3 +227,4 @@ class Operation:
     completed_ns: int = -1
     ok: bool = False
     wrote: bool = True
+    saw: Sequence[Any] = ()

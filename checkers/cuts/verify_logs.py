@@ -7,7 +7,7 @@
 | sides | what the level says holds: so stand START and FINISH of every server | making each BEFORE from them |
 | torn | one participant has the transaction in BEFORE, and another has not | the two BEFOREs |
 | gap | a BEFORE has the later of two writers of a key, and lacks the earlier one | that BEFORE, and the versions |
-| inversion | BEFORE lacks a transaction that was acknowledged before one in it was invoked | the BEFOREs, the times |
+| inversion | BEFORE lacks a transaction that a client knew of before one in it was invoked | the BEFOREs, the times |
 """
 
 from __future__ import annotations
@@ -204,11 +204,22 @@ def _ordered(
     known = _known(logs, takes, operations)
     has = [each.invoked_ns for xid, each in known if all(xid in before[node] for node in takes[xid])]
     lacks = [
-        each.completed_ns
-        for xid, each in known
-        if each.ok and each.completed_ns >= 0 and not any(xid in before[node] for node in takes[xid])
+        time_ns
+        for xid, time_ns in _learned(logs, operations)
+        if xid in takes and not any(xid in before[node] for node in takes[xid])
     ]
-    _need(not has or not lacks or min(lacks) >= max(has), "an acknowledged transaction is missing")
+    _need(not has or not lacks or min(lacks) >= max(has), "a transaction that a client knew of is missing")
+
+
+def _learned(logs: Logs, operations: Sequence[Operation]) -> list[tuple[int, int]]:
+    """(transaction, when a client had an answer to it, or an answer that shows it)."""
+    codes = {name: code for code, name in enumerate(logs.xids)}
+    learned: list[tuple[int, int]] = []
+    for each in operations:
+        shown = [*each.saw, each.xid] if each.ok else each.saw
+        if each.completed_ns >= 0:
+            learned += [(codes.get(name_of(xid), -1), each.completed_ns) for xid in shown]
+    return learned
 
 
 def _inversion(
@@ -222,9 +233,9 @@ def _inversion(
     earlier, later = logs.xids.index(proof["earlier"]), logs.xids.index(proof["later"])
     _need(not any(earlier in before[node] for node in takes[earlier]), "the earlier one is in BEFORE")
     _need(all(later in before[node] for node in takes[later]), "the later one is not in BEFORE")
-    done = [each.completed_ns for xid, each in known if xid == earlier and each.ok and each.completed_ns >= 0]
+    done = [time_ns for xid, time_ns in _learned(logs, operations) if xid == earlier]
     asked = [each.invoked_ns for xid, each in known if xid == later]
-    _need(min(done) < max(asked), "it was not acknowledged before the other was invoked")
+    _need(min(done) < max(asked), "no client knew of it before the other was invoked")
 
 
 _HELD = {"transactions": _agree, "closure": _prefixes, "external-causality": _ordered}

@@ -46,11 +46,12 @@ def of_gap(logs: Logs, cut: str, gap: Gap) -> Witness:
 def of_inversion(cut: str, found: Inversion) -> Witness:
     """Two transactions in the order of their clients."""
     earlier, later = name_of(found.earlier.xid), name_of(found.later.xid)
+    how = "a client read what it wrote" if found.earlier.is_read else "was acknowledged"
     return Witness(
         rule=found.rule,
-        summary=f"{later} is before {cut}; {earlier} is not, and was acknowledged before {later} was invoked",
+        summary=f"{later} is before {cut}; {earlier} is not, and {how} before {later} was invoked",
         events=(),
-        start_ns=found.earlier.completed_ns,
+        start_ns=found.earlier.at_ns,
         end_ns=found.later.invoked_ns,
     )
 

@@ -19,6 +19,7 @@ from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
+from harness.systems.twophase.seen import Writers
 from nodes.twophase.bugs import decisions_with
 
 AFTER_NS = int(10 * LEAVE_S * SECOND_NS)
@@ -81,7 +82,7 @@ class _Judging:
                 baseline=servers,
                 trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
                 logs=logs,
-                operations=_operations(history),
+                operations=_operations(history, Writers(records)),
                 restored={each.cut: each for each in restored if each is not None},
                 strict_sets=True,
             )
@@ -140,7 +141,7 @@ def _causes(cut: AskedCut, history: History) -> Sequence[str]:
     return [*cut.causes(history, AFTER_NS), *rebalanced]
 
 
-def _operations(history: History) -> list[Operation]:
+def _operations(history: History, writers: Writers) -> list[Operation]:
     """An operation that may have written nothing (a take of an empty queue) is in no log then."""
     effects = declared(history.header)
     return [
@@ -151,6 +152,7 @@ def _operations(history: History) -> list[Operation]:
             completed_ns=-1 if operation.complete_ns is None else operation.complete_ns,
             ok=operation.type == "ok",
             wrote=effects.get(operation.f) == "writes",
+            saw=writers.shown_by(operation),
         )
         for operation in history.operations
         if operation.transaction is not None

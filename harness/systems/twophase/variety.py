@@ -8,8 +8,8 @@
 | pace | time between the steps of a cut and of a commit; until each node delivers an agreed entry |
 | log | the size of its files |
 
-Each pair of concurrency and isolation has its own promise. Pairs that promise less than strict serializability are drawn
-rarely.
+Each pair of concurrency and isolation has its own promise. Pairs that promise less than strict serializability are
+drawn rarely.
 """
 
 from __future__ import annotations

@@ -26,13 +26,14 @@ def steps() -> st.SearchStrategy[list[Step]]:
 def operations() -> st.SearchStrategy[list[Operation]]:
     """What clients saw of them; t5 is in no log."""
     one = st.builds(
-        lambda xid, process, invoked, lasts, ok, wrote: Operation(
+        lambda xid, process, invoked, lasts, ok, wrote, saw: Operation(
             xid=f"t{xid}",
             process=process,
             invoked_ns=invoked,
             completed_ns=invoked + lasts if ok or lasts > 2 else -1,
             ok=ok,
             wrote=wrote,
+            saw=[f"t{other}" for other in saw],
         ),
         st.integers(0, 5),
         st.integers(0, 2),
@@ -40,6 +41,7 @@ def operations() -> st.SearchStrategy[list[Operation]]:
         st.integers(0, 6),
         st.booleans(),
         st.booleans(),
+        st.lists(st.integers(0, 5), max_size=2),
     )
     return st.lists(one, max_size=6, unique_by=lambda each: each.xid)
 
@@ -65,6 +67,7 @@ def operations_at_random(chance: random.Random) -> list[Operation]:
                 completed_ns=invoked + lasts if ok or lasts > 2 else -1,
                 ok=ok,
                 wrote=chance.random() < 0.5,
+                saw=[f"t{chance.randrange(6)}" for _ in range(chance.choice((0, 0, 1, 2)))],
             )
         )
     return found

@@ -96,6 +96,22 @@ RIGHT: dict[str, Given] = {
         logs=TWO,
         operations=[operation("t2", 1), operation("t1", 5, 9)],
     ),
+    "read while the other transaction ran": given(
+        logs=TWO,
+        operations=[
+            operation("t2", 1, process=2),
+            operation("t9", 2, 6, process=3, wrote=False, saw=("t2",)),
+            operation("t1", 5, 9),
+        ],
+    ),
+    "read before it, and included": given(
+        logs=TWO,
+        operations=[
+            operation("t1", 1, process=2),
+            operation("t9", 2, 4, wrote=False, saw=("t1",)),
+            operation("t2", 5, 9),
+        ],
+    ),
     "acknowledged in time, and included": given(logs=TWO, cuts=TIMED, operations=[operation("t1", 1, 99)]),
     "acknowledged while the cut ran": given(logs=TWO, cuts=TIMED, operations=[operation("t2", 1, 101)]),
     "invoked while the cut ran": given(logs=TWO, cuts=TIMED, operations=[operation("t1", 199, 220)]),

@@ -59,9 +59,9 @@ def _of_cut(logs: Sequence[NodeLog], cut: Cut, operations: Sequence[Operation]) 
         torn=frozenset(torn),
         gaps=sum(_gaps(log, has[log.node], torn) for log in logs),
         inversions=frozenset(
-            (one.xid, other.xid)
+            (one, other.xid)
             for one, other in known_before(operations)
-            if one.xid in outside and other.xid in inside
+            if one in outside and other.xid in inside
         ),
         out_of_bounds=any(
             (
@@ -75,25 +75,27 @@ def _of_cut(logs: Sequence[NodeLog], cut: Cut, operations: Sequence[Operation]) 
     )
 
 
-def known_before(operations: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+def known_before(operations: Sequence[Operation]) -> list[tuple[str, Operation]]:
     """Whatever a client may have known when it invoked an operation, by steps of clients and words between them.
 
-    A client knows its own answers. At any time each client tells all other ones what it knows. So does a client whose
-    operation has no answer of its own: it has heard of others, until it invoked it and since.
+    A client knows its own answers, and the transactions that they show. At any time each client tells all other ones
+    what it knows. So does a client whose operation has no answer of its own: it has heard of others, until it invoked
+    it and since.
     """
     times = sorted(
-        {each.invoked_ns for each in operations} | {each.completed_ns for each in operations if each.ok}
+        {each.invoked_ns for each in operations}
+        | {each.completed_ns for each in operations if each.completed_ns >= 0}
     )
     clients = {each.process for each in operations}
-    knows: dict[object, list[Operation]] = {client: [] for client in clients}
+    knows: dict[object, list[str]] = {client: [] for client in clients}
     found = []
     for now_ns in times:
         for each in operations:  # at one moment, what is invoked comes before what is answered
             if each.invoked_ns == now_ns:
                 found += [(one, each) for one in knows[each.process]]
         for each in operations:
-            if each.ok and each.completed_ns == now_ns:
-                knows[each.process].append(each)
+            if each.completed_ns == now_ns:
+                knows[each.process] += [*each.saw, *([each.xid] if each.ok else [])]
         for _ in clients:  # as often as the longest way round from client to client
             for teller, hearer in itertools.permutations(clients, 2):
                 knows[hearer] += [one for one in knows[teller] if one not in knows[hearer]]

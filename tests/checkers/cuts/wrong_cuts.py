@@ -172,6 +172,30 @@ WRONG: dict[str, tuple[str, str, Given]] = {
             operations=[operation("t2", 1, 4), operation("t1", 5, 9, process=2)],
         ),
     ),
+    "a client's transaction alone, and not the one that it had read": (
+        "external-causality",
+        "session-order",
+        given(
+            logs=TWO,
+            operations=[
+                operation("t2", 1, process=2),
+                operation("t9", 2, 4, wrote=False, saw=("t2",)),
+                operation("t1", 5, 9),
+            ],
+        ),
+    ),
+    "a transaction alone, and not the one that a different client had read": (
+        "external-causality",
+        "real-time-order",
+        given(
+            logs=TWO,
+            operations=[
+                operation("t2", 1, 20, process=2),
+                operation("t9", 2, 4, process=3, wrote=False, saw=("t2",)),
+                operation("t1", 5, 9),
+            ],
+        ),
+    ),
     "acknowledged in time and not included": (
         "acknowledged",
         "acknowledged-not-included",
