@@ -161,9 +161,8 @@ def test_the_state_is_whole() -> None:
     loaded = Agreed(agreed.configuration)
     loaded.load(state)
     assert loaded.to_state() == agreed.to_state() == state
-    for index, entry in enumerate(
-        (["cut", "m", "n1"], ["left", "n3", 1], ["join", "n3", 2, "server"]), 1_000
-    ):
+    entries: list[list[Any]] = [["cut", "m", "n1"], ["left", "n3", 1], ["join", "n3", 2, "server"]]
+    for index, entry in enumerate(entries, 1_000):
         assert loaded.apply(index, entry) == agreed.apply(index, entry)
     assert loaded.to_state() == agreed.to_state()
 
