@@ -89,7 +89,7 @@ def judge(
     `asked_ns`, `ended_ns`: when each was asked for and over by the clock of the trace, -1 if unknown.
     """
     links = Links.of(trace)
-    first, doubled = _colour_changes(trace, cuts)
+    first, doubled = _colour_changes(trace, links, cuts)
     said = Messages(
         counts=numpy.zeros(len(cuts), numpy.int64),
         crossings=[None] * len(cuts),
@@ -115,8 +115,14 @@ def judge(
     return said
 
 
-def _colour_changes(trace: Trace, cuts: Sequence[str]) -> tuple[Int64s, list[list[tuple[str, int]]]]:
-    """By cut and node the row of the first colour change (-1: none), and the rows of further ones."""
+def _colour_changes(
+    trace: Trace, links: Links, cuts: Sequence[str]
+) -> tuple[Int64s, list[list[tuple[str, int]]]]:
+    """By cut and node the row of the first colour change (-1: none), and the rows of further ones.
+
+    A node without a log is told the colour again when it starts again: before the first message of a later life that
+    changes nothing.
+    """
     nodes, node_first = trace.nodes, trace.node_first
     first = numpy.full((len(cuts), len(nodes)), -1, numpy.int64)
     doubled: list[list[tuple[str, int]]] = [[] for _ in cuts]
@@ -130,9 +136,16 @@ def _colour_changes(trace: Trace, cuts: Sequence[str]) -> tuple[Int64s, list[lis
             continue
         if first[cut, node] < 0:
             first[cut, node] = row
-        else:
+        elif not _opens_a_later_life(trace, links, row, int(first[cut, node])):
             doubled[cut].append((nodes[node], row))
     return first, doubled
+
+
+def _opens_a_later_life(trace: Trace, links: Links, row: int, first: int) -> bool:
+    """The life that has this row began behind the row `first`, and has colour changes alone before this one."""
+    begin = int(links.life_first[numpy.searchsorted(links.life_first, row, side="right") - 1])
+    changes = numpy.searchsorted(trace.mark_row, row) - numpy.searchsorted(trace.mark_row, begin)
+    return first < begin and row - begin == int(changes)
 
 
 def _chains(first: Int64s) -> Iterator[list[int]]:

@@ -44,6 +44,9 @@ TIMED = (Cut(id="k1", asked_ns=100, ended_ns=200),)
 RIGHT: dict[str, Given] = {
     "a message on its way": given(trace={"n1": "+a>n2 *k1", "n2": "*k1 -a"}),
     "a message behind the cut": given(trace={"n1": "*k1 +a>n2", "n2": "*k1 -a"}),
+    "a colour told again to a life that begins": given(
+        trace={"n1": "*k1 +a>n2 | *k1 +b>n2", "n2": "*k1 -a -b"}
+    ),
     "a message before the cut, doubled": given(trace={"n1": "+a>n2 *k1", "n2": "-a -a *k1"}),
     "a lost message": given(trace={"n1": "+b>n2 *k1 +a>n2", "n2": "-b *k1"}),
     "a client that took a message before it sent": given(

@@ -49,6 +49,11 @@ WRONG: dict[str, tuple[str, str, Given]] = {
         "second-colour-change",
         given(trace={"n1": "*k1 +a>n2 *k1", "n2": "*k1 -a"}),
     ),
+    "a second colour change in a later life, behind a message": (
+        "form",
+        "second-colour-change",
+        given(trace={"n1": "*k1 +a>n2 | +b>n2 *k1", "n2": "*k1 -a -b"}),
+    ),
     "late and not included": (
         "transactions",
         "torn-transaction",
