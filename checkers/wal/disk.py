@@ -33,7 +33,7 @@ class Disk:
     registrations: list[tuple[Id, int]] = field(default_factory=list)
     """Of each row about a member: its transaction, and the replica (below 0: removed)."""
     is_unmarked: bool = False
-    """It has a PROMOTE that does not say when it takes effect."""
+    """It has a PROMOTE that does not say when it takes effect, or, of 2.6, a CONFIRM in a queue without an owner."""
     replayed: Replayed = field(init=False)
     limbo: Limbo = field(init=False)
     open_rows: list[Record] = field(default_factory=list)
@@ -80,6 +80,7 @@ class Disk:
             if row.member:
                 self.registrations.append((row.id, row.member))
             self.is_unmarked |= row.kind in ("promote", "demote") and row.waits is None
+            self.is_unmarked |= row.kind == "confirm" and not (self.limbo.owner or self.limbo.pending)
             self.vclock[row.origin] = max(row.lsn, self.vclock.get(row.origin, 0))
             self.open_rows.append(row)
             if row.ends:

@@ -22,7 +22,7 @@ confirms nothing that a quorum lacks until a fault comes in between.
 | member-without-quorum | members change by synchronous rows as soon as the queue has an owner |
 | member-of-old-rows | a member that comes gets a replica id of which there are no rows |
 
-Queue, owner and PROMOTEs are not compared where a PROMOTE does not say when it takes effect.
+Queue, owner and PROMOTEs are not compared where a PROMOTE does not say when it takes effect, or the log is of 2.6.
 """
 
 from __future__ import annotations

@@ -177,6 +177,11 @@ def test_the_queue_is_not_compared_behind_a_promote_that_does_not_say_when_it_ta
     )
 
 
+def test_the_queue_is_not_compared_behind_a_log_of_2_6() -> None:
+    """Breaks if a CONFIRM of an owner whom no PROMOTE names, which later versions ignore, were an alarm."""
+    assert judged(BEGUN, on_disk(2, WRITE, CONFIRM, VOTE), on_disk(3, OPENED), rested(4)).result == "valid"
+
+
 def test_without_states_nothing_is_said() -> None:
     """Breaks if a run whose nodes were not observed counted as one in which all was in order."""
     assert CHECKERS[NAME](History.of(HEADER, ())).result == "unknown"
