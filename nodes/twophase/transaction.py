@@ -80,12 +80,15 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
 
     The topology is the one on which the transaction has asked for its values: every partition has a primary. One phase
     needs every partition that is read: else its owners take no part, and one of them may be its primary by now.
+
+    A single read is compared at the prepare, too: a transaction that is committed on one partition and prepared on this
+    one may have been read there already.
     """
     is_optimistic = configuration.concurrency == "optimistic"
     validates = is_optimistic and configuration.isolation == "serializable"
     partitions, found = configuration.partitions, transaction.values
     writes = transaction.writes(are_certain=validates or not is_optimistic)
-    reads = found if validates and (writes or len(found) > 1) else {}
+    reads = found if validates else {}
     by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
     owners: dict[int, list[str]] = {}
 

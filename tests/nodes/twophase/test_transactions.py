@@ -329,6 +329,24 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert digest() == digest()
 
 
+@pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
+def test_a_single_read_is_not_older_than_what_was_shown_elsewhere(concurrency: str) -> None:
+    """If it failed, a key would show its old value after another key had shown the transaction that replaced it."""
+    cluster = settled(concurrency=concurrency, isolation="serializable")
+    here, there = key_of(cluster, "n1"), key_of(cluster, "n3")
+    held = cluster.world.network.stop([("c1", "n3")], ["finish"])
+    both = cluster.client.txn("c1", ["write", "r", here, "new"], ["write", "r", there, "new"])
+    cluster.run_until(lambda: cluster.node("n1").stock.data.get(("r", here))[0] == "new")
+    assert answered(cluster, cluster.client.txn("n1", ["read", "r", here]))["results"] == ["new"]
+    late = cluster.client.txn("n2", ["read", "r", there])
+    cluster.run(100)
+    assert late.answer is None or late.type == "fail", late.answer
+    cluster.world.network.go_on(held)
+    assert answered(cluster, both)["type"] == "ok"
+    again = answered(cluster, cluster.client.txn("n2", ["read", "r", there]))
+    assert again.get("results") == ["new"], again
+
+
 def key_in(partition: int, partitions: int, space: str = "r") -> int:
     """A key of the space in this partition."""
     return next(key for key in range(1_000) if partition_of((space, key), partitions) == partition)
