@@ -104,7 +104,8 @@ def runs_of(process: subprocess.Popen[str], count: int) -> list[int]:
 
 def test_begun_deaf_to_ctrl_c_it_ends_by_sigterm_and_its_runs_hear_it(folder: Path) -> None:
     """If it failed, a campaign in the background of a script could only be killed, and its runs with it."""
-    correct = PLAN.replace('["", "confirm-early"]', '[""]')  # an anomaly would be told before the interruption
+    # Without its bug, since an anomaly would be told before the interruption.
+    correct = PLAN.replace('["", "confirm-early"]', '[""]')
     (folder / "tiny.toml").write_text(correct.replace("time_limit_s = 8", "time_limit_s = 600"))
     process = start(folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     for run in runs_of(process, 2):
