@@ -93,8 +93,10 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
         deliveries_ns(self.delivery_ms, plan.nodes)
 
     def expectations(self, plan: Plan) -> Expectations:
+        has_spare = self.backups > 0 and plan.nodes - self.near_clients > 2
         return Expectations(
             configuration=f"{self.concurrency} {self.isolation}",
+            quorum=None if has_spare else plan.nodes,
             heartbeat_ns=BEAT_NS,
             election_timeout_s=ELECTION_S,
             rolls_back_after_s=LEAVE_S,
