@@ -132,6 +132,16 @@ def test_faults_bite_logs_come_home_and_nothing_is_left(host: Sshd) -> None:
         assert not any(secret in content for secret in secrets), f"{path} tells of the key"
 
 
+def test_cuts_of_far_nodes_are_judged_by_records_of_their_messages(host: Sshd) -> None:
+    """If it failed, the record of messages would stay on the hosts, and no cut of them could be judged."""
+    store = ("--system", "twophase", "--nodes", "4", "--near-clients", "1", "--rate", "30")
+    verdict = run(host, *store, "--faults", "kill", "--time-limit", "10")
+    results = {check["checker"]: check["result"] for check in verdict["checks"]}
+    assert results["cuts-messages"] == results["cuts-state"] == "valid", verdict["sentence"]
+    assert verdict["violations"] == []
+    assert host.left == []
+
+
 def test_disks_of_far_nodes_fail_forget_and_are_damaged(host: Sshd) -> None:
     """If it failed, what only a disk reveals would be tested on this machine alone."""
     names = "power-owner,power-one,slow-disk,full-disk,io-error,torn-tail"
