@@ -15,7 +15,6 @@ from checkers.history import History, jsonl
 from harness.cli.main import main
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.operations import Add, Completion, Done, Dump, Mismatch, Read, Transaction
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan, to_json
@@ -87,20 +86,6 @@ def test_cuts_of_a_correct_store_hold(fields: dict[str, Any], tmp_path: Path) ->
     if fields["faults"] == ("none",):
         ended = [event.value for event in history.events if event.f == "cut-ended"]
         assert {each["state"] for each in ended} == {"ok"}
-
-
-@pytest.mark.parametrize(
-    ("bug", "level"),
-    [("finish-without-sign", "transactions"), ("finish-at-once", "transactions"), ("no-markers", "messages")],
-)
-def test_a_bug_is_found_by_its_level(bug: str, level: str) -> None:
-    """If it failed, the green light over cuts would have nothing behind it."""
-    seen: list[tuple[str, ...]] = []
-    for seed in range(1, 7):
-        seen.append(try_seed(plan(bugs=(bug,), seed=seed, faults=("none",))).violated)
-        if f"cuts-{level}" in seen[-1]:
-            return
-    raise AssertionError(seen)
 
 
 def test_a_run_without_cuts_has_no_check_of_cuts(tmp_path: Path) -> None:
