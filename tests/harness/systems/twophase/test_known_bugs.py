@@ -56,6 +56,6 @@ def test_without_its_switch_the_plan_is_valid(name: str) -> None:
 @pytest.mark.parametrize("name", bugs.NAMES)
 def test_a_hunt_finds_it(name: str) -> None:
     """If it failed, `qsync simulate --system twophase --bug NAME` would find nothing in its first seeds."""
-    plans = (planned(system="twophase", cluster="sim", seed=seed, bugs=(name,)) for seed in range(10))
+    plans = (planned(system="twophase", cluster="sim", seed=seed, bugs=(name,)) for seed in range(40))
     seen = next((each for plan in plans if (each := try_seed(hunted(plan, frozenset())).violated)), ())
     assert seen and set(bugs.bug(name).checkers) <= {*seen}
