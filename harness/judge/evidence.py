@@ -31,7 +31,7 @@ from harness.workloads.workload import Workload
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
-"""The same where faults come upon each other, and deaths at the worst moment."""
+"""The same where faults come upon each other, deaths at the worst moment, and where writes need every node."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
@@ -219,7 +219,7 @@ def _missing(
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
     piled_up = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1 or _takes_nodes_down(history)
-    share = USEFUL_SHARE_OF_PILED_UP if piled_up else USEFUL_SHARE
+    share = USEFUL_SHARE_OF_PILED_UP if piled_up or _needs_every_node(plan) else USEFUL_SHARE
     wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
@@ -249,6 +249,11 @@ def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -
         return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}
     return not (stops and nodes and {*nodes} <= {*fault.nodes})
+
+
+def _needs_every_node(plan: Plan) -> bool:
+    """Several nodes, none of which can be spared: nothing is written while one is away."""
+    return 1 < plan.nodes <= plan.quorum_size
 
 
 def _takes_nodes_down(history: History) -> bool:
@@ -376,7 +381,7 @@ def _missing_of_faults(
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
-    few = _takes_nodes_down(history) or 1 < plan.nodes <= plan.quorum_size
+    few = _takes_nodes_down(history) or _needs_every_node(plan)
     share = USEFUL_SHARE_WITHOUT_POWER if few else USEFUL_SHARE_UNDER_FAULT
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
