@@ -26,9 +26,9 @@ from pathlib import Path
 from bench.table import print_table
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
+from nodes.records import Record, framed
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.cut_index import entry_of
-from nodes.twophase.records import Record, framed
 from nodes.twophase.restore import restore
 from nodes.twophase.snapshots import FILE as BASE
 from nodes.twophase.wal import SEGMENT

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
-from nodes.twophase.records import Record, framed, records_of
+from nodes.records import Record, framed, records_of
 from nodes.twophase.site import Site
 
 FILE = "cuts.index"

@@ -12,8 +12,8 @@ from typing import Any
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
+from nodes.records import framed, records_of
 from nodes.twophase.agreed import Entry
-from nodes.twophase.records import framed, records_of
 from nodes.twophase.site import Site, Then
 from nodes.twophase.sometimes import TORN_TAIL
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.kernel.errors import StartRefused
+from nodes.records import Record, framed, records_of
 from nodes.twophase.configuration import Layout
 from nodes.twophase.cut_index import read_index
 from nodes.twophase.decisions import Decisions
-from nodes.twophase.records import Record, framed, records_of
 from nodes.twophase.wal import SEGMENT, read_log
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nodes.records import framed
 from nodes.twophase.agreed import Agreed, Entry, Snapshot
-from nodes.twophase.records import framed
 from nodes.twophase.sometimes import SNAPSHOT
 from nodes.twophase.stock import Stock
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.kernel.errors import StartRefused
+from nodes.records import Record
 from nodes.twophase.data import Data, partition_of
 from nodes.twophase.kept import Kept
 from nodes.twophase.locks import Locks
-from nodes.twophase.records import Record
 from nodes.twophase.site import Site
 from nodes.twophase.states import State, changed
 from nodes.twophase.wal import Wal

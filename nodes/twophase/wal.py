@@ -23,8 +23,8 @@ from collections.abc import Mapping
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
+from nodes.records import Record, framed, records_of
 from nodes.twophase.cut_index import CutIndex, entry_of
-from nodes.twophase.records import Record, framed, records_of
 from nodes.twophase.site import Site, Then
 from nodes.twophase.sometimes import TORN_TAIL
 

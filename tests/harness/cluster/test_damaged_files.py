@@ -14,7 +14,7 @@ from nodes.host.medium import SYNCED
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
 from nodes.kernel.errors import StartRefused
-from nodes.twophase.records import framed, records_of
+from nodes.records import framed, records_of
 
 XLOGS = ("*.xlog",)
 LOG = "00000000000000000000.xlog"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.kernel.errors import StartRefused
-from nodes.twophase.records import framed, records_of
+from nodes.records import framed, records_of
 from nodes.twophase.wal import read_log
 
 RECORDS = st.lists(

@@ -8,9 +8,9 @@ import pytest
 
 from nodes.kernel.effects import Persist, Send
 from nodes.kernel.events import Instant, Started
+from nodes.records import framed
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
-from nodes.twophase.records import framed
 from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore, restored_files
 from nodes.twophase.wal import read_log
 from tests.nodes.twophase.test_cuts import cut_run, files_of, good_cuts

@@ -24,7 +24,7 @@ from harness.workloads import WORKLOADS
 from harness.workloads.restore import NAME as TOTAL
 from harness.workloads.restore import check as check_total
 from nodes.twophase.data import partition_of
-from nodes.twophase.records import framed
+from nodes.records import framed
 from tests.harness.systems.twophase.test_twophase import kept, plan
 
 
