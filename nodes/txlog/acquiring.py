@@ -1,0 +1,79 @@
+"""Updates of transactions, on an interface of their own: a master posts and executes only what it has acquired.
+
+`["updates?", 0, [id, …]]` is answered on the same link by `["updates", 0, [[id, steps], …]]`, with those of the asked ones
+that the answering master has. A batch is asked of one master at a time: first of the origin, then of the other masters in
+turn, because the origin may be out of reach. What an answer lacks is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nodes.kernel.effects import Send
+from nodes.txlog.journal import Journal
+from nodes.txlog.links import UPDATES, Links
+from nodes.txlog.refs import Ref
+from nodes.txlog.site import Site
+
+
+class Acquiring:
+    def __init__(self, site: Site, journal: Journal, links: Links, acquired: Callable[[], None]) -> None:
+        """`acquired` is called when new updates are there."""
+        self._site = site
+        self._journal = journal
+        self._links = links
+        self._acquired = acquired
+        self._asked: dict[str, list[str]] = {}
+        """Peer → the ids that were asked of it."""
+        self._tries: dict[str, int] = {}
+
+    def ask(self) -> None:
+        """For what neither is here nor on its way."""
+        on_the_way = {name for names in self._asked.values() for name in names}
+        batches: dict[str, list[str]] = {}
+        for ref in self._lacking():
+            if ref.id not in on_the_way:
+                batches.setdefault(self._source(ref), []).append(ref.id)
+        for peer, names in batches.items():
+            batch = names[: self._site.configuration.batch]
+            if peer not in self._asked and self._links.send(peer, UPDATES, ["updates?", 0, batch]):
+                self._asked[peer] = batch
+            for name in batch:
+                self._tries[name] = self._tries.get(name, 0) + (peer not in self._asked)
+
+    def ask_again(self) -> None:
+        """Once in a while: nothing that was asked for counts as on its way any more."""
+        for names in self._asked.values():
+            for name in names:
+                self._tries[name] = self._tries.get(name, 0) + 1
+        self._asked.clear()
+        self.ask()
+
+    def _lacking(self) -> list[Ref]:
+        journal = self._journal
+        refs = (*journal.synced[journal.executed :], *journal.queue)
+        return [ref for ref in refs if ref.id not in journal.updates]
+
+    def _source(self, ref: Ref) -> str:
+        peers = self._journal.peers
+        others = [peer for peer in peers if peer != ref.origin]
+        order = [ref.origin, *others] if ref.origin in peers else others
+        return order[self._tries.get(ref.id, 0) % len(order)]
+
+    def take(self, peer: str, link: int, message: list[Any]) -> None:
+        match message:
+            case ["updates?", _, names]:
+                known = self._journal.updates
+                found = [[name, known[name]] for name in names if name in known]
+                self._site.out.append(Send(link, ["updates", 0, found]))
+            case ["updates", _, found]:
+                for name in self._asked.pop(peer, ()):
+                    self._tries[name] = self._tries.get(name, 0) + 1
+                fresh = [[name, steps] for name, steps in found if name not in self._journal.updates]
+                for name, _ in fresh:
+                    self._tries.pop(name, None)
+                if fresh:
+                    self._journal.write(["acquired", fresh])
+                    self._acquired()
+                self.ask()

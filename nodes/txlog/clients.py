@@ -1,0 +1,128 @@
+"""Requests of clients and operators: `[word, number, …]`, answered by `["answer", number, …]`.
+
+| request | answer |
+|---|---|
+| `["submit", number, steps, until]` | {"type", "id", …}: when the transaction is `accepted` (durable here), or `executed` here |
+| `["read", number, steps]` | the results of reading steps on the executed state of this master |
+| `["status", number]` | a map |
+| `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
+| `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split |
+| `["add-peer", number, name]` | the same; the master must be added on all masters before it starts |
+
+A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a recovery
+is under way, submissions wait: they would get timestamps that are too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from nodes.kernel.effects import Send
+from nodes.txlog.configuration import Strategy
+from nodes.txlog.evaluation import READS, Step, Told, WrongSteps, checked, evaluated
+from nodes.txlog.journal import Journal
+from nodes.txlog.site import Site
+
+ACCEPTED, EXECUTED = "accepted", "executed"
+
+
+class Clients:
+    def __init__(
+        self,
+        site: Site,
+        journal: Journal,
+        submitted: Callable[[], None],
+        add_peer: Callable[[str], None],
+        status: Callable[[], Mapping[str, object]],
+    ) -> None:
+        self._site = site
+        self._journal = journal
+        self._submitted = submitted
+        self._add_peer = add_peer
+        self._status = status
+        self._number = 0
+        """Of the last transaction of this life."""
+        self._waiting: dict[str, tuple[int, int]] = {}
+        """Id → link and number of the client that waits until it is executed."""
+        self._held: list[tuple[int, int, list[Step], str]] = []
+
+    def received(self, link: int, message: list[Any]) -> None:
+        match message:
+            case ["status", int() as number]:
+                self._answer(link, number, dict(self._status()))
+            case ["dump", int() as number]:
+                self._answer(link, number, {"spaces": self._journal.state.spaces()})
+            case ["submit", int() as number, steps, ("accepted" | "executed") as until]:
+                self._submit(link, number, steps, until)
+            case ["read", int() as number, steps]:
+                self._read(link, number, steps)
+            case ["strategy", int() as number, str() as name]:
+                self._change_strategy(link, number, name)
+            case ["add-peer", int() as number, str() as name] if name not in self._journal.masters:
+                self._journal.write(["peer", name])
+                self._add_peer(name)
+                self._answer(link, number, {"type": "ok"})
+            case [str() as word, int() as number, *_]:
+                self._fail(link, number, f"illegal-parameters: unknown request {word!r}"[:100])
+
+    def _submit(self, link: int, number: int, steps: object, until: str) -> None:
+        try:
+            known = checked(steps)
+        except WrongSteps as wrong:
+            return self._fail(link, number, f"illegal-parameters: {wrong}")
+        if not self._journal.is_matched:
+            return self._fail(link, number, "loading: this master has not met all masters yet")
+        if self._journal.is_recovering:
+            return self._held.append((link, number, known, until))
+        return self._make(link, number, known, until)
+
+    def _make(self, link: int, number: int, steps: list[Step], until: str) -> None:
+        journal = self._journal
+        self._number += 1
+        name = f"{self._site.name}-{journal.life}-{self._number}"
+        before, after = journal.counter, journal.counter + 1
+        journal.write(["made", after, self._site.decisions.timestamp(before, after), name, steps])
+        if until == ACCEPTED:
+            self._answer(link, number, {"type": ACCEPTED, "id": name})
+        else:
+            self._waiting[name] = (link, number)
+        self._submitted()
+
+    def release(self) -> None:
+        """A recovery is over: what waited for that is submitted."""
+        held, self._held = self._held, []
+        for each in held:
+            self._make(*each)
+
+    def executed(self, name: str, told: Told) -> None:
+        asked = self._waiting.pop(name, None)
+        if asked is not None:
+            self._answer(*asked, {**told, "id": name})
+
+    def _read(self, link: int, number: int, steps: object) -> None:
+        try:
+            known = checked(steps)
+        except WrongSteps as wrong:
+            return self._fail(link, number, f"illegal-parameters: {wrong}")
+        if any(step[0] not in READS for step in known):
+            return self._fail(link, number, "illegal-parameters: expected steps that read")
+        return self._answer(link, number, evaluated(known, self._journal.state.values)[0])
+
+    def _change_strategy(self, link: int, number: int, name: str) -> None:
+        if name not in get_args(Strategy):
+            return self._fail(link, number, f"illegal-parameters: no strategy {name!r}"[:100])
+        if self._journal.missing or self._journal.is_recovering:
+            return self._fail(link, number, "the strategy cannot change during a split")
+        self._journal.write(["strategy", name])
+        return self._answer(link, number, {"type": "ok"})
+
+    def disconnected(self, link: int) -> None:
+        self._waiting = {name: asked for name, asked in self._waiting.items() if asked[0] != link}
+        self._held = [each for each in self._held if each[0] != link]
+
+    def _answer(self, link: int, number: int, told: object) -> None:
+        self._site.out.append(Send(link, ["answer", number, told]))
+
+    def _fail(self, link: int, number: int, error: str) -> None:
+        self._answer(link, number, {"type": "fail", "error": error})

@@ -1,0 +1,82 @@
+"""A master's configuration, of itself and its cluster; the same plan gives every master its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+MILLISECOND = 1_000_000
+
+Strategy = Literal["none", "simple", "smart"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Times are nanoseconds on the monotonic clock."""
+
+    name: str
+    masters: tuple[str, ...]
+    """All of them, this one included. A master talks to no other."""
+    strategy: Strategy = "none"
+    """What follows when a split is over."""
+    split_ns: int = 0
+    """So long without progress, and masters that are silent are left out; 0: never."""
+    max_peer_lag_ns: int = 2_000 * MILLISECOND
+    """So long a split cluster executes nothing (`simple` and `smart`)."""
+    busy_ns: int = 20 * MILLISECOND
+    """From one round to the next while transactions wait to be synchronised."""
+    idle_ns: int = 500 * MILLISECOND
+    """The same while none does."""
+    round_ns: int = 150 * MILLISECOND
+    """How long a round waits for the masters that have not posted."""
+    execute_ns: int = MILLISECOND // 2
+    """How long a worker takes for one transaction."""
+    batch: int = 32
+    """Transactions whose updates are asked for at once."""
+    bugs: tuple[str, ...] = ()
+    """Names of files in `nodes.txlog.bugs`."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(set(self.masters)) < len(self.masters):
+            raise ValueError(f"expected every master once, got {', '.join(self.masters)}")
+        if self.name not in self.masters:
+            raise ValueError(f"expected a master named {self.name!r} among {', '.join(self.masters)}")
+        if min(self.busy_ns, self.idle_ns, self.round_ns, self.batch) <= 0:
+            raise ValueError("expected times of rounds above 0, and at least 1 transaction a batch")
+        if 0 < self.split_ns <= 2 * self.idle_ns:
+            raise ValueError(
+                f"expected a split time-out above two idle rounds ({2 * self.idle_ns} ns), or 0, got {self.split_ns} ns"
+            )
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Configuration:
+        """ValueError says in one sentence what is wrong."""
+        try:
+            given = json.loads(data)
+            kinds = {field.name: KINDS[field.type] for field in fields(cls)}  # type: ignore[index]  # types are texts here
+            for name, value in given.items():
+                if name not in kinds:
+                    raise ValueError(f"there is no option {name!r}")
+                if not kinds[name](value):
+                    raise ValueError(f"{name!r} cannot be {value!r}")
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+            }
+            return cls(**values)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ValueError(f"not a configuration of a TxLog master: {error}") from error
+
+
+KINDS: Mapping[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: type(value) is int and value >= 0,
+    "tuple[str, ...]": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "Strategy": lambda value: value in get_args(Strategy),
+}
+"""The type of a field, as it is written above → whether a JSON value is one."""

@@ -1,0 +1,121 @@
+"""What an update does to the key-value state, the same on every master.
+
+| step | result |
+|---|---|
+| `["read", space, key]` | the value, None if there is none |
+| `["scan", space, first, below]` | [[key, value], …] with first ≤ key < below, sorted; None: no bound |
+| `["write", space, key, value]` | |
+| `["insert", space, key, value]` | refused if there is a value |
+| `["cas", space, key, old, new]` | a mismatch if the value is not `old` |
+
+A step that is refused, or does not match, undoes the transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nodes.iproto.packing import pack
+
+Step = list[Any]
+Place = tuple[str, str | int]
+READS = frozenset({"read", "scan"})
+Told = dict[str, Any]
+"""{"type": "ok", "results"}, {"type": "mismatch", "step", "found"} or {"type": "fail", "error"}."""
+
+
+class WrongSteps(ValueError):
+    """The message says what was expected and what came."""
+
+
+def checked(steps: object) -> list[Step]:
+    """The steps that a client sent. Raises WrongSteps."""
+    if not isinstance(steps, list) or not steps:
+        raise WrongSteps(f"expected a list of steps, got {steps!r}"[:100])
+    for step in steps:
+        match step:
+            case ["read", str(), str() | int()] | ["write" | "insert", str(), str() | int(), _]:
+                continue
+            case ["cas", str(), str() | int(), _, _] | ["scan", str(), _, _]:
+                continue
+        raise WrongSteps(f"expected a step such as [read, space, key], got {step!r}"[:100])
+    return steps
+
+
+class State:
+    """Values by place, the number of transactions in them, and a hash over the effects of all of these."""
+
+    def __init__(self) -> None:
+        self.values: dict[Place, object] = {}
+        self.index = 0
+        self.hash = b""
+
+    def copy(self) -> State:
+        other = State()
+        other.values, other.index, other.hash = dict(self.values), self.index, self.hash
+        return other
+
+    def apply(self, name: str, steps: list[Step], stored: Callable[[object], object]) -> Told:
+        """Execute the next transaction. `stored`: a value → the value that is stored."""
+        told, changed = evaluated(steps, self.values, stored)
+        self.values.update(changed)
+        self.index += 1
+        effect = pack([self.hash, name, told, [[*place, value] for place, value in changed.items()]])
+        self.hash = hashlib.sha256(effect).digest()[:8]
+        return told
+
+    def to_list(self) -> list[Any]:
+        return [self.index, self.hash, [[*place, value] for place, value in self.values.items()]]
+
+    @classmethod
+    def from_list(cls, told: list[Any]) -> State:
+        state = cls()
+        state.index, state.hash, rows = told
+        state.values = {(space, key): value for space, key, value in rows}
+        return state
+
+    def spaces(self) -> dict[str, list[list[object]]]:
+        found: dict[str, list[list[object]]] = {}
+        for (space, key), value in self.values.items():
+            found.setdefault(space, []).append([key, value])
+        return {space: sorted(rows, key=str) for space, rows in sorted(found.items())}
+
+
+def evaluated(
+    steps: list[Step],
+    values: Mapping[Place, object],
+    stored: Callable[[object], object] = lambda value: value,
+) -> tuple[Told, dict[Place, object]]:
+    """The answer, and what changes."""
+    changed: dict[Place, object] = {}
+    results: list[object] = []
+    for number, step in enumerate(steps):
+        match step:
+            case ["scan", space, first, below]:
+                results.append(_scanned({**values, **changed}, space, first, below))
+                continue
+            case [word, space, key, *rest]:
+                place = (space, key)
+        there = changed.get(place, values.get(place))
+        match word, rest:
+            case "read", _:
+                results.append(there)
+                continue
+            case "insert", _ if there is not None:
+                return {"type": "fail", "error": "duplicate-key"}, {}
+            case "cas", [old, _] if there != old:
+                return {"type": "mismatch", "step": number, "found": there}, {}
+        changed[place] = stored(rest[-1])
+        results.append(True)
+    return {"type": "ok", "results": results}, changed
+
+
+def _scanned(values: Mapping[Place, object], space: str, first: Any, below: Any) -> list[list[object]]:
+    found = [
+        [key, value]
+        for (there, key), value in values.items()
+        if there == space and (first is None or key >= first) and (below is None or key < below)
+    ]
+    return sorted(found, key=lambda row: (isinstance(row[0], str), row[0]))

@@ -1,0 +1,233 @@
+"""The state of a master that outlives its process, and the file of records that it comes to.
+
+Every change is a record: it is written to `txlog.log` first and then applied, and a master that starts applies the same
+records again. What is sent behind a record leaves when the record is on disk.
+
+| record | |
+|---|---|
+| `["life", life, strategy]` | the process starts; its ids are `origin-life-number` |
+| `["peer", name]` | an operator added a master |
+| `["matched"]` | all masters have posted the own base: this one takes submissions from now on |
+| `["made", counter, ts, id, steps]` | a client's transaction, before it is answered "accepted" |
+| `["heard", from, counter, last, refs]` | a POST: the own counter, that of the poster (None: not used), what is unknown |
+| `["acquired", [[id, steps], …]]` | updates of transactions of other masters |
+| `["added", index, refs, bound, posters, missing]` | a round: refs follow the first `index` synchronised ones |
+| `["caught-up", index, refs, from]` | a forerunner's difference |
+| `["executed", index, id, hash]` | the state has so many transactions, before "executed" is answered |
+| `["split", missing, backup]` | masters are left out; `backup` is a state, None if there is one already or none is taken |
+| `["rejoined"]` | all masters take part again (strategy `none`) |
+| `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
+| `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
+| `["restored", index, hash]` | the state is that of the backup |
+| `["strategy", name]` | an operator chose a different strategy |
+
+Refs are `[ts, id, origin]`; a state is `[index, hash, [[space, key, value], …]]`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodes.kernel.continuations import Then
+from nodes.kernel.effects import Truncate
+from nodes.kernel.errors import StartRefused
+from nodes.records import Record, framed, records_of
+from nodes.txlog.evaluation import State, Step, Told
+from nodes.txlog.refs import Ref, lists_of, refs_of
+from nodes.txlog.site import Site
+
+FILE = "txlog.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What one master brings to a recovery; it stays the same until that recovery is over everywhere."""
+
+    master: str
+    epoch: int
+    synced: tuple[Ref, ...]
+    queue: tuple[Ref, ...]
+    counter: int
+
+    def to_list(self) -> list[object]:
+        """As a message carries it."""
+        return [self.master, self.epoch, lists_of(self.synced), lists_of(self.queue), self.counter]
+
+
+class Journal:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.life = 0
+        self.strategy: str = site.configuration.strategy
+        self.peers = [name for name in site.configuration.masters if name != site.name]
+        self.is_matched = not self.peers
+        self.counter = 0
+        self.last: dict[str, int] = {}
+        """Peer → the newest counter that is known to come with all that the peer had made."""
+        self.synced: list[Ref] = []
+        self.place: dict[str, int] = {}
+        """Id → how many entries the synchronised queue has up to it."""
+        self.queue: list[Ref] = []
+        self.queued: set[str] = set()
+        self.updates: dict[str, list[Step]] = {}
+        self.state = State()
+        self.executed = 0
+        self.backup: State | None = None
+        self.missing: tuple[str, ...] = ()
+        self.epoch = 0
+        self.is_recovering = False
+        self.frozen: Digest | None = None
+
+    # ---- questions
+
+    @property
+    def base(self) -> str:
+        """The id of the last synchronised transaction; "" before the first."""
+        return self.synced[-1].id if self.synced else ""
+
+    def index_of(self, base: str) -> int | None:
+        """How many entries the synchronised queue has up to this base; None: it does not have it."""
+        return self.place.get(base) if base else 0
+
+    @property
+    def masters(self) -> list[str]:
+        return sorted((self._site.name, *self.peers))
+
+    def is_acquired(self, ref: Ref) -> bool:
+        return ref.id in self.updates
+
+    def is_known(self, name: str) -> bool:
+        return name in self.place or name in self.queued
+
+    # ---- records
+
+    def read(self, files: Mapping[str, bytes]) -> None:
+        """Raises StartRefused."""
+        data = files.get(FILE, b"")
+        records, whole = records_of(FILE, data)
+        if whole < len(data):
+            self._site.out.append(Truncate(FILE, whole))
+        for record in records:
+            self.apply(record)
+        if data:
+            self._site.sync(FILE)
+        decisions = self._site.decisions
+        self.counter = decisions.counter_after_restart(self.counter)
+        self._set_queue(decisions.queue_after_restart(self.queue))
+        configured = self._site.configuration.strategy
+        if not records:
+            self.strategy = configured
+        elif self.missing and configured != self.strategy:
+            raise StartRefused(
+                f"the strategy of a master cannot change during a split: expected {self.strategy}, got {configured}"
+            )
+        self.write(["life", self.life + 1, configured])
+
+    def write(self, record: Record, then: Then | None = None) -> None:
+        self._site.persist(FILE, framed(record), record[0], then)
+        self.apply(record)
+
+    def apply(self, record: Record) -> None:
+        """Raises StartRefused."""
+        match record:
+            case ["life", life, strategy]:
+                self.life, self.strategy = life, strategy
+            case ["peer", name]:
+                self.peers.append(name)
+            case ["matched"]:
+                self.is_matched = True
+            case ["made", counter, ts, name, steps]:
+                self.counter = counter
+                self.updates[name] = steps
+                self._enqueue([Ref(ts, name, self._site.name)])
+            case ["heard", peer, counter, last, refs]:
+                self._enqueue(refs_of(refs))
+                self.counter = counter
+                if last is not None:
+                    self.last[peer] = max(last, self.last.get(peer, 0))
+            case ["acquired", found]:
+                self.updates.update({name: steps for name, steps in found})
+            case ["added", index, refs, _, _, _]:
+                self._append(index, refs_of(refs))
+            case ["caught-up", index, refs, _]:
+                self._append(index, refs_of(refs))
+                self.counter = max(self.counter, *(ref.ts for ref in self.synced[index:]))
+            case ["executed", index, name, _]:
+                self.state.apply(name, self.updates[name], self._stored)
+                self.executed = index
+            case ["split", missing, backup]:
+                self.missing = tuple(missing)
+                self._back_up(backup)
+            case ["rejoined"]:
+                self.missing = ()
+            case ["recovering", epoch, backup]:
+                self.is_recovering = True
+                self._back_up(backup)
+                self.frozen = Digest(
+                    self._site.name, epoch, tuple(self.synced), tuple(self.queue), self.counter
+                )
+            case ["recovered", epoch, common, _, _, refs, queue, counter, last]:
+                self.epoch, self.is_recovering, self.missing = epoch, False, ()
+                self._append(common, refs_of(refs))
+                self._set_queue(refs_of(queue))
+                self.counter, self.last = counter, dict(last)
+                if self.executed <= common:
+                    self.backup = None
+            case ["restored", *_]:
+                assert self.backup is not None
+                self.state, self.backup = self.backup, None
+                self.executed = self._site.decisions.executed_after_restore(self.executed, self.state.index)
+            case ["strategy", name]:
+                self.strategy = name
+            case _:
+                raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
+
+    def _stored(self, value: object) -> object:
+        return self._site.decisions.value_of(value, self._site.name)
+
+    def _back_up(self, backup: list[object] | None) -> None:
+        if backup is not None:
+            self.backup = State.from_list(backup)
+
+    def _enqueue(self, refs: Iterable[Ref]) -> None:
+        for ref in refs:
+            insort(self.queue, ref, key=self._site.decisions.sort_key)
+            self.queued.add(ref.id)
+
+    def _set_queue(self, refs: Iterable[Ref]) -> None:
+        self.queue = sorted(refs, key=self._site.decisions.sort_key)
+        self.queued = {ref.id for ref in self.queue}
+
+    def _append(self, index: int, refs: Sequence[Ref]) -> None:
+        """The first `index` synchronised entries stay; these follow, and leave the incoming queue."""
+        for gone in self.synced[index:]:
+            self.place.pop(gone.id, None)
+        del self.synced[index:]
+        for ref in refs:
+            self.synced.append(ref)
+            self.place[ref.id] = len(self.synced)
+        added = {ref.id for ref in refs}
+        self.queue = self._site.decisions.queue_after_add(self.queue, added)
+        self.queued = {ref.id for ref in self.queue}
+
+    # ---- backups
+
+    def state_at(self, index: int) -> State:
+        """That of the first `index` entries, all of which are executed."""
+        if index == self.state.index:
+            return self.state.copy()
+        state = State()
+        for ref in self.synced[:index]:
+            state.apply(ref.id, self.updates[ref.id], self._stored)
+        return state
+
+    def execute(self) -> Told:
+        """The next synchronised transaction, whose updates are here; returns what it comes to."""
+        ref = self.synced[self.executed]
+        told = self.state.apply(ref.id, self.updates[ref.id], self._stored)
+        self.executed += 1
+        record: Record = ["executed", self.executed, ref.id, self.state.hash]
+        self._site.persist(FILE, framed(record), record[0])
+        return told

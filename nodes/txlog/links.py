@@ -1,0 +1,127 @@
+"""Connections between masters: each calls each other one twice, for rounds and for the updates of transactions.
+
+| message | |
+|---|---|
+| `["hello", 0, master, lane]` | the first one: who calls, and for what |
+| `["seen", 0]` | the answer to every message of rounds: a call without answers is given up |
+
+On what a master called, it sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane `updates`).
+A master that is not configured is refused: its link is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.kernel.effects import Connect, Disconnect, Send
+from nodes.txlog.site import Site
+
+ROUNDS, UPDATES = "rounds", "updates"
+LANES = (ROUNDS, UPDATES)
+RETRY_NS = 50_000_000
+SILENT_NS = 600_000_000
+"""A call that has had no answer for so long is given up."""
+Message = list[Any]
+Take = Callable[[str, int, Message], None]
+
+
+@dataclass(slots=True)
+class Call:
+    peer: str
+    lane: str
+    link: int | None = None
+    is_calling: bool = False
+    asked_ns: int | None = None
+    """When the oldest message without an answer went out."""
+
+
+class Links:
+    def __init__(self, site: Site, is_peer: Callable[[str], bool], take: Take) -> None:
+        """`take` gets the peer, the link, and a message of a peer that is not of the links themselves."""
+        self._site = site
+        self._is_peer = is_peer
+        self._take = take
+        self._calls: list[Call] = []
+        self._by_link: dict[int, Call] = {}
+        self._callers: dict[int, str] = {}
+        self.refused: set[str] = set()
+
+    def call(self, peer: str) -> None:
+        for lane in LANES:
+            self._calls.append(Call(peer, lane))
+            self._connect(self._calls[-1])
+
+    def send(self, peer: str, lane: str, message: Message) -> bool:
+        """False: the link does not stand."""
+        now_ns = self._site.now.monotonic_ns
+        for call in self._calls:
+            if call.peer == peer and call.lane == lane and call.link is not None:
+                if call.asked_ns is not None and now_ns - call.asked_ns > SILENT_NS:
+                    self._site.out.append(Disconnect(call.link))
+                    self._lose(call)
+                    return False
+                call.asked_ns = now_ns if call.asked_ns is None else call.asked_ns
+                self._site.out.append(Send(call.link, message))
+                return True
+        return False
+
+    # ---- connections
+
+    def _connect(self, call: Call) -> None:
+        call.is_calling = True
+        self._site.out.append(Connect(call.peer))
+
+    def _lose(self, call: Call) -> None:
+        if call.link is not None:
+            self._by_link.pop(call.link, None)
+        call.link = call.asked_ns = None
+        self._site.after(f"call {call.peer} {call.lane}", RETRY_NS, lambda: self._connect(call))
+
+    def connected(self, link: int, peer: str) -> None:
+        """Connections to one peer are alike until `hello`: the first one that stands takes the first lane."""
+        call = next(call for call in self._calls if call.peer == peer and call.is_calling)
+        call.is_calling = False
+        call.link = link
+        self._by_link[link] = call
+        self._site.out.append(Send(link, ["hello", 0, self._site.name, call.lane]))
+
+    def connect_failed(self, peer: str) -> None:
+        call = next(call for call in self._calls if call.peer == peer and call.is_calling)
+        call.is_calling = False
+        self._lose(call)
+
+    def disconnected(self, link: int) -> bool:
+        """False if the link was not one of a master."""
+        call = self._by_link.get(link)
+        if call is not None:
+            self._lose(call)
+        return self._callers.pop(link, None) is not None or call is not None
+
+    # ---- in
+
+    def received(self, link: int, message: Message) -> bool:
+        """False if the message is not from a master."""
+        call = self._by_link.get(link)
+        if call is not None:
+            call.asked_ns = None
+            if message[0] != "seen":
+                self._take(call.peer, link, message)
+            return True
+        match message:
+            case ["hello", _, str() as peer, _] if self._is_peer(peer):
+                self._callers[link] = peer
+                return True
+            case ["hello", _, peer, *_]:
+                self._site.log("refused a master that is not configured", "warning", peer=str(peer))
+                self.refused.add(str(peer))
+                self._site.out.append(Disconnect(link))
+                return True
+        caller = self._callers.get(link)
+        if caller is None:
+            return False
+        if message[0] != "updates?":
+            self._site.out.append(Send(link, ["seen", 0]))
+        self._take(caller, link, message)
+        return True

@@ -1,0 +1,193 @@
+"""One master of a TxLog cluster: events in, effects out. Implements `nodes.kernel.node.Node`.
+
+    Started ──▶ read the log ──▶ call all masters ──▶ rounds ──▶ all have the own base: take submissions
+    a client's transaction ──▶ `journal` ("made") ──▶ POST to all masters
+    POST of a master ──▶ `splits` ──▶ `rounds` (merge, collect, add) ──▶ `executing` ──▶ "executed" to the client
+
+| part | file |
+|---|---|
+| what is on disk | `journal.py` |
+| agrees on one order | `rounds.py`, `posts.py` |
+| gets the updates of other masters | `acquiring.py` |
+| leaves masters out, and takes them back | `splits.py`, `recovery.py` |
+| executes | `executing.py`, `evaluation.py` |
+| serves clients and operators | `clients.py` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodes.kernel.effects import Effect
+from nodes.kernel.events import (
+    Accepted,
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Instant,
+    Persisted,
+    PersistFailed,
+    Received,
+    Started,
+    Stopping,
+    TimerFired,
+)
+from nodes.txlog import bugs
+from nodes.txlog.acquiring import Acquiring
+from nodes.txlog.clients import Clients
+from nodes.txlog.configuration import Configuration
+from nodes.txlog.executing import Executing
+from nodes.txlog.journal import Journal
+from nodes.txlog.links import Links
+from nodes.txlog.posts import Post
+from nodes.txlog.rounds import Rounds
+from nodes.txlog.site import Site
+from nodes.txlog.splits import Splits
+
+ROUND, ASK_AGAIN = "round", "ask again"
+ASK_AGAIN_NS = 300_000_000
+
+
+class TxLog:
+    def __init__(self, configuration: Configuration) -> None:
+        site = self.site = Site(configuration, bugs.decisions_with(configuration.bugs))
+        journal = self.journal = Journal(site)
+        self.links = Links(site, lambda peer: peer in journal.peers, self._take)
+        self.acquiring = Acquiring(site, journal, self.links, self._acquired)
+        self.rounds = Rounds(
+            site, journal, self.links, self.acquiring, lambda: self.splits.suspects(), self._grown
+        )
+        self.splits = Splits(site, journal, self.links, self.rounds, self._recovered)
+        self.clients = Clients(site, journal, self._wake, self.links.call, self.status)
+        self.executing = Executing(site, journal, self.splits.may_execute, self.clients.executed)
+
+    # ---- events
+
+    def step(self, event: Event, now: Instant) -> Sequence[Effect]:
+        site = self.site
+        site.now, site.out = now, []
+        match event:
+            case Started(files):
+                self._start(files)
+            case Received(link, list() as message):
+                if not self.links.received(link, message):
+                    self.clients.received(link, message)
+            case Persisted(token):
+                site.persisted(token)
+            case PersistFailed(_, error):
+                site.persist_failed(error)
+            case TimerFired(name):
+                site.fired(name)
+            case Connected(link, peer):
+                self.links.connected(link, peer)
+            case ConnectFailed(peer):
+                self.links.connect_failed(peer)
+            case Disconnected(link):
+                if not self.links.disconnected(link):
+                    self.clients.disconnected(link)
+            case Accepted() | Stopping() | Received():
+                pass
+        return site.out
+
+    def _start(self, files: Mapping[str, bytes]) -> None:
+        self.journal.read(files)
+        self.rounds.begin()
+        self.splits.begin()
+        for peer in self.journal.peers:
+            self.links.call(peer)
+        self._round()
+        self._ask_again()
+
+    def _round(self) -> None:
+        journal, rounds = self.journal, self.rounds
+        rounds.look()
+        self.splits.look()
+        if not journal.is_matched and all(
+            peer in rounds.newest and rounds.newest[peer].base == journal.base for peer in journal.peers
+        ):
+            journal.write(["matched"])
+        rounds.post(self.splits.digests)
+        self.executing.look()
+        self.site.after(ROUND, rounds.pace_ns(), self._round)
+
+    def _wake(self) -> None:
+        """There is something to synchronise: the next round comes soon."""
+        self.rounds.collect()
+        if self.rounds.wakes:
+            self.site.after(ROUND, 0, self._round)
+
+    def _ask_again(self) -> None:
+        self.acquiring.ask_again()
+        self.site.after(ASK_AGAIN, ASK_AGAIN_NS, self._ask_again)
+
+    # ---- messages of masters
+
+    def _take(self, peer: str, link: int, message: list[Any]) -> None:
+        match message:
+            case ["post", _, *fields]:
+                self._take_post(peer, Post.from_fields(fields))
+            case ["difference", _, epoch, base, index, refs]:
+                self.rounds.take_difference(peer, epoch, base, index, refs)
+            case ["digest", _, *told]:
+                self.splits.take_digest(told)
+            case ["updates?" | "updates", *_]:
+                self.acquiring.take(peer, link, message)
+            case [word, *_]:
+                self.site.log("unknown message", "warning", word=str(word), peer=peer)
+
+    def _take_post(self, peer: str, post: Post) -> None:
+        if post.strategy != self.journal.strategy:
+            if peer not in self.links.refused:
+                self.site.log("refused a master with a different strategy", "error", peer=peer)
+            self.links.refused.add(peer)
+            return
+        self.links.refused.discard(peer)
+        self.rounds.heard_ns[peer] = self.site.now.monotonic_ns
+        if not self.splits.take(peer, post):
+            if not self.rounds.take(peer, post):
+                self.splits.diverged()
+            self._wake()
+
+    # ---- what follows
+
+    def _acquired(self) -> None:
+        self._wake()
+        self.executing.look()
+
+    def _grown(self) -> None:
+        self.executing.look()
+
+    def _recovered(self) -> None:
+        self.acquiring.ask()
+        self.clients.release()
+        self.executing.look()
+
+    # ---- for operators
+
+    def status(self) -> Mapping[str, object]:
+        journal = self.journal
+        mode = "recovering" if journal.is_recovering else "split" if journal.missing else "normal"
+        if mode == "normal" and self.splits.suspects():
+            mode = "suspect"
+        return {
+            "role": "master",
+            "name": self.site.name,
+            "life": journal.life,
+            "wall_ns": self.site.now.wall_ns,
+            "ready": journal.is_matched,
+            "mode": mode,
+            "strategy": journal.strategy,
+            "epoch": journal.epoch,
+            "base": journal.base,
+            "synchronised": len(journal.synced),
+            "incoming": len(journal.queue),
+            "executed": journal.executed,
+            "hash": journal.state.hash.hex(),
+            "counter": journal.counter,
+            "missing": list(journal.missing),
+            "reaches": [peer for peer in journal.peers if self.rounds.is_heard(peer)],
+            "refused": sorted(self.links.refused),
+            "masters": journal.masters,
+        }

@@ -1,0 +1,67 @@
+"""A POST: what a master says of itself in every round.
+
+`["post", 0, epoch, base, index, counter, queue, strategy, missing, suspects, recovering, digests]`
+
+| field | |
+|---|---|
+| epoch | how many recoveries are over |
+| base, index | the id of the last synchronised transaction, and how many there are |
+| counter | the own timestamp counter |
+| queue | the transactions of the incoming queue whose updates the master has |
+| strategy | masters with different strategies refuse each other |
+| missing, suspects | masters that are left out; with those that the poster would leave out |
+| recovering, digests | it waits for the digests of all masters, and has those of these |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.txlog.refs import Ref, lists_of, refs_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    epoch: int
+    base: str
+    index: int
+    counter: int
+    queue: tuple[Ref, ...]
+    strategy: str
+    missing: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+    is_recovering: bool = False
+    digests: tuple[str, ...] = ()
+
+    def to_message(self) -> list[Any]:
+        return [
+            "post",
+            0,
+            self.epoch,
+            self.base,
+            self.index,
+            self.counter,
+            lists_of(self.queue),
+            self.strategy,
+            list(self.missing),
+            list(self.suspects),
+            self.is_recovering,
+            list(self.digests),
+        ]
+
+    @classmethod
+    def from_fields(cls, told: list[Any]) -> Post:
+        epoch, base, index, counter, queue, strategy, missing, suspects, is_recovering, digests = told
+        return cls(
+            epoch=epoch,
+            base=base,
+            index=index,
+            counter=counter,
+            queue=tuple(refs_of(queue)),
+            strategy=strategy,
+            missing=tuple(missing),
+            suspects=tuple(suspects),
+            is_recovering=is_recovering,
+            digests=tuple(digests),
+        )

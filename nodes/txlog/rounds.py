@@ -1,0 +1,233 @@
+"""Synchronisation rounds: POST, COLLECT, ADD, MERGE, time-out rounds, and differences for masters that lag.
+
+The synchronised queue is always a prefix of all transactions ever made, sorted by (ts, id), as long as no master is left
+out. A transaction of master k with a timestamp up to T was made before k posted a counter of T or more. It was then in
+that POST, or is in the synchronised queue up to the POST's base. A round adds up to the least counter of all masters:
+of those that posted, and for the others the last one that is known (`Journal.last`).
+
+A round is full when every master that takes part has posted for the own base. It is over, with the masters that did
+post, after `round_ns` at the latest. While something waits to be synchronised, rounds follow each other every `busy_ns`,
+else every `idle_ns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from typing import Any
+
+from nodes.txlog.acquiring import Acquiring
+from nodes.txlog.journal import Journal
+from nodes.txlog.links import ROUNDS, Links
+from nodes.txlog.posts import Post
+from nodes.txlog.refs import Ref, common_length, lists_of, refs_of
+from nodes.txlog.site import Site
+
+DIFFERENCE_MAX = 200
+"""Entries in one difference."""
+
+
+class Rounds:
+    def __init__(
+        self,
+        site: Site,
+        journal: Journal,
+        links: Links,
+        acquiring: Acquiring,
+        suspects: Callable[[], tuple[str, ...]],
+        grown: Callable[[], None],
+    ) -> None:
+        """`suspects`: the masters that this one would leave out; `grown` is called when entries were synchronised."""
+        self._site = site
+        self._journal = journal
+        self._links = links
+        self._acquiring = acquiring
+        self._suspects = suspects
+        self._grown = grown
+        self.newest: dict[str, Post] = {}
+        """Peer → its last POST of this epoch."""
+        self.heard_ns: dict[str, int] = {}
+        self.common: dict[str, int] = {}
+        """Peer → so many first entries are surely the same there."""
+        self.progress_ns = 0
+        """When the synchronised queue last grew, or nothing waited."""
+        self._current: dict[str, Post] = {}
+        """Peer → its last POST for the own base."""
+        self._fresh: set[str] = set()
+        """The peers that have posted for the own base in this round."""
+        self._began_ns = 0
+        self._lagged: dict[str, str] = {}
+        """Peer → the base in the own tail that it reported last."""
+        self._is_busy = False
+
+    # ---- POST
+
+    def begin(self) -> None:
+        self.progress_ns = self._began_ns = self._site.now.monotonic_ns
+
+    def post(self, digests: Iterable[str] = ()) -> None:
+        journal = self._journal
+        message = Post(
+            epoch=journal.epoch,
+            base=journal.base,
+            index=len(journal.synced),
+            counter=journal.counter,
+            queue=tuple(filter(journal.is_acquired, journal.queue)),
+            strategy=journal.strategy,
+            missing=journal.missing,
+            suspects=self._suspects(),
+            is_recovering=journal.is_recovering,
+            digests=tuple(digests),
+        ).to_message()
+        for peer in journal.peers:
+            self._links.send(peer, ROUNDS, message)
+
+    def pace_ns(self) -> int:
+        """Until the next POST."""
+        conf, journal = self._site.configuration, self._journal
+        self._is_busy = (
+            journal.is_recovering
+            or bool(journal.queue)
+            or any(
+                post.queue or post.base != journal.base
+                for peer, post in self.newest.items()
+                if self.is_heard(peer)
+            )
+        )
+        return conf.busy_ns if self._is_busy else conf.idle_ns
+
+    def is_heard(self, peer: str) -> bool:
+        conf = self._site.configuration
+        heard_ns = self.heard_ns.get(peer)
+        return (
+            heard_ns is not None
+            and self._site.now.monotonic_ns - heard_ns <= 2 * conf.idle_ns + conf.round_ns
+        )
+
+    @property
+    def wakes(self) -> bool:
+        """There is something to synchronise, and the next POST is an idle one."""
+        return not self._is_busy and bool(self._journal.queue or any(p.queue for p in self.newest.values()))
+
+    # ---- COLLECT and MERGE
+
+    def take(self, peer: str, post: Post) -> bool:
+        """A POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
+        journal = self._journal
+        self.newest[peer] = post
+        index = journal.index_of(post.base)
+        self._merge(peer, post, index)
+        if index is not None:
+            self.common[peer] = max(index, self.common.get(peer, 0))
+            self._help(peer, post.base, index)
+        if post.base == journal.base:
+            self._current[peer] = post
+            self._fresh.add(peer)
+        self.collect()
+        return index == post.index or (index is None and post.index > len(journal.synced))
+
+    def _merge(self, peer: str, post: Post, index: int | None) -> None:
+        journal, decisions = self._journal, self._site.decisions
+        is_merged = decisions.is_merged(post.base == journal.base)
+        fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
+        counter = decisions.counter_on_receipt(journal.counter, post.counter)
+        last = None if index is None else post.counter
+        is_newer = last is not None and last > journal.last.get(peer, 0)
+        if fresh or counter != journal.counter or is_newer:
+            journal.write(["heard", peer, counter, last, lists_of(fresh)])
+        if fresh:
+            self._acquiring.ask()
+
+    def collect(self) -> None:
+        """A full round, if every master that takes part has posted for the own base."""
+        peers = self._peers()
+        if all(peer in self._current for peer in peers):
+            self._add({peer: self._current[peer] for peer in peers}, [])
+            if self._fresh.issuperset(peers):
+                self._next_round()
+
+    def look(self) -> None:
+        """A time-out round, if this one has lasted long enough."""
+        journal = self._journal
+        now_ns = self._site.now.monotonic_ns
+        if not journal.queue:
+            self.progress_ns = now_ns
+        if now_ns - self._began_ns < self._site.configuration.round_ns:
+            return
+        peers = self._peers()
+        posters = {peer: self._current[peer] for peer in peers if peer in self._fresh}
+        self._add(posters, [peer for peer in peers if peer not in posters])
+        self._next_round()
+
+    def _peers(self) -> list[str]:
+        """The masters that take part, without this one."""
+        return [peer for peer in self._journal.peers if peer not in self._journal.missing]
+
+    def _next_round(self) -> None:
+        self._fresh.clear()
+        self._began_ns = self._site.now.monotonic_ns
+
+    # ---- ADD
+
+    def _add(self, posters: dict[str, Post], missing: list[str]) -> None:
+        journal, decisions = self._journal, self._site.decisions
+        if journal.is_recovering or not journal.queue:
+            return
+        own = decisions.own_part(journal.queue, journal.is_acquired)
+        length = min((common_length(own, post.queue) for post in posters.values()), default=len(own))
+        bound = decisions.bound(
+            [journal.counter, *(post.counter for post in posters.values())],
+            [journal.last.get(peer, 0) for peer in missing],
+        )
+        refs = list(takewhile(lambda ref: ref.ts <= bound, own[:length]))
+        if refs:
+            index = len(journal.synced)
+            journal.write(["added", index, lists_of(refs), bound, sorted(posters), sorted(missing)])
+            self._moved()
+
+    def _moved(self) -> None:
+        """The base is a new one: posts for it may have come before."""
+        base = self._journal.base
+        self._current = {peer: post for peer, post in self.newest.items() if post.base == base}
+        self._next_round()
+        self.progress_ns = self._site.now.monotonic_ns
+        self._grown()
+
+    def restart(self, common: int) -> None:
+        """After a recovery: nothing counts of what was posted before it."""
+        self.newest.clear()
+        self._lagged.clear()
+        self.common = dict.fromkeys(self._journal.peers, common)
+        self._moved()
+
+    # ---- masters that lag
+
+    def _help(self, peer: str, base: str, index: int) -> None:
+        """The difference, for a peer that reports the same old base twice: a single one may be a round behind."""
+        journal = self._journal
+        if index == len(journal.synced):
+            self._lagged.pop(peer, None)
+        elif self._lagged.get(peer) != base:
+            self._lagged[peer] = base
+        else:
+            del self._lagged[peer]
+            refs: list[Ref] = journal.synced[index : index + DIFFERENCE_MAX]
+            self._links.send(peer, ROUNDS, ["difference", 0, journal.epoch, base, index, lists_of(refs)])
+
+    def take_difference(self, peer: str, epoch: int, base: str, index: int, told: list[Any]) -> None:
+        """Of a forerunner of the same part of the cluster; where nothing is ever repaired, of any."""
+        journal = self._journal
+        post = self.newest.get(peer)
+        is_same_part = journal.strategy == "none" or (post is not None and post.missing == journal.missing)
+        if epoch != journal.epoch or journal.is_recovering or not is_same_part:
+            return
+        is_prefix = base == journal.base
+        if not self._site.decisions.may_append(is_prefix):
+            return
+        at = len(journal.synced) if is_prefix else index
+        kept = {ref.id for ref in journal.synced[:at]}
+        refs = [ref for ref in refs_of(told) if ref.id not in kept]
+        if refs and at <= len(journal.synced):
+            journal.write(["caught-up", at, lists_of(refs), peer])
+            self._acquiring.ask()
+            self._moved()

@@ -1,0 +1,198 @@
+"""Splits: masters that are left out, and the recovery when they are back.
+
+    normal ──▶ suspect ──▶ split ──▶ recovering ──▶ normal, in the next epoch
+                             └─────────────────────▶ normal (strategy `none`)
+
+A master *suspects* the silent ones after `split_ns` without progress, and says so in its POSTs. A part of the cluster
+splits off when all its masters suspect the same ones. With `simple` and `smart` each then takes a backup: the state at the
+last index that all peers surely have, and that is executed.
+
+When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make all
+other masters do the same. Digests are passed on until every master has all of them. A master that has finished keeps its
+digest for those that have not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nodes.txlog.journal import Digest, Journal
+from nodes.txlog.links import ROUNDS, Links
+from nodes.txlog.posts import Post
+from nodes.txlog.recovery import outcome
+from nodes.txlog.refs import lists_of, refs_of
+from nodes.txlog.rounds import Rounds
+from nodes.txlog.site import Site
+
+RESEND_NS = 200_000_000
+
+
+class Splits:
+    def __init__(
+        self, site: Site, journal: Journal, links: Links, rounds: Rounds, recovered: Callable[[], None]
+    ) -> None:
+        self._site = site
+        self._journal = journal
+        self._links = links
+        self._rounds = rounds
+        self._recovered = recovered
+        self._began_ns = 0
+        """When this life began to be split."""
+        self._has_diverged = False
+        self._digests: dict[str, Digest] = {}
+        self._sent_ns: dict[tuple[str, str], int] = {}
+
+    def begin(self) -> None:
+        """After a start."""
+        journal = self._journal
+        self._began_ns = self._site.now.monotonic_ns
+        if journal.frozen is not None:
+            self._digests[self._site.name] = journal.frozen
+        if journal.backup is not None and not journal.missing and not journal.is_recovering:
+            self._restore()
+
+    # ---- questions
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        return tuple(sorted(self._digests)) if self._journal.is_recovering else ()
+
+    def suspects(self) -> tuple[str, ...]:
+        """The masters that are left out, and those that this one would leave out."""
+        journal, split_ns = self._journal, self._site.configuration.split_ns
+        now_ns = self._site.now.monotonic_ns
+        if not split_ns or journal.is_recovering or now_ns - self._rounds.progress_ns <= split_ns:
+            return journal.missing
+        heard_ns = self._rounds.heard_ns
+        silent = [peer for peer in journal.peers if now_ns - heard_ns.get(peer, self._began_ns) > split_ns]
+        return tuple(sorted({*journal.missing, *silent}))
+
+    def may_execute(self) -> bool:
+        journal = self._journal
+        lag_ns = self._site.now.monotonic_ns - self._began_ns
+        return not journal.is_recovering and self._site.decisions.may_execute(
+            is_split=bool(journal.missing) and journal.strategy != "none",
+            is_lag_over=lag_ns >= self._site.configuration.max_peer_lag_ns,
+        )
+
+    # ---- events
+
+    def look(self) -> None:
+        """Once a round."""
+        journal, rounds = self._journal, self._rounds
+        if journal.is_recovering:
+            return self._finish_if_all()
+        if (journal.missing or self._has_diverged) and all(map(rounds.is_heard, journal.peers)):
+            if journal.strategy != "none":
+                return self._recover()
+            self._rejoin_if_same()
+        suspects = self.suspects()
+        others = [peer for peer in journal.peers if peer not in suspects]
+        is_agreed = all(peer in rounds.newest and rounds.newest[peer].suspects == suspects for peer in others)
+        if suspects != journal.missing and is_agreed:
+            self._split(suspects)
+        return None
+
+    def take(self, peer: str, post: Post) -> bool:
+        """True if the POST says no more than where the peer is in a recovery."""
+        journal = self._journal
+        if post.epoch != journal.epoch or post.is_recovering:
+            if post.is_recovering and post.epoch == journal.epoch and not journal.is_recovering:
+                self._recover()
+            if post.is_recovering:
+                self._send_digests(peer, post)
+            return True
+        is_of_us = self._site.name not in post.missing
+        if journal.strategy != "none" and is_of_us and not set(post.missing) <= set(journal.missing):
+            if not journal.is_recovering:
+                self._split(tuple(sorted({*journal.missing, *post.missing})))
+        return journal.is_recovering
+
+    def diverged(self) -> None:
+        """A peer's queue and the own one contradict each other."""
+        self._has_diverged = True
+
+    # ---- splits
+
+    def _split(self, missing: tuple[str, ...]) -> None:
+        if not self._journal.missing:
+            self._began_ns = self._site.now.monotonic_ns
+        self._site.log("split", "warning", missing=list(missing))
+        self._journal.write(["split", list(missing), self._backup()])
+
+    def _backup(self) -> list[Any] | None:
+        journal = self._journal
+        if journal.backup is not None or journal.strategy == "none":
+            return None
+        surely = min((self._rounds.common.get(peer, 0) for peer in journal.peers), default=journal.executed)
+        return journal.state_at(min(surely, journal.executed)).to_list()
+
+    def _rejoin_if_same(self) -> None:
+        """Without a strategy, only masters whose queues do not contradict each other take part again."""
+        journal, newest = self._journal, self._rounds.newest
+        posts = [newest.get(peer) for peer in journal.missing]
+        if all(post is not None and journal.index_of(post.base) == post.index for post in posts):
+            self._has_diverged = False
+            if journal.missing:
+                journal.write(["rejoined"])
+
+    # ---- recovery
+
+    def _recover(self) -> None:
+        journal = self._journal
+        self._site.log("recovering", epoch=journal.epoch)
+        journal.write(["recovering", journal.epoch, self._backup()])
+        assert journal.frozen is not None
+        self._digests = {self._site.name: journal.frozen}
+        self._rounds.post(self.digests)
+        self._finish_if_all()
+
+    def _send_digests(self, peer: str, post: Post) -> None:
+        """Those of that epoch which the peer lacks."""
+        now_ns = self._site.now.monotonic_ns
+        for master, digest in sorted(self._digests.items()):
+            key = (peer, master)
+            is_due = now_ns - self._sent_ns.get(key, -RESEND_NS) >= RESEND_NS
+            if digest.epoch == post.epoch and master not in post.digests and is_due:
+                self._sent_ns[key] = now_ns
+                self._links.send(peer, ROUNDS, ["digest", 0, *digest.to_list()])
+
+    def take_digest(self, told: list[Any]) -> None:
+        journal = self._journal
+        master, epoch, synced, queue, counter = told
+        if journal.is_recovering and epoch == journal.epoch and master in journal.masters:
+            self._digests[master] = Digest(
+                master, epoch, tuple(refs_of(synced)), tuple(refs_of(queue)), counter
+            )
+            self._finish_if_all()
+
+    def _finish_if_all(self) -> None:
+        journal, decisions = self._journal, self._site.decisions
+        if not journal.is_recovering or not decisions.may_vote(len(self._digests), len(journal.masters)):
+            return
+        found = outcome(self._digests, self._site.name, journal.strategy, decisions)
+        journal.write(
+            [
+                "recovered",
+                journal.epoch + 1,
+                found.common,
+                found.winner,
+                dict(found.votes),
+                lists_of(found.refs),
+                lists_of(found.queue),
+                found.counter,
+                dict.fromkeys(journal.peers, found.counter),
+            ]
+        )
+        self._site.log("recovered", epoch=journal.epoch, winner=found.winner)
+        if journal.backup is not None:
+            self._restore()
+        self._has_diverged = False
+        self._rounds.restart(found.common)
+        self._recovered()
+
+    def _restore(self) -> None:
+        backup = self._journal.backup
+        assert backup is not None
+        self._journal.write(["restored", backup.index, backup.hash])

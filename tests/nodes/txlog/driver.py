@@ -1,0 +1,273 @@
+"""Masters of a TxLog under one random schedule: every message, timer and record takes effect when the schedule says so.
+
+Links are first in, first out. A record is on disk at some later step; a master that crashes loses those that are not.
+`check` looks at the invariant after every step; `drain` lets everything come to its end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.kernel.effects import CancelTimer, Connect, Disconnect, Effect, Persist, Send, SetTimer, Truncate
+from nodes.kernel.events import (
+    Accepted,
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Instant,
+    Persisted,
+    Received,
+    Started,
+    TimerFired,
+)
+from nodes.kernel.outbox import Outbox
+from nodes.records import records_of
+from nodes.txlog.configuration import MILLISECOND, Configuration
+from nodes.txlog.journal import FILE
+from nodes.txlog.node import TxLog
+from nodes.txlog.refs import Ref
+
+MASTERS = ("n1", "n2", "n3")
+
+
+class Violated(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass
+class Link:
+    ends: tuple[str, str]
+    """The caller, and the called one."""
+    queues: dict[str, deque[tuple[str, Any]]]
+    """Receiver → what is on its way to it."""
+
+
+@dataclass
+class Host:
+    configuration: Configuration
+    node: TxLog
+    disk: bytes = b""
+    outbox: Outbox = field(default_factory=Outbox)
+    unsynced: deque[Persist] = field(default_factory=deque)
+    timers: dict[str, int] = field(default_factory=dict)
+
+
+class Driver:
+    def __init__(self, seed: int, masters: tuple[str, ...] = MASTERS, **settings: Any) -> None:
+        self.chance = random.Random(seed)
+        self.now_ns = 0
+        self.links: dict[int, Link] = {}
+        self.cut: set[tuple[str, str]] = set()
+        self.made: dict[str, Ref] = {}
+        """All transactions that a master has ever made, unless a crash took the record."""
+        self.accepted: set[str] = set()
+        self.time_outs = 0
+        """Rounds that added without one of the masters."""
+        self._last = 0
+        self.hosts: dict[str, Host] = {}
+        for name in masters:
+            configuration = Configuration(name=name, masters=masters, **settings)
+            self.hosts[name] = Host(configuration, TxLog(configuration))
+        for name in masters:
+            self.step(name, Started({}))
+
+    # ---- one step
+
+    def step(self, name: str, event: Event) -> None:
+        host = self.hosts[name]
+        for effect in host.node.step(event, Instant(self.now_ns, self.now_ns)):
+            self._take(name, host, effect)
+        self._release(name)
+        self.check(name)
+
+    def _take(self, name: str, host: Host, effect: Effect) -> None:
+        match effect:
+            case Persist(_, _, data):
+                host.outbox.put([effect])
+                host.unsynced.append(effect)
+                for record in records_of(FILE, data)[0]:
+                    self._note(name, record)
+            case Send() | Connect() | Disconnect():
+                host.outbox.put([effect])
+            case SetTimer(timer, after_ns):
+                host.timers[timer] = self.now_ns + after_ns
+            case CancelTimer(timer):
+                host.timers.pop(timer, None)
+            case Truncate():
+                raise AssertionError("no record is torn here")
+
+    def _note(self, name: str, record: list[Any]) -> None:
+        match record:
+            case ["made", _, ts, number, _]:
+                self.made[number] = Ref(ts, number, name)
+            case ["added", _, _, _, _, [_, *_]]:
+                self.time_outs += 1
+
+    def _release(self, name: str) -> None:
+        host = self.hosts[name]
+        host.outbox.take_records()
+        for effect in host.outbox.take_released():
+            match effect:
+                case Connect(peer):
+                    self._last += 1
+                    queues = {name: deque[tuple[str, Any]](), peer: deque([("open", None)])}
+                    self.links[self._last] = Link((name, peer), queues)
+                case Send(link, message) if link < 0:
+                    self._answered(message)
+                case Send(link, message) if link in self.links:
+                    self._push(link, name, ("message", message))
+                case Disconnect(link) if link in self.links:
+                    self._push(link, name, ("end", None))
+
+    def _push(self, link: int, source: str, item: tuple[str, Any]) -> None:
+        target = next(end for end in self.links[link].ends if end != source)
+        self.links[link].queues[target].append(item)
+
+    def _answered(self, message: Any) -> None:
+        match message:
+            case ["answer", _, {"type": "accepted", "id": name}]:
+                self.accepted.add(name)
+
+    # ---- what a schedule can do
+
+    def deliver(self, link: int, target: str) -> None:
+        found = self.links[link]
+        source = next(end for end in found.ends if end != target)
+        kind, message = found.queues[target].popleft()
+        match kind:
+            case "open":
+                self.step(target, Accepted(link))
+                self._push(link, target, ("greeting", None))
+            case "greeting":
+                self.step(target, Connected(link, source))
+            case "message":
+                self.step(target, Received(link, message))
+            case "end":
+                del self.links[link]
+                self.step(target, Disconnected(link, "ended"))
+
+    def persist(self, name: str) -> None:
+        host = self.hosts[name]
+        record = host.unsynced.popleft()
+        host.disk += record.data
+        host.outbox.persisted(record.token)
+        self.step(name, Persisted(record.token))
+
+    def fire(self, name: str) -> None:
+        timers = self.hosts[name].timers
+        timer = min(timers, key=lambda each: (timers[each], each))
+        self.now_ns = max(self.now_ns, timers.pop(timer))
+        self.step(name, TimerFired(timer))
+
+    def submit(self, name: str) -> None:
+        self._last += 1
+        key = self.chance.randrange(3)
+        self.step(
+            name, Received(-self._last, ["submit", 1, [["write", "register", key, self._last]], "accepted"])
+        )
+
+    def crash(self, name: str) -> None:
+        """And start it again at once."""
+        host = self.hosts[name]
+        for record in host.unsynced:
+            for kind, *fields in records_of(FILE, record.data)[0]:
+                if kind == "made":
+                    del self.made[fields[2]]
+        for link, found in [*self.links.items()]:
+            if name in found.ends:
+                other = next(end for end in found.ends if end != name)
+                del self.links[link]
+                if found.ends == (other, name) and any(
+                    kind in ("open", "greeting") for queue in found.queues.values() for kind, _ in queue
+                ):
+                    self.step(other, ConnectFailed(name, "it crashed"))
+                else:
+                    self.step(other, Disconnected(link, "it crashed"))
+        host.node = TxLog(host.configuration)
+        host.outbox, host.unsynced, host.timers = Outbox(), deque(), {}
+        self.step(name, Started({FILE: host.disk} if host.disk else {}))
+
+    def turn(self) -> None:
+        """One random action."""
+        chance = self.chance
+        names = [*self.hosts]
+        ways = self._ways()
+        match chance.choices(
+            ("deliver", "persist", "fire", "submit", "cut", "heal", "crash"), (50, 25, 15, 4, 1, 1.5, 0.3)
+        )[0]:
+            case "deliver" if ways:
+                self.deliver(*chance.choice(ways))
+            case "persist":
+                waiting = [name for name in names if self.hosts[name].unsynced]
+                if waiting:
+                    self.persist(chance.choice(waiting))
+            case "fire":
+                self.fire(chance.choice(names))
+            case "submit":
+                self.submit(chance.choice(names))
+            case "cut":
+                self.cut.add((chance.choice(names), chance.choice(names)))
+            case "heal" if self.cut:
+                self.cut.remove(chance.choice(sorted(self.cut)))
+            case "crash":
+                self.crash(chance.choice(names))
+
+    def _ways(self) -> list[tuple[int, str]]:
+        return [
+            (link, target)
+            for link, found in self.links.items()
+            for target, queue in found.queues.items()
+            if queue and (next(end for end in found.ends if end != target), target) not in self.cut
+        ]
+
+    def run(self, turns: int) -> None:
+        for _ in range(turns):
+            self.turn()
+
+    def drain(self, within_ns: int = 6_000 * MILLISECOND) -> None:
+        """No faults any more: everything that was made is synchronised and executed everywhere."""
+        self.cut.clear()
+        until_ns = self.now_ns + within_ns
+        while not self.is_drained():
+            if self.now_ns > until_ns:
+                raise Violated(f"not drained: {[host.node.status() for host in self.hosts.values()]}")
+            self._quieten()
+            self.fire(min(self.hosts, key=lambda name: min(self.hosts[name].timers.values())))
+
+    def _quieten(self) -> None:
+        """Nothing is on its way any more, to a master or to a disk."""
+        while True:
+            for name, host in self.hosts.items():
+                while host.unsynced:
+                    self.persist(name)
+            ways = self._ways()
+            if not ways:
+                return
+            self.deliver(*ways[0])
+
+    def is_drained(self) -> bool:
+        return all(
+            host.node.journal.executed == len(host.node.journal.synced) == len(self.made)
+            and not host.node.journal.queue
+            for host in self.hosts.values()
+        )
+
+    # ---- what must hold
+
+    def check(self, name: str) -> None:
+        """The synchronised queue is a prefix of all transactions ever made, sorted by (ts, id)."""
+        synced = self.hosts[name].node.journal.synced
+        if not synced:
+            return
+        expected = sorted(self.made.values())[: len(synced)]
+        if synced != expected:
+            raise Violated(f"{name} has {synced[-5:]} of {len(synced)}, expected {expected[-5:]}")
+
+    def check_end(self) -> None:
+        hashes = {host.node.journal.state.hash for host in self.hosts.values()}
+        if len(hashes) > 1 or not self.accepted <= self.made.keys():
+            raise Violated(f"states {hashes}, accepted and lost {self.accepted - self.made.keys()}")
