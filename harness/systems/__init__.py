@@ -7,8 +7,14 @@ from harness.systems.qsync.system import Qsync
 from harness.systems.system import Operated, System
 from harness.systems.tarantool.system import Tarantool
 from harness.systems.twophase.system import TwoPhaseSystem
+from harness.systems.txlog.system import TxLogSystem
 
-SYSTEMS: dict[str, System] = {"qsync": Qsync(), "tarantool": Tarantool(), "twophase": TwoPhaseSystem()}
+SYSTEMS: dict[str, System] = {
+    "qsync": Qsync(),
+    "tarantool": Tarantool(),
+    "twophase": TwoPhaseSystem(),
+    "txlog": TxLogSystem(),
+}
 
 
 def system_of(name: str) -> System:

@@ -55,7 +55,16 @@ def twophase(config: bytes) -> Hosted:
     return Hosted(configuration.name, TwoPhase(configuration), FramedCodec(), described)
 
 
-SYSTEMS: dict[str, System] = {"qsync": qsync, "twophase": twophase}
+def txlog(config: bytes) -> Hosted:
+    from nodes.framed import FramedCodec
+    from nodes.txlog.configuration import Configuration
+    from nodes.txlog.node import TxLog
+
+    configuration = Configuration.from_json(config)
+    return Hosted(configuration.name, TxLog(configuration), FramedCodec())
+
+
+SYSTEMS: dict[str, System] = {"qsync": qsync, "twophase": twophase, "txlog": txlog}
 
 
 class NoSystem(Exception):

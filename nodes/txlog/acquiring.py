@@ -1,8 +1,8 @@
 """Updates of transactions, on an interface of their own: a master posts and executes only what it has acquired.
 
-`["updates?", 0, [id, …]]` is answered on the same link by `["updates", 0, [[id, steps], …]]`, with those of the asked ones
-that the answering master has. A batch is asked of one master at a time: first of the origin, then of the other masters in
-turn, because the origin may be out of reach. What an answer lacks is asked for again.
+`["updates?", 0, [id, …]]` is answered on the same link by `["updates", 0, [[id, steps], …]]`, with those that the
+answering master has. A batch is asked of one master at a time: first of the origin, then of the other masters in
+turn, because the origin may be out of reach. What an answer lacks is asked for again, a while later.
 """
 
 from __future__ import annotations
@@ -76,4 +76,4 @@ class Acquiring:
                 if fresh:
                     self._journal.write(["acquired", fresh])
                     self._acquired()
-                self.ask()
+                    self.ask()

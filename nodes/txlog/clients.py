@@ -2,15 +2,15 @@
 
 | request | answer |
 |---|---|
-| `["submit", number, steps, until]` | {"type", "id", …}: when the transaction is `accepted` (durable here), or `executed` here |
+| `["submit", number, steps, until]` | {"type", "id", …}, when it is `accepted` (durable here), or `executed` here |
 | `["read", number, steps]` | the results of reading steps on the executed state of this master |
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
 | `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split |
 | `["add-peer", number, name]` | the same; the master must be added on all masters before it starts |
 
-A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a recovery
-is under way, submissions wait: they would get timestamps that are too old.
+A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
+recovery is under way, submissions wait: they would get timestamps that are too old.
 """
 
 from __future__ import annotations

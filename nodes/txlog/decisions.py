@@ -1,7 +1,7 @@
 """The decisions of a master, one method or value each, with the right answer.
 
-The parts of a master ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.txlog.bugs`) is a
-subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+The parts of a master ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.txlog.bugs`) is
+a subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
 """
 
 from __future__ import annotations

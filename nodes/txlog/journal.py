@@ -1,7 +1,7 @@
 """The state of a master that outlives its process, and the file of records that it comes to.
 
-Every change is a record: it is written to `txlog.log` first and then applied, and a master that starts applies the same
-records again. What is sent behind a record leaves when the record is on disk.
+Every change is a record: it is written to `txlog.log` first and then applied, and a master that starts applies the
+same records again. What is sent behind a record leaves when the record is on disk.
 
 | record | |
 |---|---|
@@ -9,12 +9,12 @@ records again. What is sent behind a record leaves when the record is on disk.
 | `["peer", name]` | an operator added a master |
 | `["matched"]` | all masters have posted the own base: this one takes submissions from now on |
 | `["made", counter, ts, id, steps]` | a client's transaction, before it is answered "accepted" |
-| `["heard", from, counter, last, refs]` | a POST: the own counter, that of the poster (None: not used), what is unknown |
+| `["heard", from, counter, last, refs]` | a POST: the own counter, the poster's (None: not used), what was unknown |
 | `["acquired", [[id, steps], …]]` | updates of transactions of other masters |
 | `["added", index, refs, bound, posters, missing]` | a round: refs follow the first `index` synchronised ones |
 | `["caught-up", index, refs, from]` | a forerunner's difference |
 | `["executed", index, id, hash]` | the state has so many transactions, before "executed" is answered |
-| `["split", missing, backup]` | masters are left out; `backup` is a state, None if there is one already or none is taken |
+| `["split", missing, backup]` | masters are left out; `backup`: a state, or None if there is one or none is taken |
 | `["rejoined"]` | all masters take part again (strategy `none`) |
 | `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
@@ -148,7 +148,7 @@ class Journal:
                 if last is not None:
                     self.last[peer] = max(last, self.last.get(peer, 0))
             case ["acquired", found]:
-                self.updates.update({name: steps for name, steps in found})
+                self.updates.update(dict(found))
             case ["added", index, refs, _, _, _]:
                 self._append(index, refs_of(refs))
             case ["caught-up", index, refs, _]:
@@ -157,6 +157,13 @@ class Journal:
             case ["executed", index, name, _]:
                 self.state.apply(name, self.updates[name], self._stored)
                 self.executed = index
+            case ["strategy", name]:
+                self.strategy = name
+            case _:
+                self._apply_of_splits(record)
+
+    def _apply_of_splits(self, record: Record) -> None:
+        match record:
             case ["split", missing, backup]:
                 self.missing = tuple(missing)
                 self._back_up(backup)
@@ -179,8 +186,6 @@ class Journal:
                 assert self.backup is not None
                 self.state, self.backup = self.backup, None
                 self.executed = self._site.decisions.executed_after_restore(self.executed, self.state.index)
-            case ["strategy", name]:
-                self.strategy = name
             case _:
                 raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
 

@@ -5,8 +5,8 @@
 | `["hello", 0, master, lane]` | the first one: who calls, and for what |
 | `["seen", 0]` | the answer to every message of rounds: a call without answers is given up |
 
-On what a master called, it sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane `updates`).
-A master that is not configured is refused: its link is closed.
+On what a master called, it sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane
+`updates`). A master that is not configured is refused: its link is closed.
 """
 
 from __future__ import annotations

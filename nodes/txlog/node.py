@@ -47,7 +47,7 @@ from nodes.txlog.site import Site
 from nodes.txlog.splits import Splits
 
 ROUND, ASK_AGAIN = "round", "ask again"
-ASK_AGAIN_NS = 300_000_000
+ASK_AGAIN_NS = 100_000_000
 
 
 class TxLog:
@@ -56,9 +56,7 @@ class TxLog:
         journal = self.journal = Journal(site)
         self.links = Links(site, lambda peer: peer in journal.peers, self._take)
         self.acquiring = Acquiring(site, journal, self.links, self._acquired)
-        self.rounds = Rounds(
-            site, journal, self.links, self.acquiring, lambda: self.splits.suspects(), self._grown
-        )
+        self.rounds = Rounds(site, journal, self.links, self.acquiring, self._suspects, self._grown)
         self.splits = Splits(site, journal, self.links, self.rounds, self._recovered)
         self.clients = Clients(site, journal, self._wake, self.links.call, self.status)
         self.executing = Executing(site, journal, self.splits.may_execute, self.clients.executed)
@@ -115,8 +113,9 @@ class TxLog:
     def _wake(self) -> None:
         """There is something to synchronise: the next round comes soon."""
         self.rounds.collect()
-        if self.rounds.wakes:
-            self.site.after(ROUND, 0, self._round)
+        after_ns = self.rounds.wakes_after_ns()
+        if after_ns is not None:
+            self.site.after(ROUND, after_ns, self._round)
 
     def _ask_again(self) -> None:
         self.acquiring.ask_again()
@@ -151,6 +150,9 @@ class TxLog:
             self._wake()
 
     # ---- what follows
+
+    def _suspects(self) -> tuple[str, ...]:
+        return self.splits.suspects()
 
     def _acquired(self) -> None:
         self._wake()

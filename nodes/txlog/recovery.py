@@ -1,13 +1,13 @@
 """The outcome of a recovery, from the digests of all masters: every master computes the same.
 
-*Vote.* A master supports every branch of which its synchronised queue is a prefix. The branch with the most supporters
-wins; of several the longer one; of equals the one of the smallest master id.
+*Vote.* A master supports every branch of which its synchronised queue is a prefix. The branch with the most
+supporters wins; of several the longer one; of equals the one of the smallest master id.
 
 *Simple.* All go back to the last entry that all have in common. Everything behind it is in the incoming queues again,
 with its timestamp and id.
 
-*Smart.* The winning branch stays. Everything else is submitted anew: with the same id, and with fresh timestamps above
-all that any master knows, dealt out in the order (ts, id).
+*Smart.* The winning branch stays. Everything else is submitted anew: with the same id, and with fresh timestamps
+above all that any master knows, dealt out in the order (ts, id).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from nodes.txlog.decisions import Decisions
 from nodes.txlog.journal import Digest
 from nodes.txlog.refs import Ref, common_length
+
+CORRECT = Decisions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def winner_of(synced: Mapping[str, Sequence[Ref]]) -> str:
 
 
 def outcome(
-    digests: Mapping[str, Digest], own: str, strategy: str, decisions: Decisions = Decisions()
+    digests: Mapping[str, Digest], own: str, strategy: str, decisions: Decisions = CORRECT
 ) -> Outcome:
     synced = {master: digest.synced for master, digest in sorted(digests.items())}
     winner = winner_of(synced)

@@ -1,13 +1,13 @@
 """Synchronisation rounds: POST, COLLECT, ADD, MERGE, time-out rounds, and differences for masters that lag.
 
-The synchronised queue is always a prefix of all transactions ever made, sorted by (ts, id), as long as no master is left
-out. A transaction of master k with a timestamp up to T was made before k posted a counter of T or more. It was then in
-that POST, or is in the synchronised queue up to the POST's base. A round adds up to the least counter of all masters:
-of those that posted, and for the others the last one that is known (`Journal.last`).
+The synchronised queue is always a prefix of all transactions ever made, sorted by (ts, id), as long as no master is
+left out. A transaction of master k with a timestamp up to T was made before k posted a counter of T or more. It was
+then in that POST, or is in the synchronised queue up to the POST's base. A round adds up to the least counter of all
+masters: of those that posted, and for the others the last one that is known (`Journal.last`).
 
 A round is full when every master that takes part has posted for the own base. It is over, with the masters that did
-post, after `round_ns` at the latest. While something waits to be synchronised, rounds follow each other every `busy_ns`,
-else every `idle_ns`.
+post, after `round_ns` at the latest. While something waits to be synchronised, rounds follow each other every
+`busy_ns`, else every `idle_ns`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Rounds:
         self._lagged: dict[str, str] = {}
         """Peer → the base in the own tail that it reported last."""
         self._is_busy = False
+        self._posted_ns = 0
 
     # ---- POST
 
@@ -67,6 +68,7 @@ class Rounds:
 
     def post(self, digests: Iterable[str] = ()) -> None:
         journal = self._journal
+        self._posted_ns = self._site.now.monotonic_ns
         message = Post(
             epoch=journal.epoch,
             base=journal.base,
@@ -84,17 +86,19 @@ class Rounds:
 
     def pace_ns(self) -> int:
         """Until the next POST."""
-        conf, journal = self._site.configuration, self._journal
-        self._is_busy = (
+        conf = self._site.configuration
+        self._is_busy = self._has_work()
+        return conf.busy_ns if self._is_busy else conf.idle_ns
+
+    def _has_work(self) -> bool:
+        """Something is to be synchronised, here or at a master that posts."""
+        journal = self._journal
+        posts = [post for peer, post in self.newest.items() if self.is_heard(peer)]
+        return (
             journal.is_recovering
             or bool(journal.queue)
-            or any(
-                post.queue or post.base != journal.base
-                for peer, post in self.newest.items()
-                if self.is_heard(peer)
-            )
+            or any(post.queue or post.base != journal.base for post in posts)
         )
-        return conf.busy_ns if self._is_busy else conf.idle_ns
 
     def is_heard(self, peer: str) -> bool:
         conf = self._site.configuration
@@ -104,10 +108,13 @@ class Rounds:
             and self._site.now.monotonic_ns - heard_ns <= 2 * conf.idle_ns + conf.round_ns
         )
 
-    @property
-    def wakes(self) -> bool:
-        """There is something to synchronise, and the next POST is an idle one."""
-        return not self._is_busy and bool(self._journal.queue or any(p.queue for p in self.newest.values()))
+    def wakes_after_ns(self) -> int | None:
+        """Until the next POST, if it is to come sooner than it was said last: an idle master has something to do."""
+        if self._is_busy or not self._has_work():
+            return None
+        self._is_busy = True
+        since_ns = self._site.now.monotonic_ns - self._posted_ns
+        return max(0, self._site.configuration.busy_ns - since_ns)
 
     # ---- COLLECT and MERGE
 

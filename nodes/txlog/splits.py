@@ -4,12 +4,12 @@
                              └─────────────────────▶ normal (strategy `none`)
 
 A master *suspects* the silent ones after `split_ns` without progress, and says so in its POSTs. A part of the cluster
-splits off when all its masters suspect the same ones. With `simple` and `smart` each then takes a backup: the state at the
-last index that all peers surely have, and that is executed.
+splits off when all its masters suspect the same ones. With `simple` and `smart` each then takes a backup: the state
+at the last index that all peers surely have, and that is executed.
 
-When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make all
-other masters do the same. Digests are passed on until every master has all of them. A master that has finished keeps its
-digest for those that have not.
+When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make
+all other masters do the same. Digests are passed on until every master has all of them. A master that has finished
+keeps its digest for those that have not.
 """
 
 from __future__ import annotations
@@ -104,10 +104,11 @@ class Splits:
                 self._send_digests(peer, post)
             return True
         is_of_us = self._site.name not in post.missing
+        if journal.is_recovering:
+            return True
         if journal.strategy != "none" and is_of_us and not set(post.missing) <= set(journal.missing):
-            if not journal.is_recovering:
-                self._split(tuple(sorted({*journal.missing, *post.missing})))
-        return journal.is_recovering
+            self._split(tuple(sorted({*journal.missing, *post.missing})))
+        return False
 
     def diverged(self) -> None:
         """A peer's queue and the own one contradict each other."""

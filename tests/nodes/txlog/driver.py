@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,8 @@ class Host:
     outbox: Outbox = field(default_factory=Outbox)
     unsynced: deque[Persist] = field(default_factory=deque)
     timers: dict[str, int] = field(default_factory=dict)
+    longest: int = 0
+    """How many entries the synchronised queue has had in this life."""
 
 
 class Driver:
@@ -65,8 +68,13 @@ class Driver:
         self.made: dict[str, Ref] = {}
         """All transactions that a master has ever made, unless a crash took the record."""
         self.accepted: set[str] = set()
+        self.executed: dict[str, list[str]] = {name: [] for name in masters}
+        """Master → the ids that it has executed, in order, all its lives together."""
         self.time_outs = 0
         """Rounds that added without one of the masters."""
+        self.answered: Callable[[Any], None] = self._note_accepted
+        """Takes the answers to clients."""
+        self.can_split = bool(settings.get("split_ns"))
         self._last = 0
         self.hosts: dict[str, Host] = {}
         for name in masters:
@@ -106,6 +114,8 @@ class Driver:
                 self.made[number] = Ref(ts, number, name)
             case ["added", _, _, _, _, [_, *_]]:
                 self.time_outs += 1
+            case ["executed", _, number, _]:
+                self.executed[name].append(number)
 
     def _release(self, name: str) -> None:
         host = self.hosts[name]
@@ -117,7 +127,7 @@ class Driver:
                     queues = {name: deque[tuple[str, Any]](), peer: deque([("open", None)])}
                     self.links[self._last] = Link((name, peer), queues)
                 case Send(link, message) if link < 0:
-                    self._answered(message)
+                    self.answered(message)
                 case Send(link, message) if link in self.links:
                     self._push(link, name, ("message", message))
                 case Disconnect(link) if link in self.links:
@@ -127,7 +137,7 @@ class Driver:
         target = next(end for end in self.links[link].ends if end != source)
         self.links[link].queues[target].append(item)
 
-    def _answered(self, message: Any) -> None:
+    def _note_accepted(self, message: Any) -> None:
         match message:
             case ["answer", _, {"type": "accepted", "id": name}]:
                 self.accepted.add(name)
@@ -164,11 +174,13 @@ class Driver:
         self.step(name, TimerFired(timer))
 
     def submit(self, name: str) -> None:
-        self._last += 1
         key = self.chance.randrange(3)
-        self.step(
-            name, Received(-self._last, ["submit", 1, [["write", "register", key, self._last]], "accepted"])
-        )
+        self.ask(name, ["submit", 1, [["write", "register", key, self._last]], "accepted"])
+
+    def ask(self, name: str, message: list[Any]) -> None:
+        """A request of a client."""
+        self._last += 1
+        self.step(name, Received(-self._last, message))
 
     def crash(self, name: str) -> None:
         """And start it again at once."""
@@ -188,7 +200,7 @@ class Driver:
                 else:
                     self.step(other, Disconnected(link, "it crashed"))
         host.node = TxLog(host.configuration)
-        host.outbox, host.unsynced, host.timers = Outbox(), deque(), {}
+        host.outbox, host.unsynced, host.timers, host.longest = Outbox(), deque(), {}, 0
         self.step(name, Started({FILE: host.disk} if host.disk else {}))
 
     def turn(self) -> None:
@@ -216,6 +228,17 @@ class Driver:
             case "crash":
                 self.crash(chance.choice(names))
 
+    def turn_without_faults(self) -> None:
+        """One message, record or timer."""
+        ways = self._ways()
+        waiting = [name for name, host in self.hosts.items() if host.unsynced]
+        if ways and self.chance.random() < 0.6:
+            self.deliver(*self.chance.choice(ways))
+        elif waiting:
+            self.persist(self.chance.choice(waiting))
+        else:
+            self.fire(min(self.hosts, key=lambda name: min(self.hosts[name].timers.values())))
+
     def _ways(self) -> list[tuple[int, str]]:
         return [
             (link, target)
@@ -227,6 +250,18 @@ class Driver:
     def run(self, turns: int) -> None:
         for _ in range(turns):
             self.turn()
+
+    def separate(self, *names: str) -> None:
+        """These masters, and the others, hear nothing of each other."""
+        others = [name for name in self.hosts if name not in names]
+        self.cut = {pair for one in names for other in others for pair in ((one, other), (other, one))}
+
+    def pass_ms(self, milliseconds: int) -> None:
+        """What is sent arrives at once, unless it is cut off."""
+        until_ns = self.now_ns + milliseconds * MILLISECOND
+        while self.now_ns < until_ns:
+            self._quieten()
+            self.fire(min(self.hosts, key=lambda name: min(self.hosts[name].timers.values())))
 
     def drain(self, within_ns: int = 6_000 * MILLISECOND) -> None:
         """No faults any more: everything that was made is synchronised and executed everywhere."""
@@ -250,7 +285,8 @@ class Driver:
             self.deliver(*ways[0])
 
     def is_drained(self) -> bool:
-        return all(
+        bases = {host.node.journal.base for host in self.hosts.values()}
+        return len(bases) == 1 and all(
             host.node.journal.executed == len(host.node.journal.synced) == len(self.made)
             and not host.node.journal.queue
             for host in self.hosts.values()
@@ -259,13 +295,17 @@ class Driver:
     # ---- what must hold
 
     def check(self, name: str) -> None:
-        """The synchronised queue is a prefix of all transactions ever made, sorted by (ts, id)."""
-        synced = self.hosts[name].node.journal.synced
-        if not synced:
+        """The synchronised queue is a prefix of all transactions ever made, sorted by (ts, id), and only grows."""
+        host = self.hosts[name]
+        synced = host.node.journal.synced
+        if not synced or self.can_split:
             return
         expected = sorted(self.made.values())[: len(synced)]
         if synced != expected:
             raise Violated(f"{name} has {synced[-5:]} of {len(synced)}, expected {expected[-5:]}")
+        if len(synced) < host.longest:
+            raise Violated(f"{name} has {len(synced)} entries, and had {host.longest}")
+        host.longest = len(synced)
 
     def check_end(self) -> None:
         hashes = {host.node.journal.state.hash for host in self.hosts.values()}

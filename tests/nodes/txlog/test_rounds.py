@@ -45,7 +45,7 @@ def test_these_schedules_have_what_makes_rounds_hard() -> None:
         "counter-not-raised",
         "counter-reset",
         "queue-not-kept",
-        "added-stay-queued",
+        "last-added-stays",
         "difference-overwrites",
         "own-value",
     ],

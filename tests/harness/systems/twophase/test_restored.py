@@ -23,8 +23,8 @@ from harness.systems.twophase.restored import drawn_cuts, judged
 from harness.workloads import WORKLOADS
 from harness.workloads.restore import NAME as TOTAL
 from harness.workloads.restore import check as check_total
-from nodes.twophase.data import partition_of
 from nodes.records import framed
+from nodes.twophase.data import partition_of
 from tests.harness.systems.twophase.test_twophase import kept, plan
 
 

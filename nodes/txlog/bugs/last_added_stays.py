@@ -1,4 +1,4 @@
-"""Synchronised transactions stay in the incoming queue."""
+"""The last transaction that a round adds stays in the incoming queue."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from nodes.txlog.decisions import Decisions
 from nodes.txlog.refs import Ref
 
 
-class AddedStayQueued(Decisions):
+class LastAddedStays(Decisions):
     def queue_after_add(self, queue: Sequence[Ref], added: Collection[str]) -> list[Ref]:
-        return list(queue)
+        last = max((ref for ref in queue if ref.id in added), default=None)
+        return [ref for ref in queue if ref.id not in added or ref == last]
 
 
 BUG = Bug(
-    decides=AddedStayQueued,
-    does="transactions that a round has added stay in the incoming queue",
+    decides=LastAddedStays,
+    does="the last transaction that a round has added stays in the incoming queue",
     seen="a transaction is synchronised, and executed, more than once",
     checkers=("txlog-once",),
 )

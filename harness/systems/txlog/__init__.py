@@ -1,0 +1,1 @@
+"""The reference TxLog under test (`nodes.txlog`)."""

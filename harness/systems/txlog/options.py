@@ -1,0 +1,67 @@
+"""The options of the TxLog: its rounds, its splits, what its reads show."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, cast
+
+from msgspec import Meta
+
+from harness.run.expectations import Expectations
+from harness.run.plan import SECOND_NS, Options, Plan
+from nodes.txlog.configuration import MILLISECOND, Strategy
+
+ROUND_MS = 150.0
+
+
+class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    decides_operations: ClassVar[tuple[str, ...]] = ("read",)
+
+    strategy: Annotated[
+        Strategy, Meta(description="What follows when a split is over: none, simple or smart.")
+    ] = "none"
+    split_timeout: Annotated[
+        float,
+        Meta(
+            ge=0, le=3600, description="Seconds without progress until silent masters are left out; 0: never."
+        ),
+    ] = 0.0
+    max_peer_lag: Annotated[
+        float, Meta(ge=0, le=3600, description="Seconds for which a split cluster executes nothing.")
+    ] = 2.0
+    busy_ms: Annotated[
+        float, Meta(gt=0, le=60_000, description="Time between rounds while transactions wait.")
+    ] = 20.0
+    idle_ms: Annotated[float, Meta(gt=0, le=60_000, description="The same while none does.")] = 500.0
+    execute_ms: Annotated[float, Meta(ge=0, le=1000, description="Time that a transaction takes.")] = 0.5
+    read: Annotated[
+        Literal["linearizable", "read-confirmed", "mixed"],
+        Meta(
+            description="linearizable: through the log; read-confirmed: of the master that is asked; mixed."
+        ),
+    ] = "mixed"
+
+    def check(self, plan: Plan) -> None:
+        if 0 < self.split_timeout * 1000 <= 2 * self.idle_ms:
+            raise ValueError(
+                f"expected a split time-out above two idle rounds ({2 * self.idle_ms:g} ms), or 0, "
+                f"got {self.split_timeout:g} s"
+            )
+
+    def expectations(self, plan: Plan) -> Expectations:
+        return Expectations(
+            configuration=self.strategy,
+            quorum=plan.nodes,
+            heartbeat_ns=int(self.idle_ms * MILLISECOND),
+            election_timeout_s=ROUND_MS / 1000,
+            fails_over=True,
+            read_mode=self.read,
+        )
+
+    @property
+    def split_ns(self) -> int:
+        return int(self.split_timeout * SECOND_NS)
+
+
+def said_of(plan: Plan) -> TxLogOptions:
+    """The options of a plan of this system."""
+    return cast(TxLogOptions, plan.options)

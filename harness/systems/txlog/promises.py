@@ -1,0 +1,71 @@
+"""What the TxLog promises, with the words of its design ("Design of the TxLog sync protocol").
+
+| | writes, and reads through the log | reads of one master | after healing |
+|---|---|---|---|
+| no split can happen | linearizable | a state of the log, never an older one | all masters the same |
+| split, strategy `none` | nothing | nothing | nothing: queues stay different |
+| split, strategy `simple` or `smart` | nothing: what was executed may be undone | nothing | all masters the same |
+
+A transaction that is submitted after another one was executed on any master sorts behind it: a master executes what
+is synchronised up to T only after every counter has come to T.
+"""
+
+from __future__ import annotations
+
+from harness.systems.promise import Promise, promised
+from nodes.txlog.configuration import Strategy
+
+WHY = (
+    "all masters execute one log in one order, and an executed transaction sorts before every later one: rounds add up "
+    "to the least counter of all masters"
+)
+WHY_SPLIT = "masters that are left out execute a log of their own"
+_AGREED = (
+    "“at any given time, for any given pair of peers, either their synchronised queues are identical, or the tail of "
+    "one queue is the prefix of another.” (Synchronised queue)"
+)
+_GUARANTEED = (
+    "“the nodes are still guaranteed to reach agreement under normal operation, as long as the timestamp counters are "
+    "properly processed and maintained.” (Post/Collect timing and matching)"
+)
+_SPLIT = (
+    "“Both databases are inconsistent for the time being – a client routed via the US-ClientAPI will see different "
+    "results than a client routed via the UK-Client API.” (Split-brain use case)"
+)
+_NONE = (
+    "“no workers will be restored from backup upon re-joining the cluster.” (Split recovery strategies, None)"
+)
+_SIMPLE = (
+    "“transactions after the split will be re-synced across the cluster and re-executed.” (Split recovery strategies, "
+    "Simple)"
+)
+CHECKERS = ("linearizable", "prefix", "set-full", "convergence")
+MAY_END_UNDER = ("disk-error",)
+"""A master whose disk takes nothing stops, and goes on from its log when it is started again."""
+
+
+def promise_of(strategy: Strategy, *, can_split: bool) -> Promise:
+    if not can_split:
+        models = ("linearizable", "monotone-prefix", "converged")
+        source = f"{_AGREED} {_GUARANTEED}"
+    else:
+        models = ("", "", "" if strategy == "none" else "converged")
+        source = f"{_SPLIT} {_NONE if strategy == 'none' else _SIMPLE}"
+    writes, reads, final = models
+    return promised(
+        f"TxLog, {f'strategy {strategy}' if can_split else 'no split'}",
+        WHY_SPLIT if can_split else WHY,
+        writes=writes,
+        linearizable_reads=writes,
+        owner_reads="",
+        replica_reads=reads,
+        dirty_reads="read-uncommitted" if reads else "",
+        final_state=final,
+        leaders="",
+        logs="",
+        quorum="",
+    ).but(
+        documented=dict.fromkeys(CHECKERS, source),
+        has_leader=False,
+        may_end_under=MAY_END_UNDER,
+    )

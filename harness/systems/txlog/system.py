@@ -1,0 +1,134 @@
+"""The reference TxLog under test: masters that all take writes, and no leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from checkers.check import Check
+from harness.cluster.place import Command, node_host
+from harness.cluster.protocol import Cluster
+from harness.errors import ClusterError, WrongUse
+from harness.faults.abilities import Ability
+from harness.run.plan import SECOND_NS, Plan
+from harness.systems.promise import Promise
+from harness.systems.txlog.client import CLIENT, TxLogClient
+from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
+from harness.systems.txlog.promises import promise_of
+from harness.systems.txlog.wire import WIRE
+from harness.wires.framed import Framed
+from nodes.host.systems import SYSTEMS as HOSTED
+from nodes.kernel.node import Node
+from nodes.kernel.outbox import Durability
+from nodes.txlog import bugs
+from nodes.txlog.configuration import MILLISECOND, Configuration
+
+SET_UP_TIMEOUT_NS = 20 * SECOND_NS
+POLL_NS = SECOND_NS // 50
+Statuses = Mapping[str, Mapping[str, object] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TxLogSystem:
+    """Implements `harness.systems.system.System`."""
+
+    summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
+    client: TxLogClient = CLIENT
+    wire: Framed = WIRE
+    options: type[TxLogOptions] = TxLogOptions
+    abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift"})
+    torn_logs: tuple[str, ...] = ("txlog.log",)
+    are_dialed_unready: bool = False
+
+    def completed(self, plan: Plan) -> Plan:
+        return plan.changed(leader="none")
+
+    def validate(self, plan: Plan) -> None:
+        for bug in plan.bugs:
+            if bug not in self.bugs():
+                known = ", ".join(self.bugs())
+                raise WrongUse(f"--bug {bug!r}: the TxLog has none of that name; it has: {known}")
+
+    def command(self, plan: Plan) -> Command:
+        return node_host("txlog", self.durability(plan))
+
+    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
+        said = said_of(plan)
+        return {
+            name: Configuration(
+                name=name,
+                masters=plan.node_names,
+                strategy=said.strategy,
+                split_ns=said.split_ns,
+                max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),
+                busy_ns=int(said.busy_ms * MILLISECOND),
+                idle_ns=int(said.idle_ms * MILLISECOND),
+                round_ns=int(ROUND_MS * MILLISECOND),
+                execute_ns=int(said.execute_ms * MILLISECOND),
+                bugs=plan.bugs,
+                seed=plan.seed,
+            ).to_json()
+            for name in plan.node_names
+        }
+
+    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
+        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
+
+    def maker(self, configuration: bytes) -> Callable[[], Node]:
+        return lambda: HOSTED["txlog"](configuration).node
+
+    def durability(self, plan: Plan) -> Durability:
+        return "synced"
+
+    def owner(self, plan: Plan) -> str:
+        return ""
+
+    def can_lead(self, plan: Plan) -> tuple[str, ...]:
+        return ()
+
+    async def promote(self, node: str, cluster: Cluster) -> str | None:
+        return "no master of a TxLog leads"
+
+    def owner_now(self, statuses: Statuses) -> str | None:
+        return None
+
+    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
+        """All masters have met each other, and take submissions."""
+        deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
+        while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
+            if cluster.now_ns() > deadline_ns:
+                raise ClusterError(
+                    f"the masters had not all met within {SET_UP_TIMEOUT_NS // SECOND_NS} s; "
+                    "see log.jsonl of each"
+                )
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    def is_settled(self, statuses: Statuses) -> bool:
+        """All masters reach each other, and have synchronised and executed all that they know."""
+        known = [status for status in statuses.values() if status is not None]
+        return (
+            len(known) == len(statuses)
+            and len({status.get("base") for status in known}) == 1
+            and all(
+                status.get("ready")
+                and status.get("mode") == "normal"
+                and not status.get("incoming")
+                and status.get("executed") == status.get("synchronised")
+                and len(_names(status.get("reaches"))) == len(statuses) - 1
+                for status in known
+            )
+        )
+
+    def promise(self, plan: Plan) -> Promise:
+        said = said_of(plan)
+        return promise_of(said.strategy, can_split=said.split_timeout > 0)
+
+    def checks(self, plan: Plan) -> tuple[Check, ...]:
+        return ()
+
+    def bugs(self) -> Mapping[str, str]:
+        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+def _names(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []

@@ -1,0 +1,7 @@
+"""The messages of the TxLog: those of `nodes.framed`, each of a kind that its first word names."""
+
+from __future__ import annotations
+
+from harness.wires.framed import Framed
+
+WIRE = Framed()

@@ -1,0 +1,174 @@
+"""The TxLog under test: simulated runs with a verdict; its client; its promises."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from harness.clients.reply import Lost, NotSent, Replied
+from harness.errors import WrongUse
+from harness.hunt.seeds import try_seed
+from harness.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
+from harness.run.assemble import parts_of
+from harness.run.plan import Plan
+from harness.systems.plans import planned
+from harness.systems.txlog.client import CLIENT
+from harness.systems.txlog.promises import promise_of
+
+
+def plan(**fields: Any) -> Plan:
+    usual = {
+        "cluster": "sim",
+        "workload": "register",
+        "time_limit_s": 10,
+        "rate": 100,
+        "workers": 24,
+        "least_ok": 150,
+        "seed": 1,
+    }
+    return planned(system="txlog", **{**usual, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"faults": ("none",)},
+        {"faults": ("all",), "seed": 2},
+        {"faults": ("all",), "workload": "set", "nodes": 4},
+        {"faults": ("all",), "strategy": "simple", "split_timeout": 1.2, "max_peer_lag": 0.3},
+        {"faults": ("all",), "strategy": "smart", "split_timeout": 1.2, "workload": "set", "nodes": 5},
+    ],
+    ids=["quiet", "under faults", "sets", "simple", "smart"],
+)
+def test_a_correct_cluster_is_not_blamed(fields: dict[str, Any]) -> None:
+    """If it failed, a right cluster would be called wrong, or no run of it would come to a verdict."""
+    tried = try_seed(plan(**fields))
+    assert not tried.violated, tried
+    assert tried.outcome in ("valid", "inconclusive"), tried
+    if fields["faults"] == ("none",):
+        assert tried.outcome == "valid", tried
+
+
+def test_a_bug_is_found_by_what_clients_see() -> None:
+    """If it failed, the green light over histories would have nothing behind it."""
+    seen = [try_seed(plan(bugs=("own-value",), seed=seed, faults=("none",))).violated for seed in (1, 2)]
+    assert any("convergence" in each for each in seen), seen
+
+
+QUIET: dict[str, object] = {
+    "ready": True,
+    "mode": "normal",
+    "base": "n1-1-4",
+    "incoming": 0,
+    "executed": 4,
+    "synchronised": 4,
+    "reaches": ["n2"],
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_settled"),
+    [
+        ({}, True),
+        ({"mode": "split"}, False),
+        ({"incoming": 1}, False),
+        ({"executed": 3}, False),
+        ({"base": "n1-1-3", "executed": 3, "synchronised": 3}, False),
+        ({"reaches": []}, False),
+    ],
+    ids=["quiet", "split", "a transaction that waits", "execution behind", "lagging", "alone"],
+)
+def test_masters_are_settled_when_nothing_will_change(other: dict[str, object], is_settled: bool) -> None:
+    """If it failed, states would be compared while a master is still on its way."""
+    assert parts_of(plan()).system.is_settled({"n1": QUIET, "n2": {**QUIET, **other}}) is is_settled
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"split_timeout": 0.5}, "above two idle rounds"),
+        ({"bugs": ("no-such",)}, "it has: "),
+        ({"workload": "append"}, "asks for Add, Append"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
+    """If it failed, masters would end with an error in place of one line."""
+    with pytest.raises((WrongUse, ValueError), match=words):
+        parts_of(plan(**fields))
+
+
+def test_a_cluster_that_can_split_promises_less() -> None:
+    """If it failed, the documented loss of agreement would count as a violation, or that of a whole cluster as none."""
+    whole, none = promise_of("none", can_split=False), promise_of("none", can_split=True)
+    smart = promise_of("smart", can_split=True)
+    assert [each.of_read("replica", "linearizable") for each in (whole, none, smart)] == [
+        "linearizable",
+        "",
+        "",
+    ]
+    assert [each.submitted for each in (whole, none, smart)] == ["in-turn", "", ""]
+    assert [any(c.model == "converged" for c in each.clauses) for each in (whole, none, smart)] == [
+        True,
+        False,
+        True,
+    ]
+
+
+WRITE = Transaction((Write("register", "a", 5),))
+FRESH = Transaction((Read("register", "a"),), mode="linearizable")
+LOCAL = Transaction((Read("register", "a"),), mode="read-confirmed")
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        (WRITE, "submit"),
+        (FRESH, "submit"),
+        (LOCAL, "read"),
+        (Transaction((Insert("set", 1, "s"),)), "submit"),
+    ],
+)
+def test_what_must_be_in_order_goes_through_the_log(asked: Transaction, word: str) -> None:
+    """If it failed, a read that is promised to be fresh would show the state of one master."""
+    sent: Any = next(CLIENT.converse(asked, "n1", lambda: 1))
+    assert sent.message[0] == word
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "outcome"),
+    [
+        (
+            WRITE,
+            Replied(["answer", 1, {"type": "ok", "results": [True], "id": "n1-1-1"}]),
+            Done([True], "replica", None, transaction="n1-1-1"),
+        ),
+        (
+            LOCAL,
+            Replied(["answer", 1, {"type": "ok", "results": [7]}]),
+            Done([7], "replica", "read-confirmed"),
+        ),
+        (
+            WRITE,
+            Replied(["answer", 1, {"type": "mismatch", "step": 0, "found": 2, "id": "x"}]),
+            Mismatch(0, 2, "replica", transaction="x"),
+        ),
+        (
+            WRITE,
+            Replied(["answer", 1, {"type": "fail", "error": "loading"}]),
+            Completion("fail", None, "loading", "replica"),
+        ),
+        (WRITE, Lost("timeout"), Completion("info", None, "timeout")),
+        (FRESH, Lost("timeout"), Completion("fail", None, "timeout")),
+        (WRITE, NotSent("refused"), Completion("fail", None, "refused")),
+        (Dump(), Replied(["answer", 1, {"spaces": {}}]), Done(({"spaces": {}},))),
+    ],
+)
+def test_an_answer_is_what_it_says(asked: Any, reply: Any, outcome: Any) -> None:
+    """If it failed, a write that happened would count as one that did not, or the reverse."""
+    talk: Generator[Any, Any, Any] = CLIENT.converse(asked, "n1", lambda: 1)
+    next(talk)
+    with pytest.raises(StopIteration) as ended:
+        talk.send(reply)
+    assert ended.value.value == outcome

@@ -1,0 +1,227 @@
+"""Clusters that are split, and what each strategy makes of it when the parts meet again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.txlog.configuration import MILLISECOND
+from tests.nodes.txlog.driver import Driver, Violated
+
+FIVE = ("n1", "n2", "n3", "n4", "n5")
+MINORITY = ("n4", "n5")
+SPLIT_MS, LAG_MS = 1_200, 1_500
+
+
+def met(strategy: str, *bugs: str, masters: tuple[str, ...] = FIVE, seed: int = 1, **settings: Any) -> Driver:
+    """A cluster in which everything is synchronised and executed."""
+    driver = Driver(
+        seed,
+        masters,
+        strategy=strategy,
+        split_ns=SPLIT_MS * MILLISECOND,
+        max_peer_lag_ns=LAG_MS * MILLISECOND,
+        bugs=bugs,
+        **settings,
+    )
+    driver.pass_ms(1_200)
+    submit(driver, *masters)
+    driver.drain()
+    return driver
+
+
+def submit(driver: Driver, *names: str) -> None:
+    for name in names:
+        driver.submit(name)
+        driver.pass_ms(25)
+
+
+def split(driver: Driver) -> None:
+    """Both parts are split, and have synchronised transactions of their own; the lag is not over."""
+    driver.separate(*MINORITY)
+    submit(driver, *FIVE)
+    driver.pass_ms(SPLIT_MS + 300)
+    submit(driver, "n4", "n1")
+    driver.pass_ms(200)
+
+
+def ids(driver: Driver, name: str) -> list[str]:
+    return [ref.id for ref in driver.hosts[name].node.journal.synced]
+
+
+def modes(driver: Driver) -> dict[str, object]:
+    return {name: host.node.status()["mode"] for name, host in driver.hosts.items()}
+
+
+def healed(driver: Driver) -> None:
+    """All masters have one queue with every transaction once, in order, and one state."""
+    driver.drain()
+    driver.check_end()
+    for name, host in driver.hosts.items():
+        synced = host.node.journal.synced
+        if len({ref.id for ref in synced}) < len(synced) or {ref.id for ref in synced} != driver.made.keys():
+            raise Violated(f"{name} has {synced}, made were {sorted(driver.made)}")
+        if sorted((ref.ts, ref.id) for ref in synced) != [(ref.ts, ref.id) for ref in synced]:
+            raise Violated(f"{name} is out of order: {synced}")
+        if host.node.journal.state.index != len(synced):
+            raise Violated(f"{name} has executed {host.node.journal.state.index} of {len(synced)}")
+
+
+def test_without_a_time_out_a_part_of_the_cluster_adds_nothing() -> None:
+    """If it failed, queues would diverge whenever a link is down."""
+    driver = Driver(1, FIVE)
+    driver.pass_ms(1_200)
+    submit(driver, *FIVE)
+    driver.drain()
+    driver.separate(*MINORITY)
+    submit(driver, *FIVE)
+    driver.pass_ms(3_000)
+    assert {len(ids(driver, name)) for name in FIVE} == {5}
+    driver.drain()
+    driver.check_end()
+
+
+def test_with_one_link_down_the_cluster_goes_on() -> None:
+    """If it failed, the failure of one connection would stop all masters; updates take the way over the third one."""
+    driver = Driver(1)
+    driver.pass_ms(1_200)
+    driver.cut = {("n1", "n2"), ("n2", "n1")}
+    submit(driver, "n1", "n2", "n3")
+    driver.pass_ms(2_000)
+    assert driver.is_drained()
+
+
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+def test_a_split_cluster_waits_before_it_executes(strategy: str) -> None:
+    """If it failed, a short split would cost what executed transactions cost to undo."""
+    driver = met(strategy)
+    before = {name: len(done) for name, done in driver.executed.items()}
+    split(driver)
+    assert set(modes(driver).values()) == {"split"}
+    assert all(len(ids(driver, name)) > 5 for name in FIVE)
+    assert ids(driver, "n1") != ids(driver, "n4")
+    assert {name: len(done) for name, done in driver.executed.items()} == before
+    driver.pass_ms(LAG_MS)
+    assert all(len(done) > before[name] for name, done in driver.executed.items())
+
+
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the lag is over", "after"])
+def test_parts_that_meet_again_have_one_log(strategy: str, is_late: bool) -> None:
+    """If it failed, masters would stay different, or lose what one part had accepted."""
+    driver = met(strategy)
+    split(driver)
+    if is_late:
+        driver.pass_ms(LAG_MS + 300)
+    driver.separate()
+    submit(driver, "n2")
+    healed(driver)
+    assert set(modes(driver).values()) == {"normal"}
+    assert {host.node.status()["epoch"] for host in driver.hosts.values()} == {1}
+    submit(driver, *FIVE)
+    healed(driver)
+
+
+def test_smart_keeps_the_log_of_the_majority() -> None:
+    """If it failed, the part with more masters would have to execute anew."""
+    driver = met("smart")
+    split(driver)
+    driver.pass_ms(LAG_MS + 300)
+    of_majority, done = ids(driver, "n1"), list(driver.executed["n1"])
+    assert len(done) == len(of_majority)
+    driver.separate()
+    healed(driver)
+    assert ids(driver, "n4")[: len(of_majority)] == of_majority
+    assert driver.executed["n1"][: len(done)] == done
+    assert len(driver.executed["n1"]) == len(driver.made)
+
+
+def test_without_a_strategy_queues_stay_different() -> None:
+    """If it failed, the documented loss of agreement would be hidden, or masters that agree would stay apart."""
+    driver = met("none")
+    split(driver)
+    of_majority, of_minority = ids(driver, "n1"), ids(driver, "n4")
+    assert of_majority != of_minority
+    driver.separate()
+    driver.pass_ms(3_000)
+    assert ids(driver, "n1")[: len(of_majority)] == of_majority
+    assert ids(driver, "n4")[: len(of_minority)] == of_minority
+
+
+def test_without_a_strategy_a_master_that_added_nothing_comes_back() -> None:
+    driver = met("none")
+    driver.separate("n5")
+    submit(driver, "n1", "n2")
+    driver.pass_ms(SPLIT_MS + 600)
+    assert modes(driver)["n1"] == "split" and len(ids(driver, "n1")) == 7
+    driver.separate()
+    driver.drain()
+    assert set(modes(driver).values()) == {"normal"}
+
+
+def test_a_master_that_crashes_in_a_recovery_takes_part_again() -> None:
+    """If it failed, a crash at a bad moment would leave a master in an epoch of its own."""
+    for step in range(12):
+        driver = met("smart", seed=step)
+        split(driver)
+        driver.separate()
+        until_ns = driver.now_ns + step * 4 * MILLISECOND
+        while driver.now_ns < until_ns:
+            driver.turn_without_faults()
+        driver.crash("n4")
+        driver.pass_ms(300)
+        driver.crash("n1")
+        healed(driver)
+
+
+def test_the_strategy_is_fixed_during_a_split() -> None:
+    driver = met("simple")
+    split(driver)
+    answers: list[Any] = []
+    driver.answered = answers.append
+    driver.ask("n1", ["strategy", 1, "smart"])
+    assert answers[0][2]["type"] == "fail"
+    assert driver.hosts["n1"].node.journal.strategy == "simple"
+
+
+def test_masters_with_different_strategies_refuse_each_other() -> None:
+    """If it failed, one master would go back to the last common entry, and another one keep its branch."""
+    driver = met("simple")
+    answers: list[Any] = []
+    driver.answered = answers.append
+    driver.ask("n1", ["strategy", 1, "smart"])
+    driver.pass_ms(600)
+    assert answers[0][2]["type"] == "ok"
+    assert driver.hosts["n1"].node.status()["refused"] == ["n2", "n3", "n4", "n5"]
+    assert driver.hosts["n2"].node.status()["refused"] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("bug", "strategy"),
+    [
+        ("rejoin-with-duplicates", "simple"),
+        ("losers-dropped", "smart"),
+        ("restore-keeps-index", "simple"),
+        ("partial-vote", "smart"),
+    ],
+)
+def test_a_seeded_bug_of_recovery_is_seen(bug: str, strategy: str) -> None:
+    """If it failed, the tests above would pass whatever a recovery does."""
+    for seed in range(4):
+        driver = met(strategy, bug, seed=seed)
+        split(driver)
+        driver.pass_ms(LAG_MS + 300)
+        driver.separate()
+        try:
+            healed(driver)
+        except Violated:
+            return
+    raise AssertionError(f"four recoveries have shown nothing of {bug}")
+
+
+def test_the_seeded_bug_of_the_lag_is_seen() -> None:
+    driver = met("simple", "no-lag-window")
+    before = {name: len(done) for name, done in driver.executed.items()}
+    split(driver)
+    assert {name: len(done) for name, done in driver.executed.items()} != before
