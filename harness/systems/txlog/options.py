@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from harness.run.expectations import Expectations
 from harness.run.plan import SECOND_NS, Options, Plan
+from harness.systems.txlog.promises import configuration_of
 from nodes.txlog.configuration import MILLISECOND, Strategy
 
 ROUND_MS = 150.0
@@ -49,13 +50,17 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def expectations(self, plan: Plan) -> Expectations:
         return Expectations(
-            configuration=self.strategy,
+            configuration=configuration_of(self.strategy, can_split=self.can_split),
             quorum=plan.nodes,
             heartbeat_ns=int(self.idle_ms * MILLISECOND),
             election_timeout_s=ROUND_MS / 1000,
             fails_over=True,
             read_mode=self.read,
         )
+
+    @property
+    def can_split(self) -> bool:
+        return self.split_timeout > 0
 
     @property
     def split_ns(self) -> int:

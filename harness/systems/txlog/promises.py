@@ -44,6 +44,10 @@ MAY_END_UNDER = ("disk-error",)
 """A master whose disk takes nothing stops, and goes on from its log when it is started again."""
 
 
+def configuration_of(strategy: Strategy, *, can_split: bool) -> str:
+    return f"strategy {strategy}" if can_split else "no split"
+
+
 def promise_of(strategy: Strategy, *, can_split: bool) -> Promise:
     if not can_split:
         models = ("linearizable", "monotone-prefix", "converged")
@@ -53,7 +57,7 @@ def promise_of(strategy: Strategy, *, can_split: bool) -> Promise:
         source = f"{_SPLIT} {_NONE if strategy == 'none' else _SIMPLE}"
     writes, reads, final = models
     return promised(
-        f"TxLog, {f'strategy {strategy}' if can_split else 'no split'}",
+        configuration_of(strategy, can_split=can_split),
         WHY_SPLIT if can_split else WHY,
         writes=writes,
         linearizable_reads=writes,

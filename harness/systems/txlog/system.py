@@ -15,6 +15,7 @@ from harness.systems.promise import Promise
 from harness.systems.txlog.client import CLIENT, TxLogClient
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import promise_of
+from harness.systems.txlog.variety import Varies
 from harness.systems.txlog.wire import WIRE
 from harness.wires.framed import Framed
 from nodes.host.systems import SYSTEMS as HOSTED
@@ -29,7 +30,7 @@ Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TxLogSystem:
+class TxLogSystem(Varies):
     """Implements `harness.systems.system.System`."""
 
     summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
@@ -121,7 +122,7 @@ class TxLogSystem:
 
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
-        return promise_of(said.strategy, can_split=said.split_timeout > 0)
+        return promise_of(said.strategy, can_split=said.can_split)
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

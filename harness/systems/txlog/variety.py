@@ -1,0 +1,87 @@
+"""The draws of a hunt for the TxLog.
+
+| drawn | from |
+|---|---|
+| cluster | masters, mostly three; the strategy; half of the clusters never split |
+| pace | time between rounds, busy and idle; time of an execution |
+| splits | the time-out, MaxPeerLag |
+
+A cluster that can split promises little to its clients; one that cannot serves nothing while a master is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.run.dice import Dice, Weighted
+from harness.run.plan import Plan
+
+STRATEGIES: Weighted = (("none", 1), ("simple", 2), ("smart", 2))
+BUSY_MS: Weighted = ((20.0, 3), (5.0, 1), (50.0, 1))
+IDLE_MS: Weighted = ((500.0, 3), (100.0, 2))
+EXECUTE_MS: Weighted = ((0.5, 3), (0.0, 1), (5.0, 1))
+SPLIT_S: Weighted = ((0.0, 5), (1.1, 3), (2.0, 2))
+LAG_S: Weighted = ((0.2, 2), (2.0, 1))
+WORKERS = 24
+"""More than usual: while a master is away, all operations wait."""
+LEAST_OK = 150
+"""Operations that must succeed in a seed with a drawn load and time."""
+SERVE = 2.5
+"""How much more calm there is: all masters must be back before anything is executed."""
+
+SPLITTING: Mapping[str, Any] = {
+    "nodes": 5,
+    "split_timeout": 1.1,
+    "max_peer_lag": 0.2,
+    "strategy": "simple",
+    "workload": "set",
+}
+BUG_PLANS: Mapping[str, Mapping[str, Any]] = {
+    "rejoin-with-duplicates": SPLITTING,
+    "losers-dropped": {**SPLITTING, "strategy": "smart"},
+    "restore-keeps-index": SPLITTING,
+    "partial-vote": {**SPLITTING, "strategy": "smart"},
+    "no-lag-window": {**SPLITTING, "max_peer_lag": 2.0},
+}
+"""The plans of bugs that show only in a split; all others are hunted as the command line says."""
+
+
+class Varies:
+    """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
+
+    def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+        return {
+            "nodes": dice.nodes(),
+            "strategy": dice.weighted(STRATEGIES),
+            "split_timeout": dice.weighted(SPLIT_S),
+            "max_peer_lag": dice.weighted(LAG_S),
+            "busy_ms": dice.weighted(BUSY_MS),
+            "idle_ms": dice.weighted(IDLE_MS),
+            "execute_ms": dice.weighted(EXECUTE_MS),
+            "rate": dice.rate(),
+            "calm_s": dice.calm_s() * SERVE,
+            "workers": WORKERS,
+            "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
+            "overlap": dice.overlap(),
+        }
+
+    def workloads(
+        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
+    ) -> dict[str, float]:
+        return dict(weights)
+
+    def submitting(self, dice: Dice) -> dict[str, Any]:
+        return {}
+
+    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
+        return plan
+
+    def unfit(self, plan: Plan) -> frozenset[str]:
+        return frozenset()
+
+    def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
+        return plan
+
+    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
+        return next((BUG_PLANS.get(bug, {}) for bug in bugs), {})
