@@ -95,6 +95,18 @@ class Journal:
     def masters(self) -> list[str]:
         return sorted((self._site.name, *self.peers))
 
+    def waiting(self) -> list[Ref]:
+        """The incoming transactions that a round may add.
+
+        In a split, one of a missing master can come too late: it sorts before what the others have synchronised, and
+        waits for the recovery.
+        """
+        if not self.missing or not self.synced:
+            return self.queue
+        key = self._site.decisions.sort_key
+        last = key(self.synced[-1])
+        return [ref for ref in self.queue if key(ref) > last]
+
     def is_acquired(self, ref: Ref) -> bool:
         return ref.id in self.updates
 

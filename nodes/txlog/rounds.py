@@ -74,7 +74,7 @@ class Rounds:
             base=journal.base,
             index=len(journal.synced),
             counter=journal.counter,
-            queue=tuple(filter(journal.is_acquired, journal.queue)),
+            queue=tuple(filter(journal.is_acquired, journal.waiting())),
             strategy=journal.strategy,
             missing=journal.missing,
             suspects=self._suspects(),
@@ -180,7 +180,7 @@ class Rounds:
         journal, decisions = self._journal, self._site.decisions
         if journal.is_recovering or not journal.queue:
             return
-        own = decisions.own_part(journal.queue, journal.is_acquired)
+        own = decisions.own_part(journal.waiting(), journal.is_acquired)
         length = min((common_length(own, post.queue) for post in posters.values()), default=len(own))
         bound = decisions.bound(
             [journal.counter, *(post.counter for post in posters.values())],
