@@ -127,8 +127,8 @@ class TxLog:
         match message:
             case ["post", _, *fields]:
                 self._take_post(peer, Post.from_fields(fields))
-            case ["difference", _, epoch, base, index, refs]:
-                self.rounds.take_difference(peer, epoch, base, index, refs)
+            case ["difference", _, *fields]:
+                self.rounds.take_difference(peer, *fields)
             case ["digest", _, *told]:
                 self.splits.take_digest(told)
             case ["updates?" | "updates", *_]:

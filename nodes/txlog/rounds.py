@@ -219,13 +219,19 @@ class Rounds:
         else:
             del self._lagged[peer]
             refs: list[Ref] = journal.synced[index : index + DIFFERENCE_MAX]
-            self._links.send(peer, ROUNDS, ["difference", 0, journal.epoch, base, index, lists_of(refs)])
+            told = [journal.epoch, list(journal.missing), base, index, lists_of(refs)]
+            self._links.send(peer, ROUNDS, ["difference", 0, *told])
 
-    def take_difference(self, peer: str, epoch: int, base: str, index: int, told: list[Any]) -> None:
-        """Of a forerunner of the same part of the cluster; where nothing is ever repaired, of any."""
+    def take_difference(
+        self, peer: str, epoch: int, missing: list[str], base: str, index: int, told: list[Any]
+    ) -> None:
+        """Of a forerunner of the same part of the cluster; where nothing is ever repaired, of any.
+
+        `missing` are the masters that the forerunner had left out when it sent the difference: its last POST may be
+        older, because a lost link takes POSTs with it.
+        """
         journal = self._journal
-        post = self.newest.get(peer)
-        is_same_part = journal.strategy == "none" or (post is not None and post.missing == journal.missing)
+        is_same_part = journal.strategy == "none" or tuple(missing) == journal.missing
         if epoch != journal.epoch or journal.is_recovering or not is_same_part:
             return
         is_prefix = base == journal.base

@@ -256,6 +256,30 @@ class Driver:
         others = [name for name in self.hosts if name not in names]
         self.cut = {pair for one in names for other in others for pair in ((one, other), (other, one))}
 
+    def partition(self) -> None:
+        """A random shape of cut links."""
+        chance, names = self.chance, [*self.hosts]
+        chance.shuffle(names)
+        pairs = [(one, other) for one in names for other in names if one != other]
+        match chance.choice(("one", "halves", "pairs", "alone", "directed", "ring")):
+            case "one":
+                self.separate(names[0])
+            case "halves":
+                self.separate(*names[: len(names) // 2])
+            case "pairs":
+                part = {name: place // 2 for place, name in enumerate(names)}
+                self.cut = {pair for pair in pairs if part[pair[0]] != part[pair[1]]}
+            case "alone":
+                self.cut = set(pairs)
+            case "directed":
+                self.cut = {chance.choice(pairs)}
+            case "ring":
+                place_of = {name: place for place, name in enumerate(names)}
+                around = (0, 1, len(names) - 1)
+                self.cut = {
+                    pair for pair in pairs if abs(place_of[pair[0]] - place_of[pair[1]]) not in around
+                }
+
     def pass_ms(self, milliseconds: int) -> None:
         """What is sent arrives at once, unless it is cut off."""
         until_ns = self.now_ns + milliseconds * MILLISECOND
