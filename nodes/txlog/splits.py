@@ -83,7 +83,7 @@ class Splits:
         journal, rounds = self._journal, self._rounds
         if journal.is_recovering:
             return self._finish_if_all()
-        if (journal.missing or self._has_diverged) and all(map(rounds.is_heard, journal.peers)):
+        if (journal.missing or self._has_diverged) and all(map(self._is_back, journal.peers)):
             if journal.strategy != "none":
                 return self._recover()
             self._rejoin_if_same()
@@ -93,6 +93,10 @@ class Splits:
         if suspects != journal.missing and is_agreed:
             self._split(suspects)
         return None
+
+    def _is_back(self, peer: str) -> bool:
+        """It is heard, and has finished the recovery before this epoch: until then it needs the own digest of that."""
+        return self._rounds.is_heard(peer) and peer in self._rounds.newest
 
     def take(self, peer: str, post: Post) -> bool:
         """True if the POST says no more than where the peer is in a recovery."""
