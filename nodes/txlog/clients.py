@@ -112,7 +112,7 @@ class Clients:
     def _change_strategy(self, link: int, number: int, name: str) -> None:
         if name not in get_args(Strategy):
             return self._fail(link, number, f"illegal-parameters: no strategy {name!r}"[:100])
-        if self._journal.missing or self._journal.is_recovering:
+        if self._journal.missing or self._journal.is_recovering or self._journal.is_restoring:
             return self._fail(link, number, "the strategy cannot change during a split")
         self._journal.write(["strategy", name])
         return self._answer(link, number, {"type": "ok"})

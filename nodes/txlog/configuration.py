@@ -32,7 +32,17 @@ class Configuration:
     round_ns: int = 150 * MILLISECOND
     """How long a round waits for the masters that have not posted."""
     execute_ns: int = MILLISECOND // 2
-    """How long a worker takes for one transaction."""
+    """How long the workers take for one transaction."""
+    workers: int = 2
+    """Of this master. All execute every transaction."""
+    worker_loss: int = 0
+    """One in so many transactions is the last one of a worker; 0: none."""
+    worker_ns: int = 100 * MILLISECOND
+    """How long a master waits for the answer of a worker that has ended."""
+    backup_ns: int = 20 * MILLISECOND
+    """How long it takes to back a worker up, to restore the workers, or to start one."""
+    spurious: int = 0
+    """One in so many transactions fails on this master, and not on others; 0: none."""
     batch: int = 32
     """Transactions whose updates are asked for at once."""
     bugs: tuple[str, ...] = ()
@@ -44,8 +54,8 @@ class Configuration:
             raise ValueError(f"expected every master once, got {', '.join(self.masters)}")
         if self.name not in self.masters:
             raise ValueError(f"expected a master named {self.name!r} among {', '.join(self.masters)}")
-        if min(self.busy_ns, self.idle_ns, self.round_ns, self.batch) <= 0:
-            raise ValueError("expected times of rounds above 0, and at least 1 transaction a batch")
+        if min(self.busy_ns, self.idle_ns, self.round_ns, self.batch, self.workers) <= 0:
+            raise ValueError("expected times of rounds above 0, at least 1 worker, and 1 transaction a batch")
         if 0 < self.split_ns <= 2 * self.idle_ns:
             raise ValueError(
                 f"expected a split time-out above two idle rounds ({2 * self.idle_ns} ns), or 0, got {self.split_ns} ns"

@@ -22,6 +22,8 @@ from nodes.iproto.packing import pack
 Step = list[Any]
 Place = tuple[str, str | int]
 READS = frozenset({"read", "scan"})
+SPURIOUS = {"type": "fail", "error": "spurious-failure"}
+"""What a transaction comes to that fails on one master alone."""
 Told = dict[str, Any]
 """{"type": "ok", "results"}, {"type": "mismatch", "step", "found"} or {"type": "fail", "error"}."""
 
@@ -57,9 +59,11 @@ class State:
         other.values, other.index, other.hash = dict(self.values), self.index, self.hash
         return other
 
-    def apply(self, name: str, steps: list[Step], stored: Callable[[object], object]) -> Told:
-        """Execute the next transaction. `stored`: a value → the value that is stored."""
-        told, changed = evaluated(steps, self.values, stored)
+    def apply(
+        self, name: str, steps: list[Step], stored: Callable[[object], object], *, fails: bool = False
+    ) -> Told:
+        """Execute the next transaction. `stored`: a value → the value that is stored. `fails`: for no reason."""
+        told, changed = (dict(SPURIOUS), {}) if fails else evaluated(steps, self.values, stored)
         self.values.update(changed)
         self.index += 1
         effect = pack([self.hash, name, told, [[*place, value] for place, value in changed.items()]])

@@ -1,7 +1,15 @@
-"""The worker: executes synchronised transactions in their order, one at a time; each takes `execute_ns`."""
+"""The workers of a master: they execute synchronised transactions in their order, one at a time.
+
+All workers of one master agree, so the master has one state. An update goes to all of them, and takes `execute_ns`.
+Nobody notices that a worker has ended until an update goes to that worker: this update takes `worker_ns`, and a new
+worker is there `backup_ns` later. A master without workers executes nothing.
+
+While a backup is taken, or restored, nothing is executed (`backup_ns`).
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from nodes.txlog.evaluation import Told
@@ -25,17 +33,34 @@ class Executing:
         self._may_execute = may_execute
         self._executed = executed
         self._is_at_work = False
+        self._occupied_until_ns = 0
+        self._ended: list[int] = []
+        """Workers that are not there any more, which the master has not noticed."""
+        self._chance = random.Random()
+
+    def begin(self) -> None:
+        """After a start."""
+        conf = self._site.configuration
+        self._chance.seed(f"{conf.seed}/workers of {conf.name} in life {self._journal.life}")
+
+    def occupy(self) -> None:
+        """A backup is taken."""
+        self._occupied_until_ns = self._site.now.monotonic_ns + self._site.configuration.backup_ns
 
     def look(self) -> None:
         """Begin with the next transaction, if there is one, and it may be executed."""
+        conf = self._site.configuration
         if not self._is_at_work and self._is_due():
             self._is_at_work = True
-            self._site.after(TIMER, self._site.configuration.execute_ns, self._finish)
+            waits_ns = max(0, self._occupied_until_ns - self._site.now.monotonic_ns)
+            takes_ns = conf.worker_ns if self._ended else conf.execute_ns
+            self._site.after(TIMER, waits_ns + takes_ns, self._finish)
 
     def _is_due(self) -> bool:
         journal = self._journal
         return (
             journal.executed < len(journal.synced)
+            and bool(journal.workers)
             and journal.is_acquired(journal.synced[journal.executed])
             and self._may_execute()
         )
@@ -44,6 +69,30 @@ class Executing:
         """A split, or a recovery, may have begun meanwhile."""
         self._is_at_work = False
         if self._is_due():
-            name = self._journal.synced[self._journal.executed].id
-            self._executed(name, self._journal.execute())
+            self._replace_ended()
+            if self._journal.workers:
+                name = self._journal.synced[self._journal.executed].id
+                self._executed(name, self._journal.execute())
+                self._end_one()
         self.look()
+
+    # ---- workers that end
+
+    def _end_one(self) -> None:
+        """Every `worker_loss`th time, on average."""
+        loss = self._site.configuration.worker_loss
+        if loss and not self._ended and not self._chance.randrange(loss):
+            self._ended.append(self._chance.choice(self._journal.workers))
+
+    def _replace_ended(self) -> None:
+        for worker in self._ended:
+            self._journal.write(["worker-lost", worker])
+            self._site.after(f"worker {worker}", self._site.configuration.backup_ns, self._back(worker))
+        self._ended.clear()
+
+    def _back(self, worker: int) -> Callable[[], None]:
+        def come() -> None:
+            self._journal.write(["worker-back", worker])
+            self.look()
+
+        return come

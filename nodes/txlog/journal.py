@@ -18,7 +18,9 @@ same records again. What is sent behind a record leaves when the record is on di
 | `["rejoined"]` | all masters take part again (strategy `none`) |
 | `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
-| `["restored", index, hash]` | the state is that of the backup |
+| `["restored", index, hash]` | the state is that of the backup; a while after "recovered", perhaps in the next split |
+| `["worker-lost", worker]` | an update has found that this worker, counted from 0, is not there any more |
+| `["worker-back", worker]` | a new one is there in its place |
 | `["strategy", name]` | an operator chose a different strategy |
 
 Refs are `[ts, id, origin]`; a state is `[index, hash, [[space, key, value], …]]`.
@@ -29,6 +31,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from nodes.kernel.continuations import Then
 from nodes.kernel.effects import Truncate
@@ -74,7 +77,11 @@ class Journal:
         self.updates: dict[str, list[Step]] = {}
         self.state = State()
         self.executed = 0
+        self.workers = list(range(site.configuration.workers))
+        """Those that the master takes to be there."""
         self.backup: State | None = None
+        self.is_restoring = False
+        """What is executed is not what is synchronised: first the backup must be restored."""
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
         self.is_recovering = False
@@ -146,6 +153,7 @@ class Journal:
         match record:
             case ["life", life, strategy]:
                 self.life, self.strategy = life, strategy
+                self.workers = list(range(self._site.configuration.workers))
             case ["peer", name]:
                 self.peers.append(name)
             case ["matched"]:
@@ -167,8 +175,12 @@ class Journal:
                 self._append(index, refs_of(refs))
                 self.counter = max(self.counter, *(ref.ts for ref in self.synced[index:]))
             case ["executed", index, name, _]:
-                self.state.apply(name, self.updates[name], self._stored)
+                self._execute(self.state, name)
                 self.executed = index
+            case ["worker-lost", worker]:
+                self.workers.remove(worker)
+            case ["worker-back", worker]:
+                self.workers.append(worker)
             case ["strategy", name]:
                 self.strategy = name
             case _:
@@ -192,14 +204,23 @@ class Journal:
                 self._append(common, refs_of(refs))
                 self._set_queue(refs_of(queue))
                 self.counter, self.last = counter, dict(last)
-                if self.executed <= common:
+                self.is_restoring |= self.executed > common
+                if not self.is_restoring:
                     self.backup = None
             case ["restored", *_]:
                 assert self.backup is not None
-                self.state, self.backup = self.backup, None
+                self.is_restoring = False
+                self.state = self.backup.copy()
+                if not self.missing and not self.is_recovering:
+                    self.backup = None
                 self.executed = self._site.decisions.executed_after_restore(self.executed, self.state.index)
             case _:
                 raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
+
+    def _execute(self, state: State, name: str) -> Told:
+        one_in = self._site.configuration.spurious
+        fails = bool(one_in) and crc32(f"{self._site.name} {name}".encode()) % one_in == 0
+        return state.apply(name, self.updates[name], self._stored, fails=fails)
 
     def _stored(self, value: object) -> object:
         return self._site.decisions.value_of(value, self._site.name)
@@ -237,13 +258,13 @@ class Journal:
             return self.state.copy()
         state = State()
         for ref in self.synced[:index]:
-            state.apply(ref.id, self.updates[ref.id], self._stored)
+            self._execute(state, ref.id)
         return state
 
     def execute(self) -> Told:
         """The next synchronised transaction, whose updates are here; returns what it comes to."""
         ref = self.synced[self.executed]
-        told = self.state.apply(ref.id, self.updates[ref.id], self._stored)
+        told = self._execute(self.state, ref.id)
         self.executed += 1
         record: Record = ["executed", self.executed, ref.id, self.state.hash]
         self._site.persist(FILE, framed(record), record[0])

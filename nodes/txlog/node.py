@@ -57,7 +57,9 @@ class TxLog:
         self.links = Links(site, lambda peer: peer in journal.peers, self._take)
         self.acquiring = Acquiring(site, journal, self.links, self._acquired)
         self.rounds = Rounds(site, journal, self.links, self.acquiring, self._suspects, self._grown)
-        self.splits = Splits(site, journal, self.links, self.rounds, self._recovered)
+        self.splits = Splits(
+            site, journal, self.links, self.rounds, self._recovered, self._backed_up, self._grown
+        )
         self.clients = Clients(site, journal, self._wake, self.links.call, self.status)
         self.executing = Executing(site, journal, self.splits.may_execute, self.clients.executed)
 
@@ -93,6 +95,7 @@ class TxLog:
         self.journal.read(files)
         self.rounds.begin()
         self.splits.begin()
+        self.executing.begin()
         for peer in self.journal.peers:
             self.links.call(peer)
         self._round()
@@ -161,6 +164,9 @@ class TxLog:
     def _grown(self) -> None:
         self.executing.look()
 
+    def _backed_up(self) -> None:
+        self.executing.occupy()
+
     def _recovered(self) -> None:
         self.acquiring.ask()
         self.clients.release()
@@ -187,6 +193,7 @@ class TxLog:
             "incoming": len(journal.queue),
             "executed": journal.executed,
             "hash": journal.state.hash.hex(),
+            "workers": len(journal.workers),
             "counter": journal.counter,
             "missing": list(journal.missing),
             "reaches": [peer for peer in journal.peers if self.rounds.is_heard(peer)],

@@ -125,7 +125,8 @@ class Rounds:
         index = journal.index_of(post.base)
         self._merge(peer, post, index)
         if index is not None:
-            self.common[peer] = max(index, self.common.get(peer, 0))
+            if index == post.index and not post.missing:
+                self.common[peer] = max(index, self.common.get(peer, 0))
             self._help(peer, post.base, index)
         if post.base == journal.base:
             self._current[peer] = post

@@ -30,15 +30,26 @@ RESEND_NS = 200_000_000
 
 class Splits:
     def __init__(
-        self, site: Site, journal: Journal, links: Links, rounds: Rounds, recovered: Callable[[], None]
+        self,
+        site: Site,
+        journal: Journal,
+        links: Links,
+        rounds: Rounds,
+        recovered: Callable[[], None],
+        backed_up: Callable[[], None],
+        restored: Callable[[], None],
     ) -> None:
         self._site = site
         self._journal = journal
         self._links = links
         self._rounds = rounds
         self._recovered = recovered
+        self._backed_up = backed_up
+        self._restored = restored
         self._began_ns = 0
         """When this life began to be split."""
+        self._split_ns = -1
+        """When masters were last left out."""
         self._has_diverged = False
         self._digests: dict[str, Digest] = {}
         self._sent_ns: dict[tuple[str, str], int] = {}
@@ -49,7 +60,7 @@ class Splits:
         self._began_ns = self._site.now.monotonic_ns
         if journal.frozen is not None:
             self._digests[self._site.name] = journal.frozen
-        if journal.backup is not None and not journal.missing and not journal.is_recovering:
+        if journal.is_restoring:
             self._restore()
 
     # ---- questions
@@ -71,7 +82,7 @@ class Splits:
     def may_execute(self) -> bool:
         journal = self._journal
         lag_ns = self._site.now.monotonic_ns - self._began_ns
-        return not journal.is_recovering and self._site.decisions.may_execute(
+        return not (journal.is_recovering or journal.is_restoring) and self._site.decisions.may_execute(
             is_split=bool(journal.missing) and journal.strategy != "none",
             is_lag_over=lag_ns >= self._site.configuration.max_peer_lag_ns,
         )
@@ -95,8 +106,13 @@ class Splits:
         return None
 
     def _is_back(self, peer: str) -> bool:
-        """It is heard, and has finished the recovery before this epoch: until then it needs the own digest of that."""
-        return self._rounds.is_heard(peer) and peer in self._rounds.newest
+        """It is heard, again if it was left out, and has finished the recovery before this epoch.
+
+        Until it has, it needs the own digest of that recovery.
+        """
+        rounds = self._rounds
+        is_heard = rounds.is_heard(peer) and peer in rounds.newest
+        return is_heard and (peer not in self._journal.missing or rounds.heard_ns[peer] > self._split_ns)
 
     def take(self, peer: str, post: Post) -> bool:
         """True if the POST says no more than where the peer is in a recovery."""
@@ -121,8 +137,9 @@ class Splits:
     # ---- splits
 
     def _split(self, missing: tuple[str, ...]) -> None:
+        self._split_ns = self._site.now.monotonic_ns
         if not self._journal.missing:
-            self._began_ns = self._site.now.monotonic_ns
+            self._began_ns = self._split_ns
         self._site.log("split", "warning", missing=list(missing))
         self._journal.write(["split", list(missing), self._backup()])
 
@@ -130,6 +147,7 @@ class Splits:
         journal = self._journal
         if journal.backup is not None or journal.strategy == "none":
             return None
+        self._backed_up()
         surely = min((self._rounds.common.get(peer, 0) for peer in journal.peers), default=journal.executed)
         return journal.state_at(min(surely, journal.executed)).to_list()
 
@@ -191,13 +209,18 @@ class Splits:
             ]
         )
         self._site.log("recovered", epoch=journal.epoch, winner=found.winner)
-        if journal.backup is not None:
+        if journal.is_restoring:
             self._restore()
         self._has_diverged = False
         self._rounds.restart(found.common)
         self._recovered()
 
     def _restore(self) -> None:
+        """The workers take their time; the next split may begin, and end, before they have finished."""
+        self._site.after("restore", self._site.configuration.backup_ns, self._finish_restore)
+
+    def _finish_restore(self) -> None:
         backup = self._journal.backup
         assert backup is not None
         self._journal.write(["restored", backup.index, backup.hash])
+        self._restored()

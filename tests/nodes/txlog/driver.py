@@ -73,6 +73,8 @@ class Driver:
         self.accepted: set[str] = set()
         self.executed: dict[str, list[str]] = {name: [] for name in masters}
         """Master → the ids that it has executed, in order, all its lives together."""
+        self.backups: dict[str, int] = {}
+        """Master → the index of its last backup."""
         self.time_outs = 0
         """Rounds that added without one of the masters."""
         self.answered: Callable[[Any], None] = self._note_accepted
@@ -121,6 +123,10 @@ class Driver:
                 self.time_outs += 1
             case ["executed", _, number, _]:
                 self.executed[name].append(number)
+            case ["split" | "recovering", _, [int() as index, *_]]:
+                self.backups[name] = index
+            case ["recovered", _, common, *_] if self.backups.get(name, 0) > common:
+                raise Violated(f"{name} has a backup of {self.backups[name]} entries, {common} stay")
 
     def _release(self, name: str) -> None:
         host = self.hosts[name]

@@ -14,6 +14,8 @@ from tests.nodes.txlog.driver import Driver, Violated
 FIVE = ("n1", "n2", "n3", "n4", "n5")
 MINORITY = ("n4", "n5")
 SPLIT_MS, LAG_MS = 1_200, 1_500
+SLOW = {"backup_ns": 300 * MILLISECOND, "worker_loss": 20}
+"""Workers that end, and restores that take longer than a split."""
 
 
 def met(strategy: str, *bugs: str, masters: tuple[str, ...] = FIVE, seed: int = 1, **settings: Any) -> Driver:
@@ -202,11 +204,11 @@ def test_random_partitions_end_in_one_log(strategy: str, seed: int, masters: int
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(2, 5))
 def test_many_random_partitions_end_in_one_log(strategy: str, seed: int, masters: int) -> None:
     """The same, for as many as a night has time for."""
-    _random_partitions(strategy, seed, masters)
+    _random_partitions(strategy, seed, masters, **SLOW)
 
 
-def _random_partitions(strategy: str, seed: int, masters: int) -> None:
-    driver = _short_of_patience(strategy, seed, masters)
+def _random_partitions(strategy: str, seed: int, masters: int, **settings: int) -> None:
+    driver = _short_of_patience(strategy, seed, masters, **settings)
     for _ in range(4):
         driver.run(250 * masters)
         driver.partition()
@@ -214,7 +216,7 @@ def _random_partitions(strategy: str, seed: int, masters: int) -> None:
     healed(driver)
 
 
-def _short_of_patience(strategy: str, seed: int, masters: int) -> Driver:
+def _short_of_patience(strategy: str, seed: int, masters: int, **settings: int) -> Driver:
     return Driver(
         seed,
         FIVE[:masters],
@@ -222,6 +224,7 @@ def _short_of_patience(strategy: str, seed: int, masters: int) -> Driver:
         split_ns=250 * MILLISECOND,
         idle_ns=100 * MILLISECOND,
         max_peer_lag_ns=200 * MILLISECOND,
+        **settings,
     )
 
 
@@ -244,6 +247,38 @@ def test_a_master_that_crashes_in_a_recovery_takes_part_again() -> None:
         driver.pass_ms(300)
         driver.crash("n1")
         healed(driver)
+
+
+@pytest.mark.parametrize("strategy", ["none", "simple"])
+def test_a_split_lasts_until_the_other_part_is_heard_again(strategy: str) -> None:
+    """If it failed, a recovery would begin with what was heard before the split, and stop the part until its end."""
+    driver = Driver(1, strategy=strategy, split_ns=1_010 * MILLISECOND)
+    driver.pass_ms(1_200)
+    driver.separate("n3")
+    driver.submit("n1")
+    seen = []
+    for _ in range(100):
+        driver.pass_ms(20)
+        seen.append(driver.hosts["n1"].node.status()["mode"])
+    assert seen[-1] == "split" and set(seen[seen.index("split") :]) == {"split"}, seen
+
+
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+def test_a_split_during_a_restore(strategy: str) -> None:
+    """If it failed, a master would execute on a state that was to be undone, or lose the backup that undoes it."""
+    driver = met(strategy, backup_ns=2_600 * MILLISECOND)
+    split(driver)
+    driver.pass_ms(2_500)
+    driver.separate()
+    for _ in range(100):
+        if not all(host.node.journal.epoch for host in driver.hosts.values()):
+            driver.pass_ms(20)
+    assert driver.hosts["n4"].node.journal.is_restoring
+    split(driver)
+    assert modes(driver)["n4"] == "split" and driver.hosts["n4"].node.journal.is_restoring
+    driver.crash("n4")
+    healed(driver)
+    assert driver.hosts["n4"].node.journal.backup is None
 
 
 def test_the_strategy_is_fixed_during_a_split() -> None:
