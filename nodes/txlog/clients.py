@@ -59,12 +59,17 @@ class Clients:
                 self._read(link, number, steps)
             case ["strategy", int() as number, str() as name]:
                 self._change_strategy(link, number, name)
-            case ["add-peer", int() as number, str() as name] if name not in self._journal.masters:
+            case ["add-peer", int() as number, str() as name]:
+                if name in self._journal.masters:
+                    return self._fail(
+                        link, number, f"illegal-parameters: {name} is a master of this cluster"[:100]
+                    )
                 self._journal.write(["peer", name])
                 self._add_peer(name)
                 self._answer(link, number, {"type": "ok"})
             case [str() as word, int() as number, *_]:
                 self._fail(link, number, f"illegal-parameters: unknown request {word!r}"[:100])
+        return None
 
     def _submit(self, link: int, number: int, steps: object, until: str) -> None:
         try:

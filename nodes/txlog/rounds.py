@@ -91,12 +91,12 @@ class Rounds:
         return conf.busy_ns if self._is_busy else conf.idle_ns
 
     def _has_work(self) -> bool:
-        """Something is to be synchronised, here or at a master that posts."""
+        """Something is to be synchronised, here or at a master that takes part and posts."""
         journal = self._journal
-        posts = [post for peer, post in self.newest.items() if self.is_heard(peer)]
+        posts = [self.newest[peer] for peer in self._peers() if peer in self.newest and self.is_heard(peer)]
         return (
             journal.is_recovering
-            or bool(journal.queue)
+            or bool(journal.waiting())
             or any(post.queue or post.base != journal.base for post in posts)
         )
 
@@ -132,7 +132,12 @@ class Rounds:
             self._current[peer] = post
             self._fresh.add(peer)
         self.collect()
-        return index == post.index or (index is None and post.index > len(journal.synced))
+        return self.agrees(post)
+
+    def agrees(self, post: Post) -> bool:
+        """As far as base and index say: the own synchronised queue is a prefix of the poster's, or the reverse."""
+        index = self._journal.index_of(post.base)
+        return index == post.index or (index is None and post.index > len(self._journal.synced))
 
     def _merge(self, peer: str, post: Post, index: int | None) -> None:
         journal, decisions = self._journal, self._site.decisions
@@ -158,7 +163,7 @@ class Rounds:
         """A time-out round, if this one has lasted long enough."""
         journal = self._journal
         now_ns = self._site.now.monotonic_ns
-        if not journal.queue:
+        if not journal.waiting():
             self.progress_ns = now_ns
         if now_ns - self._began_ns < self._site.configuration.round_ns:
             return

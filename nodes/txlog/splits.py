@@ -97,7 +97,7 @@ class Splits:
         if (journal.missing or self._has_diverged) and all(map(self._is_back, journal.peers)):
             if journal.strategy != "none":
                 return self._recover()
-            self._rejoin_if_same()
+            self._rejoin_those_alike()
         suspects = self.suspects()
         others = [peer for peer in journal.peers if peer not in suspects]
         is_agreed = all(peer in rounds.newest and rounds.newest[peer].suspects == suspects for peer in others)
@@ -151,14 +151,21 @@ class Splits:
         surely = min((self._rounds.common.get(peer, 0) for peer in journal.peers), default=journal.executed)
         return journal.state_at(min(surely, journal.executed)).to_list()
 
-    def _rejoin_if_same(self) -> None:
-        """Without a strategy, only masters whose queues do not contradict each other take part again."""
+    def _rejoin_those_alike(self) -> None:
+        """Without a strategy, only masters whose queues do not contradict each other take part again.
+
+        A POST from before the split may hide the contradiction for a while: then those masters are left out once more.
+        """
         journal, newest = self._journal, self._rounds.newest
-        posts = [newest.get(peer) for peer in journal.missing]
-        if all(post is not None and journal.index_of(post.base) == post.index for post in posts):
-            self._has_diverged = False
-            if journal.missing:
+        self._has_diverged = False
+        if journal.missing:
+            posts = [newest[peer] for peer in journal.missing]
+            if all(journal.index_of(post.base) == post.index for post in posts):
                 journal.write(["rejoined"])
+            return
+        apart = [peer for peer in journal.peers if not self._rounds.agrees(newest[peer])]
+        if apart:
+            self._split(tuple(sorted(apart)))
 
     # ---- recovery
 

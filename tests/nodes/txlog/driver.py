@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodes.kernel.effects import CancelTimer, Connect, Disconnect, Effect, Persist, Send, SetTimer, Truncate
@@ -73,6 +73,8 @@ class Driver:
         self.accepted: set[str] = set()
         self.executed: dict[str, list[str]] = {name: [] for name in masters}
         """Master → the ids that it has executed, in order, all its lives together."""
+        self.posts = 0
+        """How many POSTs were sent, each to one master."""
         self.backups: dict[str, int] = {}
         """Master → the index of its last backup."""
         self.time_outs = 0
@@ -87,6 +89,14 @@ class Driver:
             self.hosts[name] = Host(configuration, TxLog(configuration))
         for name in masters:
             self.step(name, Started({}))
+
+    def add(self, name: str) -> None:
+        """A master that was not there before, with those that are there as its peers."""
+        first = next(iter(self.hosts.values())).configuration
+        configuration = replace(first, name=name, masters=(*self.hosts, name))
+        self.hosts[name] = Host(configuration, TxLog(configuration))
+        self.executed[name] = []
+        self.step(name, Started({}))
 
     # ---- one step
 
@@ -108,6 +118,7 @@ class Driver:
                     self._note(name, record)
             case Send() | Connect() | Disconnect():
                 host.outbox.put([effect])
+                self.posts += isinstance(effect, Send) and effect.message[0] == "post"
             case SetTimer(timer, after_ns):
                 host.timers[timer] = self.now_ns + after_ns
             case CancelTimer(timer):
@@ -133,6 +144,8 @@ class Driver:
         host.outbox.take_records()
         for effect in host.outbox.take_released():
             match effect:
+                case Connect(peer) if peer not in self.hosts:
+                    self.step(name, ConnectFailed(peer, "it does not run"))
                 case Connect(peer):
                     self._last += 1
                     queues = {name: deque[tuple[str, Any]](), peer: deque([("open", None)])}

@@ -1,4 +1,4 @@
-"""One scripted life of a cluster, with a split and a recovery, and with one master that crashes: at each record in turn."""
+"""One scripted life of a cluster, with a split and a recovery; a master crashes at one record, at each in turn."""
 
 from __future__ import annotations
 

@@ -161,6 +161,7 @@ def test_without_a_strategy_a_master_that_added_nothing_comes_back() -> None:
     assert modes(driver)["n1"] == "split" and len(ids(driver, "n1")) == 7
     driver.separate()
     driver.drain()
+    driver.pass_ms(1_200)
     assert set(modes(driver).values()) == {"normal"}
 
 

@@ -1,0 +1,144 @@
+"""Masters that come to a running cluster, masters that are not configured, and how often masters post."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.txlog.configuration import MILLISECOND
+from tests.nodes.txlog.driver import MASTERS, Driver
+
+BUSY_MS, IDLE_MS = 20, 500
+
+
+def met(**settings: Any) -> Driver:
+    """Masters that take submissions, and have nothing to synchronise."""
+    driver = Driver(1, **settings)
+    driver.pass_ms(1_200)
+    return driver
+
+
+def loaded(driver: Driver, turns: int) -> None:
+    """Submissions among the other turns."""
+    for number in range(turns):
+        if number % 8 == 0:
+            driver.submit(driver.chance.choice(MASTERS))
+        driver.turn_without_faults()
+
+
+def add_everywhere(driver: Driver, name: str, between: int) -> None:
+    for master in MASTERS:
+        driver.ask(master, ["add-peer", 1, name])
+        loaded(driver, between)
+
+
+@pytest.mark.parametrize(
+    "is_early", [False, True], ids=["added before it starts", "started before it is added"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_master_joins_a_cluster_under_load(seed: int, is_early: bool) -> None:
+    """If it failed, a new master would add what the others add in a different order, or stop them for good."""
+    driver = Driver(seed)
+    driver.pass_ms(1_200)
+    loaded(driver, 300)
+    if is_early:
+        driver.add("n4")
+        loaded(driver, 60)
+    add_everywhere(driver, "n4", 60)
+    if not is_early:
+        driver.add("n4")
+    loaded(driver, 300)
+    driver.drain()
+    driver.check_end()
+    before = len(driver.made)
+    driver.pass_ms(1_200)
+    assert driver.hosts["n4"].node.journal.is_matched
+    driver.submit("n4")
+    driver.drain()
+    driver.check_end()
+    assert len(driver.made) == before + 1 > 50
+
+
+def test_a_master_that_was_added_is_known_after_a_restart() -> None:
+    driver = met()
+    add_everywhere(driver, "n4", 5)
+    driver.add("n4")
+    driver.drain()
+    for name in driver.hosts:
+        driver.crash(name)
+    driver.pass_ms(1_200)
+    driver.submit("n4")
+    driver.drain()
+    assert all(host.node.journal.masters == ["n1", "n2", "n3", "n4"] for host in driver.hosts.values())
+
+
+def test_a_master_is_added_once() -> None:
+    driver = met()
+    answers: list[Any] = []
+    driver.answered = answers.append
+    for name in ("n2", "n1", "n4", "n4"):
+        driver.ask("n1", ["add-peer", 1, name])
+    driver.pass_ms(20)
+    assert [answer[2]["type"] for answer in answers] == ["fail", "fail", "ok", "fail"]
+    assert answers[0][2]["error"] == "illegal-parameters: n2 is a master of this cluster"
+
+
+def test_a_master_that_is_not_configured_is_refused() -> None:
+    """If it failed, a stranger could put transactions into the log of a cluster."""
+    driver = met()
+    driver.add("n4")
+    driver.pass_ms(1_000)
+    driver.ask("n4", ["submit", 1, [["write", "register", 1, 1]], "accepted"])
+    driver.submit("n1")
+    driver.pass_ms(1_000)
+    assert {host.node.journal.base for name, host in driver.hosts.items() if name != "n4"} == {"n1-1-1"}
+    assert driver.hosts["n1"].node.status()["refused"] == ["n4"]
+    assert not driver.hosts["n4"].node.journal.is_matched
+
+
+# ---- pace
+
+
+def waits_ms(driver: Driver, name: str) -> float:
+    """Until the next POST of the master."""
+    return (driver.hosts[name].timers["round"] - driver.now_ns) / MILLISECOND
+
+
+def posts_in(driver: Driver, milliseconds: int) -> int:
+    before = driver.posts
+    driver.pass_ms(milliseconds)
+    return driver.posts - before
+
+
+def test_idle_masters_become_busy_by_a_transaction_and_by_a_post() -> None:
+    """If it failed, the first transaction after a quiet time would wait for idle rounds."""
+    driver = met()
+    assert max(waits_ms(driver, name) for name in MASTERS) > BUSY_MS
+    driver.submit("n1")
+    assert waits_ms(driver, "n1") <= BUSY_MS < waits_ms(driver, "n2")
+    driver.pass_ms(2 * BUSY_MS)
+    assert max(waits_ms(driver, name) for name in MASTERS) <= BUSY_MS
+
+
+def test_masters_are_idle_when_nothing_waits() -> None:
+    """If it failed, a cluster without load would post without end."""
+    driver = met()
+    assert posts_in(driver, 4_000) <= 4_000 / IDLE_MS * 3 * 2
+    driver.submit("n1")
+    driver.drain()
+    driver.pass_ms(300)
+    assert posts_in(driver, 4_000) <= 4_000 / IDLE_MS * 3 * 2
+
+
+def test_parts_that_went_on_apart_are_idle() -> None:
+    """If it failed, masters with different queues and no strategy would post without end."""
+    driver = met(split_ns=1_100 * MILLISECOND)
+    driver.separate("n3")
+    for name in ("n1", "n3"):
+        driver.submit(name)
+    driver.pass_ms(2_000)
+    driver.separate()
+    driver.pass_ms(2_000)
+    assert driver.hosts["n1"].node.journal.synced != driver.hosts["n3"].node.journal.synced
+    assert posts_in(driver, 4_000) <= 4_000 / IDLE_MS * 3 * 2
