@@ -31,8 +31,20 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 2.0
     busy_ms: Annotated[
         float, Meta(gt=0, le=60_000, description="Time between rounds while transactions wait.")
-    ] = 20.0
+    ] = 5.0
     idle_ms: Annotated[float, Meta(gt=0, le=60_000, description="The same while none does.")] = 500.0
+    workers_per_master: Annotated[
+        int, Meta(ge=1, le=16, description="Workers of each master; all execute every transaction.")
+    ] = 2
+    worker_loss: Annotated[
+        int, Meta(ge=0, description="One in so many transactions is the last one of a worker; 0: none.")
+    ] = 0
+    backup_ms: Annotated[
+        float, Meta(ge=0, le=60_000, description="Time to back up, restore or start workers.")
+    ] = 20.0
+    spurious: Annotated[
+        int, Meta(ge=0, description="One in so many transactions fails on one master alone; 0: none.")
+    ] = 0
     execute_ms: Annotated[float, Meta(ge=0, le=1000, description="Time that a transaction takes.")] = 0.5
     read: Annotated[
         Literal["linearizable", "read-confirmed", "mixed"],
@@ -50,13 +62,24 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def expectations(self, plan: Plan) -> Expectations:
         return Expectations(
-            configuration=configuration_of(self.strategy, can_split=self.can_split),
+            configuration=self.configuration,
             quorum=plan.nodes,
             heartbeat_ns=int(self.idle_ms * MILLISECOND),
             election_timeout_s=ROUND_MS / 1000,
             fails_over=True,
             read_mode=self.read,
         )
+
+    @property
+    def configuration(self) -> str:
+        return configuration_of(
+            self.strategy, can_split=self.can_split, is_deterministic=self.is_deterministic
+        )
+
+    @property
+    def is_deterministic(self) -> bool:
+        """A transaction comes to the same on all masters."""
+        return not self.spurious
 
     @property
     def can_split(self) -> bool:

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | no split can happen | linearizable | a state of the log, never an older one | all masters the same |
 | split, strategy `none` | nothing | nothing | nothing: queues stay different |
+| updates that fail on one master alone | nothing | nothing | nothing: states stay different |
 | split, strategy `simple` or `smart` | nothing: what was executed may be undone | nothing | all masters the same |
 
 A transaction that is submitted after another one was executed on any master sorts behind it: a master executes what
@@ -20,6 +21,7 @@ WHY = (
     "to the least counter of all masters"
 )
 WHY_SPLIT = "masters that are left out execute a log of their own"
+WHY_SPURIOUS = "a transaction may fail on one master and succeed on the others"
 _AGREED = (
     "“at any given time, for any given pair of peers, either their synchronised queues are identical, or the tail of "
     "one queue is the prefix of another.” (Synchronised queue)"
@@ -39,17 +41,25 @@ _SIMPLE = (
     "“transactions after the split will be re-synced across the cluster and re-executed.” (Split recovery strategies, "
     "Simple)"
 )
+_SPURIOUS = (
+    "“Spurious failures (updates failing on one worker and succeeding on another) can cause the DC-s to go out of sync "
+    "(workers within the same DC will still be in sync)” (Known issues)"
+)
 CHECKERS = ("linearizable", "prefix", "set-full", "convergence")
 MAY_END_UNDER = ("disk-error",)
 """A master whose disk takes nothing stops, and goes on from its log when it is started again."""
 
 
-def configuration_of(strategy: Strategy, *, can_split: bool) -> str:
-    return f"strategy {strategy}" if can_split else "no split"
+def configuration_of(strategy: Strategy, *, can_split: bool, is_deterministic: bool = True) -> str:
+    parts = f"strategy {strategy}" if can_split else "no split"
+    return parts if is_deterministic else f"{parts}, spurious failures"
 
 
-def promise_of(strategy: Strategy, *, can_split: bool) -> Promise:
-    if not can_split:
+def promise_of(strategy: Strategy, *, can_split: bool, is_deterministic: bool = True) -> Promise:
+    if not is_deterministic:
+        models = ("", "", "")
+        source = _SPURIOUS
+    elif not can_split:
         models = ("linearizable", "monotone-prefix", "converged")
         source = f"{_AGREED} {_GUARANTEED}"
     else:
@@ -57,8 +67,8 @@ def promise_of(strategy: Strategy, *, can_split: bool) -> Promise:
         source = f"{_SPLIT} {_NONE if strategy == 'none' else _SIMPLE}"
     writes, reads, final = models
     return promised(
-        configuration_of(strategy, can_split=can_split),
-        WHY_SPLIT if can_split else WHY,
+        configuration_of(strategy, can_split=can_split, is_deterministic=is_deterministic),
+        WHY_SPURIOUS if not is_deterministic else WHY_SPLIT if can_split else WHY,
         writes=writes,
         linearizable_reads=writes,
         owner_reads="",

@@ -66,6 +66,10 @@ class TxLogSystem(Varies):
                 idle_ns=int(said.idle_ms * MILLISECOND),
                 round_ns=int(ROUND_MS * MILLISECOND),
                 execute_ns=int(said.execute_ms * MILLISECOND),
+                workers=said.workers_per_master,
+                worker_loss=said.worker_loss,
+                backup_ns=int(said.backup_ms * MILLISECOND),
+                spurious=said.spurious,
                 bugs=plan.bugs,
                 seed=plan.seed,
             ).to_json()
@@ -122,7 +126,7 @@ class TxLogSystem(Varies):
 
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
-        return promise_of(said.strategy, can_split=said.can_split)
+        return promise_of(said.strategy, can_split=said.can_split, is_deterministic=said.is_deterministic)
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

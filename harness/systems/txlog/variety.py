@@ -3,7 +3,8 @@
 | drawn | from |
 |---|---|
 | cluster | masters, mostly three; the strategy; half of the clusters never split |
-| pace | time between rounds, busy and idle; time of an execution |
+| pace | time between rounds, busy and idle; time of an execution, of a backup and its restore |
+| workers | how often one ends |
 | splits | the time-out, MaxPeerLag |
 
 A cluster that can split promises little to its clients; one that cannot serves nothing while a master is away.
@@ -21,6 +22,8 @@ STRATEGIES: Weighted = (("none", 1), ("simple", 2), ("smart", 2))
 BUSY_MS: Weighted = ((20.0, 3), (5.0, 1), (50.0, 1))
 IDLE_MS: Weighted = ((500.0, 3), (100.0, 2))
 EXECUTE_MS: Weighted = ((0.5, 3), (0.0, 1), (5.0, 1))
+WORKER_LOSS: Weighted = ((0, 2), (50, 1))
+BACKUP_MS: Weighted = ((20.0, 2), (1_500.0, 1))
 SPLIT_S: Weighted = ((0.0, 5), (1.1, 3), (2.0, 2))
 LAG_S: Weighted = ((0.2, 2), (2.0, 1))
 WORKERS = 24
@@ -59,6 +62,8 @@ class Varies:
             "busy_ms": dice.weighted(BUSY_MS),
             "idle_ms": dice.weighted(IDLE_MS),
             "execute_ms": dice.weighted(EXECUTE_MS),
+            "worker_loss": dice.weighted(WORKER_LOSS),
+            "backup_ms": dice.weighted(BACKUP_MS),
             "rate": dice.rate(),
             "calm_s": dice.calm_s() * SERVE,
             "workers": WORKERS,
