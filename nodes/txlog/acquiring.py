@@ -13,8 +13,9 @@ from typing import Any
 from nodes.kernel.effects import Send
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import UPDATES, Links
-from nodes.txlog.refs import Ref
+from nodes.txlog.refs import Ref, origin_of
 from nodes.txlog.site import Site
+from nodes.txlog.sometimes import FROM_ANOTHER
 
 
 class Acquiring:
@@ -75,5 +76,6 @@ class Acquiring:
                     self._tries.pop(name, None)
                 if fresh:
                     self._journal.write(["acquired", fresh])
+                    self._site.sometimes[FROM_ANOTHER] += any(origin_of(name) != peer for name, _ in fresh)
                     self._acquired()
                     self.ask()

@@ -22,7 +22,9 @@ from nodes.kernel.effects import Send
 from nodes.txlog.configuration import Strategy
 from nodes.txlog.evaluation import READS, Step, Told, WrongSteps, checked, evaluated
 from nodes.txlog.journal import Journal
+from nodes.txlog.refs import id_of
 from nodes.txlog.site import Site
+from nodes.txlog.sometimes import HELD
 
 ACCEPTED, EXECUTED = "accepted", "executed"
 
@@ -79,13 +81,14 @@ class Clients:
         if not self._journal.is_matched:
             return self._fail(link, number, "loading: this master has not met all masters yet")
         if self._journal.is_recovering:
+            self._site.sometimes[HELD] += 1
             return self._held.append((link, number, known, until))
         return self._make(link, number, known, until)
 
     def _make(self, link: int, number: int, steps: list[Step], until: str) -> None:
         journal = self._journal
         self._number += 1
-        name = f"{self._site.name}-{journal.life}-{self._number}"
+        name = id_of(self._site.name, journal.life, self._number)
         before, after = journal.counter, journal.counter + 1
         journal.write(["made", after, self._site.decisions.timestamp(before, after), name, steps])
         if until == ACCEPTED:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from nodes.txlog.evaluation import Told
 from nodes.txlog.journal import Journal
 from nodes.txlog.site import Site
+from nodes.txlog.sometimes import WORKER_LOST
 
 TIMER = "execute"
 
@@ -87,6 +88,7 @@ class Executing:
     def _replace_ended(self) -> None:
         for worker in self._ended:
             self._journal.write(["worker-lost", worker])
+            self._site.sometimes[WORKER_LOST] += 1
             self._site.after(f"worker {worker}", self._site.configuration.backup_ns, self._back(worker))
         self._ended.clear()
 

@@ -174,6 +174,11 @@ class TxLog:
 
     # ---- for operators
 
+    @property
+    def sometimes(self) -> Mapping[str, int]:
+        """How often each rare turn came about in this life (`sometimes.py`)."""
+        return self.site.sometimes
+
     def status(self) -> Mapping[str, object]:
         journal = self.journal
         mode = "recovering" if journal.is_recovering else "split" if journal.missing else "normal"

@@ -32,6 +32,8 @@ class Outcome:
     refs: Sequence[Ref]
     queue: Sequence[Ref]
     counter: int
+    is_tie: bool
+    """Different branches had as many supporters as the winner."""
 
 
 def votes_of(synced: Mapping[str, Sequence[Ref]]) -> dict[str, int]:
@@ -73,4 +75,6 @@ def outcome(
     if strategy == "smart":
         rest = [ref._replace(ts=counter + number) for number, ref in enumerate(rest, 1)]
         counter += len(rest)
-    return Outcome(stays, winner, votes_of(synced), kept[stays:], rest, counter)
+    votes = votes_of(synced)
+    rivals = {each.synced for master, each in digests.items() if votes[master] == votes[winner]}
+    return Outcome(stays, winner, votes, kept[stays:], rest, counter, len(rivals) > 1)

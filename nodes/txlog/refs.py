@@ -14,6 +14,15 @@ class Ref(NamedTuple):
     origin: str
 
 
+def id_of(origin: str, life: int, number: int) -> str:
+    return f"{origin}-{life}-{number}"
+
+
+def origin_of(name: str) -> str:
+    """Of the transaction with this id."""
+    return name.rsplit("-", 2)[0]
+
+
 def refs_of(told: Iterable[Sequence[Any]]) -> list[Ref]:
     """Of lists, as messages and records have them."""
     return [Ref(*each) for each in told]

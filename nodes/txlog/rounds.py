@@ -22,6 +22,7 @@ from nodes.txlog.links import ROUNDS, Links
 from nodes.txlog.posts import Post
 from nodes.txlog.refs import Ref, common_length, lists_of, refs_of
 from nodes.txlog.site import Site
+from nodes.txlog.sometimes import CAUGHT_UP, EMPTY_ROUND, HEAD_UNACQUIRED, LATE, TIME_OUT_ROUND
 
 DIFFERENCE_MAX = 200
 """Entries in one difference."""
@@ -149,6 +150,7 @@ class Rounds:
         if fresh or counter != journal.counter or is_newer:
             journal.write(["heard", peer, counter, last, lists_of(fresh)])
         if fresh:
+            self._site.sometimes[LATE] += not set(fresh) <= set(journal.waiting())
             self._acquiring.ask()
 
     def collect(self) -> None:
@@ -169,7 +171,10 @@ class Rounds:
             return
         peers = self._peers()
         posters = {peer: self._current[peer] for peer in peers if peer in self._fresh}
-        self._add(posters, [peer for peer in peers if peer not in posters])
+        missing = [peer for peer in peers if peer not in posters]
+        has_added = self._add(posters, missing)
+        if missing and journal.waiting():
+            self._site.sometimes[TIME_OUT_ROUND if has_added else EMPTY_ROUND] += 1
         self._next_round()
 
     def _peers(self) -> list[str]:
@@ -182,11 +187,14 @@ class Rounds:
 
     # ---- ADD
 
-    def _add(self, posters: dict[str, Post], missing: list[str]) -> None:
+    def _add(self, posters: dict[str, Post], missing: list[str]) -> bool:
+        """True if there was something to add."""
         journal, decisions = self._journal, self._site.decisions
         if journal.is_recovering or not journal.queue:
-            return
-        own = decisions.own_part(journal.waiting(), journal.is_acquired)
+            return False
+        waiting = journal.waiting()
+        own = decisions.own_part(waiting, journal.is_acquired)
+        self._site.sometimes[HEAD_UNACQUIRED] += bool(waiting) and not own
         length = min((common_length(own, post.queue) for post in posters.values()), default=len(own))
         bound = decisions.bound(
             [journal.counter, *(post.counter for post in posters.values())],
@@ -197,6 +205,7 @@ class Rounds:
             index = len(journal.synced)
             journal.write(["added", index, lists_of(refs), bound, sorted(posters), sorted(missing)])
             self._moved()
+        return bool(refs)
 
     def _moved(self) -> None:
         """The base is a new one: posts for it may have come before."""
@@ -248,5 +257,6 @@ class Rounds:
         refs = [ref for ref in refs_of(told) if ref.id not in kept]
         if refs and at <= len(journal.synced):
             journal.write(["caught-up", at, lists_of(refs), peer])
+            self._site.sometimes[CAUGHT_UP] += 1
             self._acquiring.ask()
             self._moved()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from nodes.kernel.continuations import Continuations
 from nodes.txlog.configuration import Configuration
 from nodes.txlog.decisions import Decisions
@@ -14,3 +16,5 @@ class Site(Continuations):
         super().__init__(configuration.name)
         self.configuration = configuration
         self.decisions = decisions
+        self.sometimes: Counter[str] = Counter()
+        """Rare turns (`sometimes.py`)."""

@@ -24,6 +24,19 @@ from nodes.txlog.recovery import outcome
 from nodes.txlog.refs import lists_of, refs_of
 from nodes.txlog.rounds import Rounds
 from nodes.txlog.site import Site
+from nodes.txlog.sometimes import (
+    APART,
+    DIGEST_KEPT,
+    OTHER_ORDER,
+    REJOINED,
+    RESTORED,
+    RESTORED_IN_SPLIT,
+    RESUMED,
+    SPLIT,
+    SPLIT_GREW,
+    TIE,
+    recovered_by,
+)
 
 RESEND_NS = 200_000_000
 
@@ -60,6 +73,7 @@ class Splits:
         self._began_ns = self._site.now.monotonic_ns
         if journal.frozen is not None:
             self._digests[self._site.name] = journal.frozen
+            self._site.sometimes[RESUMED] += journal.is_recovering
         if journal.is_restoring:
             self._restore()
 
@@ -138,6 +152,7 @@ class Splits:
 
     def _split(self, missing: tuple[str, ...]) -> None:
         self._split_ns = self._site.now.monotonic_ns
+        self._site.sometimes[SPLIT_GREW if self._journal.missing else SPLIT] += 1
         if not self._journal.missing:
             self._began_ns = self._split_ns
         self._site.log("split", "warning", missing=list(missing))
@@ -162,9 +177,11 @@ class Splits:
             posts = [newest[peer] for peer in journal.missing]
             if all(journal.index_of(post.base) == post.index for post in posts):
                 journal.write(["rejoined"])
+                self._site.sometimes[REJOINED] += 1
             return
         apart = [peer for peer in journal.peers if not self._rounds.agrees(newest[peer])]
         if apart:
+            self._site.sometimes[APART] += 1
             self._split(tuple(sorted(apart)))
 
     # ---- recovery
@@ -186,6 +203,7 @@ class Splits:
             is_due = now_ns - self._sent_ns.get(key, -RESEND_NS) >= RESEND_NS
             if digest.epoch == post.epoch and master not in post.digests and is_due:
                 self._sent_ns[key] = now_ns
+                self._site.sometimes[DIGEST_KEPT] += not self._journal.is_recovering
                 self._links.send(peer, ROUNDS, ["digest", 0, *digest.to_list()])
 
     def take_digest(self, told: list[Any]) -> None:
@@ -202,6 +220,7 @@ class Splits:
         if not journal.is_recovering or not decisions.may_vote(len(self._digests), len(journal.masters)):
             return
         found = outcome(self._digests, self._site.name, journal.strategy, decisions)
+        executed = [ref.id for ref in journal.synced[: journal.executed]]
         journal.write(
             [
                 "recovered",
@@ -216,6 +235,11 @@ class Splits:
             ]
         )
         self._site.log("recovered", epoch=journal.epoch, winner=found.winner)
+        again = [ref.id for ref in (*journal.synced, *journal.queue)][: len(executed)]
+        sometimes = self._site.sometimes
+        sometimes[recovered_by(journal.strategy)] += 1
+        sometimes[TIE] += found.is_tie
+        sometimes[OTHER_ORDER] += executed != again
         if journal.is_restoring:
             self._restore()
         self._has_diverged = False
@@ -230,4 +254,5 @@ class Splits:
         backup = self._journal.backup
         assert backup is not None
         self._journal.write(["restored", backup.index, backup.hash])
+        self._site.sometimes[RESTORED_IN_SPLIT if self._journal.missing else RESTORED] += 1
         self._restored()

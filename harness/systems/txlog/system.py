@@ -10,11 +10,14 @@ from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
+from harness.faults.directed import Scenes
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.systems.txlog.client import CLIENT, TxLogClient
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import promise_of
+from harness.systems.txlog.rare_turns import HasRareTurns
+from harness.systems.txlog.scenes import SCENES
 from harness.systems.txlog.variety import Varies
 from harness.systems.txlog.wire import WIRE
 from harness.wires.framed import Framed
@@ -30,16 +33,20 @@ Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TxLogSystem(Varies):
+class TxLogSystem(HasRareTurns, Varies):
     """Implements `harness.systems.system.System`."""
 
     summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
     client: TxLogClient = CLIENT
     wire: Framed = WIRE
     options: type[TxLogOptions] = TxLogOptions
-    abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift"})
+    abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift", "scenes"})
     torn_logs: tuple[str, ...] = ("txlog.log",)
     are_dialed_unready: bool = False
+
+    @property
+    def scenes(self) -> Mapping[str, Scenes]:
+        return SCENES
 
     def completed(self, plan: Plan) -> Plan:
         return plan.changed(leader="none")
@@ -126,7 +133,12 @@ class TxLogSystem(Varies):
 
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
-        return promise_of(said.strategy, can_split=said.can_split, is_deterministic=said.is_deterministic)
+        return promise_of(
+            said.strategy,
+            can_split=said.can_split,
+            is_deterministic=said.is_deterministic,
+            workload=plan.workload,
+        )
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

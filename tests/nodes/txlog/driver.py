@@ -7,7 +7,7 @@ Links are first in, first out. A record is on disk at some later step; a master 
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,6 +73,8 @@ class Driver:
         self.accepted: set[str] = set()
         self.executed: dict[str, list[str]] = {name: [] for name in masters}
         """Master → the ids that it has executed, in order, all its lives together."""
+        self.sometimes: Counter[str] = Counter()
+        """Rare turns of the lives that are over."""
         self.posts = 0
         """How many POSTs were sent, each to one master."""
         self.backups: dict[str, int] = {}
@@ -227,6 +229,7 @@ class Driver:
                     self.step(other, ConnectFailed(name, "it crashed"))
                 else:
                     self.step(other, Disconnected(link, "it crashed"))
+        self.sometimes.update(host.node.sometimes)
         host.node = TxLog(host.configuration)
         host.outbox, host.unsynced, host.timers, host.longest = Outbox(), deque(), {}, 0
         self.step(name, Started({FILE: host.disk} if host.disk else {}))

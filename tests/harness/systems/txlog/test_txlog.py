@@ -31,6 +31,17 @@ def plan(**fields: Any) -> Plan:
     return planned(system="txlog", **{**usual, **fields})
 
 
+CUT_UP = {
+    "nodes": 2,
+    "strategy": "smart",
+    "split_timeout": 1.1,
+    "max_peer_lag": 0.2,
+    "worker_loss": 40,
+    "backup_ms": 1500.0,
+    "busy_ms": 20.0,
+}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -40,8 +51,9 @@ def plan(**fields: Any) -> Plan:
         {"faults": ("none",), "spurious": 5},
         {"faults": ("all",), "strategy": "simple", "split_timeout": 1.2, "max_peer_lag": 0.3},
         {"faults": ("all",), "strategy": "smart", "split_timeout": 1.2, "workload": "set", "nodes": 5},
+        {"faults": ("holds",), **CUT_UP, "rate": 60, "time_limit_s": 14, "seed": 7},
     ],
-    ids=["quiet", "under faults", "sets", "spurious", "simple", "smart"],
+    ids=["quiet", "under faults", "sets", "spurious", "simple", "smart", "a cas executed anew"],
 )
 def test_a_correct_cluster_is_not_blamed(fields: dict[str, Any]) -> None:
     """If it failed, a right cluster would be called wrong, or no run of it would come to a verdict."""
@@ -111,7 +123,9 @@ def test_a_cluster_that_can_split_promises_less() -> None:
         "",
         "",
     ]
-    assert not any(c.model == "converged" for c in spurious.clauses)
+    registers = promise_of("smart", can_split=True, workload="register")
+    for each in (spurious, registers):
+        assert not any(c.model == "converged" for c in each.clauses)
     assert [each.submitted for each in (whole, none, smart)] == ["in-turn", "", ""]
     assert [any(c.model == "converged" for c in each.clauses) for each in (whole, none, smart)] == [
         True,

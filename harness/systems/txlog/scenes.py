@@ -1,0 +1,201 @@
+"""The scenes of the TxLog: parts of all shapes, masters that lag, and deaths around splits and recoveries.
+
+`harness.faults.directed` says what a scene is. No master leads, so a scene names the master of its trigger, or any.
+Kinds of messages are the first words (`nodes.txlog.links`, `rounds`, `splits`, `acquiring`), kinds of records those of
+`nodes.txlog.journal`. A split needs silence for longer than the time-out: without one, a part only stands still.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
+from harness.faults.fault import Link, Moment
+from harness.faults.table import HOLDS, MOMENTS
+
+MESSAGES = ("post", "difference", "digest", "updates?", "updates", "seen")
+RECORDS = ("made", "heard", "acquired", "added", "caught-up", "executed")
+OF_SPLITS = ("split", "rejoined", "recovering", "recovered", "restored")
+NTH = (1, 1, 1, 2, 3, 10, 30)
+AFTER_MS = (0, 0, 0, 1, 5, 20, 100)
+LONG_MS = (1_600, 3_500)
+"""Longer than the shortest time-out of a split, with the rounds in which a part agrees on it."""
+
+
+def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
+    """As likely between 30 and 90 ms as between 1 and 3 s."""
+    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
+    return int(math.exp(drawn) * MILLISECOND_NS)
+
+
+def _one(scene: Scene) -> str:
+    return scene.chance.choice(list(scene.nodes))
+
+
+def _on_a_split(scene: Scene) -> Moment:
+    return Moment(
+        does=scene.chance.choice(("writes", "wrote")),
+        what=scene.chance.choice(OF_SPLITS),
+        nth=scene.chance.choice((1, 1, 2, 3)),
+        after_ns=scene.chance.choice(AFTER_MS) * MILLISECOND_NS,
+    )
+
+
+# ---- shapes: which links are down, both ways
+
+
+def between(parts: Iterable[Sequence[str]]) -> tuple[Link, ...]:
+    """All links from one part to another."""
+    part_of = {name: number for number, part in enumerate(parts) for name in part}
+    return tuple((one, other) for one in part_of for other in part_of if part_of[one] != part_of[other])
+
+
+def across(ring: Sequence[str]) -> tuple[Link, ...]:
+    """All links of masters that are not neighbours in the ring: every master is reached, over others."""
+    size = len(ring)
+    return tuple(
+        (one, other)
+        for place, one in enumerate(ring)
+        for there, other in enumerate(ring)
+        if (place - there) % size not in (0, 1, size - 1)
+    )
+
+
+SHAPES: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
+    "one": lambda names: between((names[:1], names[1:])),
+    "halves": lambda names: between((names[: len(names) // 2], names[len(names) // 2 :])),
+    "pairs": lambda names: between([names[place : place + 2] for place in range(0, len(names), 2)]),
+    "alone": lambda names: between([[name] for name in names]),
+    "link": lambda names: ((names[0], names[1]), (names[1], names[0])),
+    "one-way": lambda names: ((names[0], names[1]),),
+    "ring": across,
+}
+"""Name → the links that are down, of masters in a random order; none if there are too few masters."""
+
+
+def _cut(scene: Scene, shape: str, lasts_ns: int, on: Moment | None = None) -> None:
+    names = list(scene.nodes)
+    scene.chance.shuffle(names)
+    links = SHAPES[shape](names) if len(names) > 1 else ()
+    if links:
+        scene.add("cut-" + shape, "hold", lasts_ns, on, links=links)
+
+
+# ---- scenes
+
+
+def _long_split(scene: Scene) -> None:
+    _cut(scene, scene.chance.choice(list(SHAPES)), scene.lasts(*LONG_MS))
+
+
+def _two_splits(scene: Scene) -> None:
+    """The second one comes when masters begin, or finish, the recovery from the first."""
+    _cut(scene, scene.chance.choice(("one", "halves", "pairs", "alone")), scene.lasts(*LONG_MS))
+    what = scene.chance.choice(("recovering", "recovered", "recovered", "restored", "rejoined"))
+    moment = Moment(does="wrote", what=what, after_ns=scene.chance.choice(AFTER_MS) * MILLISECOND_NS)
+    _cut(scene, scene.chance.choice(("one", "halves", "alone")), scene.lasts(2_500, 5_000), moment)
+
+
+def _dies_in_a_split(scene: Scene) -> None:
+    _cut(scene, scene.chance.choice(("one", "halves", "alone")), scene.lasts(*LONG_MS))
+    scene.add("kill-in-split", scene.death(), _lasts_ns(scene, 50, 2_500), _on_a_split(scene), nodes=("@it",))
+
+
+def _lags(scene: Scene) -> None:
+    """One master hears the others late, and is given differences."""
+    scene.add("lagging", "hold", _lasts_ns(scene, 100, 1_500), links=(("*", _one(scene)),))
+
+
+def _far_apart(scene: Scene) -> None:
+    """Two data centres with a slow link between them."""
+    names = list(scene.nodes)
+    scene.chance.shuffle(names)
+    scene.add(
+        "slow-link",
+        "slow",
+        scene.lasts(1_000, 3_000),
+        links=between((names[: len(names) // 2], names[len(names) // 2 :])),
+        delay_ns=scene.lasts(30, 250),
+        jitter_ns=scene.lasts(1, 30),
+    )
+
+
+def _updates_are_late(scene: Scene) -> None:
+    """Masters know transactions whose updates they lack: rounds stop in front of them."""
+    links: tuple[Link, ...] = (("*", _one(scene)),) if scene.chance.random() < 0.5 else ((_one(scene), "*"),)
+    scene.add("hold-updates", "hold", _lasts_ns(scene, 50, 1_500), links=links, kinds=("updates", "updates?"))
+
+
+def _messages_are_late(scene: Scene) -> None:
+    kind = scene.chance.choice(MESSAGES)
+    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 20, 1_500), links=scene.some_links(), kinds=(kind,))
+
+
+def _slow_records(scene: Scene) -> None:
+    kinds = scene.chance.choice((("made",), ("heard",), ("added",), ("executed",), ()))
+    scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_200), nodes=(_one(scene),), kinds=kinds)
+
+
+def _dies_in_a_round(scene: Scene) -> None:
+    moment = Moment(
+        does=scene.chance.choice(("writes", "wrote")),
+        what=scene.chance.choice(RECORDS),
+        nth=scene.chance.choice(NTH),
+    )
+    scene.add("kill-in-round", scene.death(), _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
+
+
+READY_MADE: Scenes = (
+    (_long_split, 3),
+    (_two_splits, 2),
+    (_dies_in_a_split, 2),
+    (_lags, 2),
+    (_far_apart, 1),
+    (_updates_are_late, 2),
+    (_messages_are_late, 2),
+    (_slow_records, 1),
+    (_dies_in_a_round, 2),
+)
+"""With how often each is drawn."""
+
+
+# ---- all is drawn
+
+
+def _drawn(scene: Scene) -> None:
+    """One to three hindrances, each at a moment of its own or at once."""
+    chance = scene.chance
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        on_disk = chance.random() < 0.6
+        on = Moment(
+            does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
+            what=chance.choice((*RECORDS, *OF_SPLITS) if on_disk else MESSAGES),
+            nth=chance.choice(NTH),
+            after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
+        )
+        match chance.choice(("cut", "hold", "slow-disk", "death", "pause")):
+            case "cut":
+                later = on if chance.random() < 0.5 else None
+                _cut(scene, chance.choice(list(SHAPES)), _lasts_ns(scene, 50, 3_500), later)
+            case "hold":
+                later = on if chance.random() < 0.5 else None
+                kinds = (chance.choice(MESSAGES),)
+                links = scene.some_links()
+                scene.add(
+                    "hold-" + kinds[0], "hold", _lasts_ns(scene, 20, 2_000), later, links=links, kinds=kinds
+                )
+            case "slow-disk":
+                kinds = (chance.choice(RECORDS),)
+                scene.add(
+                    "slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_500), nodes=(_one(scene),), kinds=kinds
+                )
+            case "death":
+                scene.add(
+                    f"kill-at-{on.what}", scene.death(), _lasts_ns(scene, 50, 2_500), on, nodes=("@it",)
+                )
+            case _:
+                scene.add(f"pause-at-{on.what}", "pause", _lasts_ns(scene, 50, 2_000), on, nodes=("@it",))
+
+
+SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: ((_drawn, 1),)}
