@@ -340,6 +340,10 @@ class Driver:
                 return
             self.deliver(*ways[0])
 
+    def turns(self) -> Counter[str]:
+        """Rare turns of all lives."""
+        return sum((Counter(host.node.sometimes) for host in self.hosts.values()), Counter(self.sometimes))
+
     def is_drained(self) -> bool:
         bases = {host.node.journal.base for host in self.hosts.values()}
         return len(bases) == 1 and all(

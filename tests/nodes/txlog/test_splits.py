@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodes.txlog.configuration import MILLISECOND
+from nodes.txlog.sometimes import RESTORED_IN_SPLIT, SPLIT_GREW
 from tests.nodes.txlog.driver import Driver, Violated
 
 FIVE = ("n1", "n2", "n3", "n4", "n5")
@@ -264,8 +265,9 @@ def test_a_split_lasts_until_the_other_part_is_heard_again(strategy: str) -> Non
     assert seen[-1] == "split" and set(seen[seen.index("split") :]) == {"split"}, seen
 
 
+@pytest.mark.parametrize("is_done", [False, True], ids=["restored after it", "restored in it"])
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
-def test_a_split_during_a_restore(strategy: str) -> None:
+def test_a_split_during_a_restore(strategy: str, is_done: bool) -> None:
     """If it failed, a master would execute on a state that was to be undone, or lose the backup that undoes it."""
     driver = met(strategy, backup_ns=2_600 * MILLISECOND)
     split(driver)
@@ -277,9 +279,29 @@ def test_a_split_during_a_restore(strategy: str) -> None:
     assert driver.hosts["n4"].node.journal.is_restoring
     split(driver)
     assert modes(driver)["n4"] == "split" and driver.hosts["n4"].node.journal.is_restoring
+    if is_done:
+        driver.pass_ms(900)
+        assert driver.turns()[RESTORED_IN_SPLIT] >= 1
     driver.crash("n4")
     healed(driver)
     assert driver.hosts["n4"].node.journal.backup is None
+
+
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+def test_a_split_that_grows(strategy: str) -> None:
+    """If it failed, a part that falls apart would stand still until its end."""
+    driver = met(strategy)
+    driver.separate("n5")
+    submit(driver, "n1")
+    driver.pass_ms(SPLIT_MS + 300)
+    driver.cut |= {(one, other) for one in FIVE for other in FIVE if "n4" in (one, other)}
+    submit(driver, "n1", "n4")
+    driver.pass_ms(SPLIT_MS + 800)
+    assert driver.hosts["n1"].node.status()["missing"] == ["n4", "n5"]
+    assert driver.hosts["n4"].node.status()["missing"] == ["n1", "n2", "n3", "n5"]
+    assert len(ids(driver, "n1")) == 7
+    assert driver.turns()[SPLIT_GREW] >= 3
+    healed(driver)
 
 
 def test_the_strategy_is_fixed_during_a_split() -> None:

@@ -16,6 +16,7 @@ from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.promises import promise_of
+from nodes.txlog.sometimes import OTHER_ORDER, recovered_by
 
 
 def plan(**fields: Any) -> Plan:
@@ -60,6 +61,8 @@ def test_a_correct_cluster_is_not_blamed(fields: dict[str, Any]) -> None:
     tried = try_seed(plan(**fields))
     assert not tried.violated, tried
     assert tried.outcome in ("valid", "inconclusive"), tried
+    if fields["faults"] == ("holds",):
+        assert tried.sometimes[recovered_by("smart")] and tried.sometimes[OTHER_ORDER], tried
     if fields == {"faults": ("none",)}:
         assert tried.outcome == "valid", tried
 
