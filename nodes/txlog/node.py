@@ -196,6 +196,7 @@ class TxLog:
             "base": journal.base,
             "synchronised": len(journal.synced),
             "incoming": len(journal.queue),
+            "waiting": len(journal.waiting()),
             "executed": journal.executed,
             "hash": journal.state.hash.hex(),
             "workers": len(journal.workers),

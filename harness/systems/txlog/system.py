@@ -116,19 +116,18 @@ class TxLogSystem(HasRareTurns, Varies):
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Statuses) -> bool:
-        """All masters reach each other, and have synchronised and executed all that they know."""
-        known = [status for status in statuses.values() if status is not None]
-        return (
-            len(known) == len(statuses)
-            and len({status.get("base") for status in known}) == 1
-            and all(
-                status.get("ready")
-                and status.get("mode") == "normal"
-                and not status.get("incoming")
-                and status.get("executed") == status.get("synchronised")
-                and len(_names(status.get("reaches"))) == len(statuses) - 1
-                for status in known
-            )
+        """All masters reach each other, and have synchronised and executed all that they know.
+
+        Without a strategy, parts with different queues stay apart: then that holds of each part.
+        """
+        known = {node: status for node, status in statuses.items() if status is not None}
+        return len(known) == len(statuses) and all(
+            status.get("ready")
+            and not status.get("waiting")
+            and status.get("executed") == status.get("synchronised")
+            and len(_names(status.get("reaches"))) == len(statuses) - 1
+            and _has_rejoined(node, known)
+            for node, status in known.items()
         )
 
     def promise(self, plan: Plan) -> Promise:
@@ -145,6 +144,16 @@ class TxLogSystem(HasRareTurns, Varies):
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:
+    """Or it will not: its part is quiet."""
+    status = statuses[node]
+    missing = _names(status.get("missing")) if status.get("strategy") == "none" else []
+    part = [each for name, each in statuses.items() if name not in missing]
+    return status.get("mode") == ("split" if missing else "normal") and (
+        len({each.get("base") for each in part}) == 1
+    )
 
 
 def _names(value: object) -> list[object]:

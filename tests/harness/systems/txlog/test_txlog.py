@@ -78,6 +78,9 @@ QUIET: dict[str, object] = {
     "mode": "normal",
     "base": "n1-1-4",
     "incoming": 0,
+    "waiting": 0,
+    "strategy": "none",
+    "missing": [],
     "executed": 4,
     "synchronised": 4,
     "reaches": ["n2"],
@@ -89,7 +92,7 @@ QUIET: dict[str, object] = {
     [
         ({}, True),
         ({"mode": "split"}, False),
-        ({"incoming": 1}, False),
+        ({"waiting": 1}, False),
         ({"executed": 3}, False),
         ({"base": "n1-1-3", "executed": 3, "synchronised": 3}, False),
         ({"reaches": []}, False),
@@ -99,6 +102,17 @@ QUIET: dict[str, object] = {
 def test_masters_are_settled_when_nothing_will_change(other: dict[str, object], is_settled: bool) -> None:
     """If it failed, states would be compared while a master is still on its way."""
     assert parts_of(plan()).system.is_settled({"n1": QUIET, "n2": {**QUIET, **other}}) is is_settled
+
+
+def test_parts_that_stay_apart_are_settled() -> None:
+    """If it failed, no run with the documented divergence would come to a verdict."""
+    one = {**QUIET, "mode": "split", "missing": ["n2"]}
+    other = {**QUIET, "mode": "split", "missing": ["n1"], "base": "n2-1-9", "incoming": 2}
+    is_settled = parts_of(plan()).system.is_settled
+    assert is_settled({"n1": one, "n2": other})
+    assert not is_settled({"n1": one, "n2": {**other, "waiting": 1}})
+    assert not is_settled({"n1": one, "n2": {**QUIET, "base": "n2-1-9"}})
+    assert not is_settled({"n1": {**one, "strategy": "simple"}, "n2": {**other, "strategy": "simple"}})
 
 
 @pytest.mark.parametrize(
