@@ -169,20 +169,20 @@ class Splits:
     def _rejoin_those_alike(self) -> None:
         """Without a strategy, only masters whose queues do not contradict each other take part again.
 
-        A POST from before the split may hide the contradiction for a while: then those masters are left out once more.
+        A POST from before the split may hide the contradiction for a while: then those masters are left out once more. So
+        are masters of the own part, if it was another part before.
         """
         journal, newest = self._journal, self._rounds.newest
         self._has_diverged = False
-        if journal.missing:
-            posts = [newest[peer] for peer in journal.missing]
-            if all(journal.index_of(post.base) == post.index for post in posts):
-                journal.write(["rejoined"])
-                self._site.sometimes[REJOINED] += 1
-            return
-        apart = [peer for peer in journal.peers if not self._rounds.agrees(newest[peer])]
+        part = [peer for peer in journal.peers if peer not in journal.missing]
+        apart = [peer for peer in part if not self._rounds.agrees(newest[peer])]
+        posts = [newest[peer] for peer in journal.missing]
         if apart:
             self._site.sometimes[APART] += 1
-            self._split(tuple(sorted(apart)))
+            self._split(tuple(sorted({*journal.missing, *apart})))
+        elif posts and all(journal.index_of(post.base) == post.index for post in posts):
+            journal.write(["rejoined"])
+            self._site.sometimes[REJOINED] += 1
 
     # ---- recovery
 

@@ -209,6 +209,40 @@ def test_many_random_partitions_end_in_one_log(strategy: str, seed: int, masters
     _random_partitions(strategy, seed, masters, **SLOW)
 
 
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 1 << 32), masters=st.integers(3, 5))
+def test_without_a_strategy_no_part_stands_still(seed: int, masters: int) -> None:
+    """If it failed, a master whose queue differs would stop the others of its part, or wait for them for good."""
+    _no_part_stands_still(seed, masters)
+
+
+@pytest.mark.nightly
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 1 << 32), masters=st.integers(3, 5))
+def test_without_a_strategy_no_part_ever_stands_still(seed: int, masters: int) -> None:
+    """The same, for as many as a night has time for."""
+    _no_part_stands_still(seed, masters)
+
+
+def _no_part_stands_still(seed: int, masters: int) -> None:
+    driver = _short_of_patience("none", seed, masters)
+    for _ in range(4):
+        driver.run(250 * masters)
+        driver.partition()
+        driver.run(250 * masters)
+    driver.separate()
+    driver.pass_ms(2_000)
+    before = {*driver.made}
+    submit(driver, *driver.hosts)
+    driver.pass_ms(2_000)
+    fresh = [ref for number, ref in driver.made.items() if number not in before]
+    assert len(fresh) == masters
+    for name, host in driver.hosts.items():
+        journal = host.node.journal
+        assert not journal.waiting() and journal.executed == len(journal.synced), host.node.status()
+        assert {ref.id for ref in fresh if ref.origin == name} <= {*ids(driver, name)}
+
+
 def _random_partitions(strategy: str, seed: int, masters: int, **settings: int) -> None:
     driver = _short_of_patience(strategy, seed, masters, **settings)
     for _ in range(4):
