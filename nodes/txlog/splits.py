@@ -169,8 +169,8 @@ class Splits:
     def _rejoin_those_alike(self) -> None:
         """Without a strategy, only masters whose queues do not contradict each other take part again.
 
-        A POST from before the split may hide the contradiction for a while: then those masters are left out once more. So
-        are masters of the own part, if it was another part before.
+        A POST from before the split may hide the contradiction for a while: then those masters are left out once more.
+        Masters of the own part are left out, too, if they come from a different part.
         """
         journal, newest = self._journal, self._rounds.newest
         self._has_diverged = False

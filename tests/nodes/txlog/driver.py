@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -242,7 +242,7 @@ class Driver:
             ("deliver", "persist", "fire", "submit", "cut", "heal", "crash"), (50, 25, 15, 4, 1, 1.5, 0.3)
         )[0]:
             case "deliver":
-                ways = self._ways()
+                ways = [*self._ways()]
                 if ways:
                     self.deliver(*chance.choice(ways))
             case "persist":
@@ -262,7 +262,7 @@ class Driver:
 
     def turn_without_faults(self) -> None:
         """One message, record or timer."""
-        ways = self._ways()
+        ways = [*self._ways()]
         waiting = [name for name, host in self.hosts.items() if host.unsynced]
         if ways and self.chance.random() < 0.6:
             self.deliver(*self.chance.choice(ways))
@@ -271,13 +271,14 @@ class Driver:
         else:
             self.fire(min(self.hosts, key=lambda name: min(self.hosts[name].timers.values())))
 
-    def _ways(self) -> list[tuple[int, str]]:
-        return [
-            (link, target)
-            for link, found in self.links.items()
-            for target, queue in found.queues.items()
-            if queue and (next(end for end in found.ends if end != target), target) not in self.cut
-        ]
+    def _ways(self) -> Iterator[tuple[int, str]]:
+        """Link and receiver of what can be delivered."""
+        for link, found in self.links.items():
+            one, other = found.ends
+            if found.queues[one] and (other, one) not in self.cut:
+                yield link, one
+            if found.queues[other] and (one, other) not in self.cut:
+                yield link, other
 
     def run(self, turns: int) -> None:
         for _ in range(turns):
@@ -335,10 +336,10 @@ class Driver:
             for name, host in self.hosts.items():
                 while host.unsynced:
                     self.persist(name)
-            ways = self._ways()
-            if not ways:
+            way = next(self._ways(), None)
+            if way is None:
                 return
-            self.deliver(*ways[0])
+            self.deliver(*way)
 
     def turns(self) -> Counter[str]:
         """Rare turns of all lives."""

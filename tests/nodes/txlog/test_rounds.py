@@ -19,7 +19,7 @@ def played(seed: int, *bugs: str, turns: int = TURNS) -> Driver:
     return driver
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_the_synchronised_queue_is_a_prefix_of_all_transactions_in_order(seed: int) -> None:
     """If it failed, masters would execute transactions in different orders, or lose accepted ones."""

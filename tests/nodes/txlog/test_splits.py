@@ -272,7 +272,7 @@ def test_random_splits_have_recoveries() -> None:
 
 def test_a_master_that_crashes_in_a_recovery_takes_part_again() -> None:
     """If it failed, a crash at a bad moment would leave a master in an epoch of its own."""
-    for step in range(0, 12, 3):
+    for step in range(0, 12, 4):
         driver = met("smart", seed=step)
         split(driver)
         driver.separate()
