@@ -1,8 +1,8 @@
 """The workers of a master: they execute synchronised transactions in their order, one at a time.
 
 All workers of one master agree, so the master has one state. An update goes to all of them, and takes `execute_ns`.
-Nobody notices that a worker has ended until an update goes to that worker: this update takes `worker_ns`, and a new
-worker is there `backup_ns` later. A master without workers executes nothing.
+A master notices that a worker has ended when the next update goes to that worker: this update takes `worker_ns`, and a
+new worker is there `backup_ns` later. A master without workers executes nothing.
 
 While a backup is taken, or restored, nothing is executed (`backup_ns`).
 """

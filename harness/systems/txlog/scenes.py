@@ -42,7 +42,7 @@ def _on_a_split(scene: Scene) -> Moment:
     )
 
 
-# ---- shapes: which links are down, both ways
+# ---- shapes: which links are down
 
 
 def between(parts: Iterable[Sequence[str]]) -> tuple[Link, ...]:

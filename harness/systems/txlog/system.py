@@ -147,7 +147,7 @@ class TxLogSystem(HasRareTurns, Varies):
 
 
 def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:
-    """Or it will not: its part is quiet."""
+    """The master takes part again. Without a strategy its part may stay apart; then all of that part are equal."""
     status = statuses[node]
     missing = _names(status.get("missing")) if status.get("strategy") == "none" else []
     part = [each for name, each in statuses.items() if name not in missing]
