@@ -7,6 +7,7 @@ everywhere, so that `harness.cli.options.plan_of` can say which system has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,8 +76,12 @@ def _params(named: str | None) -> list[click.Parameter]:
             shown = long_options(system_of(named).options)
         except WrongUse:
             shown = ()  # the plan says so
-    theirs = [each for system in SYSTEMS.values() for each in long_options(system.options)]
-    known = {option.field: option for option in (*theirs, *shown)}
+    known: dict[str, LongOption] = {}
+    for option in (each for system in SYSTEMS.values() for each in long_options(system.options)):
+        first = known.setdefault(option.field, option)
+        if first.choices != option.choices:  # which of them hold is known when the plan is
+            known[option.field] = replace(first, choices=())
+    known |= {option.field: option for option in shown}
     fields = {option.field for option in shown}
     return [_param(option, is_hidden=field not in fields) for field, option in known.items()]
 
