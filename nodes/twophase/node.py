@@ -226,7 +226,7 @@ class TwoPhase:
             self.finishing.left(node, life)
             self.atomic.left(node, life)
             self.near.left(node, life)
-        if change.is_sweep:
+        if change.is_sweep and self._is_member:  # it did not report for a sweep that it reads in its own log
             self.sweeping.delivered(index)
         elif change.is_topology:
             self.sweeping.begin_anew()

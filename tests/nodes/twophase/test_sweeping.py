@@ -143,6 +143,21 @@ def test_what_a_server_that_is_away_may_ask_for_is_kept() -> None:
     assert remembered(cluster) == 0
 
 
+def test_sweeps_of_before_a_restart_forget_nothing() -> None:
+    """If it failed, a server would start, read old sweeps, and answer of a committed transaction that it knows none."""
+    cluster = VirtualCluster(8, one_phase=False, backups=0, trim_entries=10_000)
+    cluster.settle()
+    cluster.run(SWEEPS_MS)
+    assert cluster.node("n2").agreed.sweeps > 3
+    written(cluster, 20)
+    known = dict(cluster.node("n2").stock.outcomes.items())
+    assert len(known) >= 10
+    cluster.machine("n2").kill()
+    cluster.machine("n2").start()
+    cluster.run_until(lambda: cluster.node("n2").agreed.is_member("n2", 2))
+    assert dict(cluster.node("n2").stock.outcomes.items()).items() >= known.items()
+
+
 def _of(cluster: VirtualCluster, name: str) -> int:
     node = cluster.node(name)
     return len(node.stock.outcomes) + len(node.near.decided)
