@@ -252,8 +252,8 @@ def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -
 
 
 def _needs_every_node(plan: Plan) -> bool:
-    """Several nodes, none of which can be spared: nothing is written while one is away."""
-    return 1 < plan.nodes <= plan.quorum_size
+    """Several nodes, none of which can be spared: little is served while one is away."""
+    return plan.nodes > 1 and (plan.expectations.needs_every_node or plan.quorum_size >= plan.nodes)
 
 
 def _takes_nodes_down(history: History) -> bool:

@@ -22,6 +22,8 @@ class Expectations:
     """The system's shortest name for these options; "" if it has no such names."""
     quorum: int | str | None = None
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
+    needs_every_node: bool = False
+    """Little is served while any node is away, whatever the quorum is."""
     heartbeat_ns: int = 250_000_000
     slowest_heartbeat_ns: int | None = None
     """Of the node that has the longest; None: all have the same."""

@@ -96,7 +96,7 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
         has_spare = self.backups > 0 and plan.nodes - self.near_clients > 2
         return Expectations(
             configuration=f"{self.concurrency} {self.isolation}",
-            quorum=None if has_spare else plan.nodes,
+            needs_every_node=not has_spare,
             heartbeat_ns=BEAT_NS,
             election_timeout_s=ELECTION_S,
             rolls_back_after_s=LEAVE_S,

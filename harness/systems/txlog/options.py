@@ -63,7 +63,7 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def expectations(self, plan: Plan) -> Expectations:
         return Expectations(
             configuration=self.configuration,
-            quorum=plan.nodes,
+            needs_every_node=True,
             heartbeat_ns=int(self.idle_ms * MILLISECOND),
             election_timeout_s=ROUND_MS / 1000,
             fails_over=True,
