@@ -13,6 +13,7 @@ from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
+from harness.systems.system import NodeFiles
 from harness.systems.txlog.client import CLIENT, TxLogClient
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import promise_of
@@ -141,6 +142,11 @@ class TxLogSystem(HasRareTurns, Varies):
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()
+
+    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged
+
+        return checks_of_logs(plan, files)
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}

@@ -1,0 +1,134 @@
+"""The rules of the TxLog by check, and the verdict of each check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
+
+Name = Literal["order", "once"]
+CHECKS: Mapping[Name, str] = {
+    "order": "synchronised queues agree, and are a prefix of all transactions sorted by (ts, id)",
+    "once": "no transaction is in a synchronised queue twice",
+}
+PREFIX = "txlog-"
+
+RULES: Mapping[str, Name] = {
+    "diverged": "order",
+    "out-of-order": "order",
+    "not-a-prefix": "order",
+    "skipped": "order",
+    "entries-removed": "order",
+    "not-behind": "order",
+    "twice": "once",
+}
+"""Rule → the check that it belongs to."""
+
+Place = tuple[str, int]
+"""A master, and the place of a record in its log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A rule that does not hold: the records, and the events of the history, that show it."""
+
+    rule: str
+    summary: str
+    records: Sequence[Place] = ()
+    events: Sequence[int] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Beyond the records, for the verifier: JSON values."""
+    price: str = ""
+    """Why it is no violation: the strategy's documented price. "": it is one."""
+
+    def witness(self) -> Witness:
+        nodes = {master for master, _ in self.records}
+        return Witness(
+            rule=self.rule,
+            summary=self.summary,
+            events=tuple(sorted(self.events)),
+            node=next(iter(nodes)) if len(nodes) == 1 else None,
+            explanation=tuple(f"record {place} of {master}" for master, place in self.records),
+        )
+
+    def proof(self) -> dict[str, Any]:
+        return {"rule": self.rule, "records": [list(each) for each in self.records], **self.facts}
+
+
+@dataclass(slots=True)
+class Found:
+    """What the rules of some checks found; `compared`: by check what was compared, in numbers."""
+
+    breaches: list[Breach] = field(default_factory=list)
+    compared: dict[Name, Counter[str]] = field(default_factory=dict)
+    lacks: dict[Name, str] = field(default_factory=dict)
+    """Why a check cannot be valid."""
+    nothing: dict[Name, str] = field(default_factory=dict)
+    """Why a check had nothing to judge."""
+    proofs: dict[Name, Mapping[str, Any]] = field(default_factory=dict)
+    """Of what holds, for the verifier."""
+
+    def count(self, name: Name, **numbers: int) -> None:
+        self.compared.setdefault(name, Counter()).update(numbers)
+
+    def add(self, other: Found) -> None:
+        self.breaches += other.breaches
+        for name, numbers in other.compared.items():
+            self.compared.setdefault(name, Counter()).update(numbers)
+        self.lacks.update(other.lacks)
+        self.nothing.update(other.nothing)
+        self.proofs.update(other.proofs)
+
+
+def verdict(name: Name, found: Found, missing: str) -> Verdict:
+    """Of one check; `missing`: why the logs are not all there, or not whole."""
+    ours = [each for each in found.breaches if RULES[each.rule] == name]
+    wrong = [each for each in ours if not each.price]
+    priced = [each for each in ours if each.price]
+    numbers = found.compared.get(name, Counter())
+    nothing = found.nothing.get(name, "")
+    lacks = missing or found.lacks.get(name, "") or nothing
+    details: dict[str, Any] = {
+        "compared": dict(numbers),
+        "violations": len(wrong),
+        "findings": [*_findings(priced)],
+        "documented": [each.proof() for each in priced[:WITNESSES_MAX]],
+        "proofs": [each.proof() for each in wrong[:WITNESSES_MAX]],
+    }
+    result: Result = "valid"
+    summary = _compared(numbers)
+    if wrong:
+        result = "invalid"
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        summary = f"{wrong[0].summary}{more}"
+    elif lacks:
+        result, summary = "unknown", f"not judged: {lacks}"
+    elif name in found.proofs:
+        details["proofs"] = [dict(found.proofs[name])]
+    if nothing:
+        details["vacuous"] = True
+    return Verdict(
+        checker=f"{PREFIX}{name}",
+        result=result,
+        summary=summary,
+        model=CHECKS[name],
+        witnesses=tuple(each.witness() for each in wrong[:WITNESSES_MAX]),
+        details=details,
+    )
+
+
+def _compared(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in numbers.items() if count)
+
+
+def _findings(priced: Sequence[Breach]) -> Iterable[str]:
+    """A sentence for each rule and price."""
+    kinds: dict[tuple[str, str], list[Breach]] = {}
+    for each in priced:
+        kinds.setdefault((each.rule, each.price), []).append(each)
+    for (_, price), found in kinds.items():
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield f"{price}: {found[0].summary}{more}"
