@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkers.txlog import order
+from checkers.txlog import counters, drained, executed, kept, order, policy, sessions, vote
 from checkers.txlog.given import Given
 from checkers.txlog.report import CHECKS, Found, Name, verdict
 from checkers.verdict import Verdict
 
-PARTS = (order.judge,)
+PARTS = (
+    order.judge,
+    kept.judge,
+    executed.judge,
+    counters.judge,
+    sessions.judge,
+    policy.judge,
+    vote.judge,
+    drained.judge,
+)
 
 
 def check(given: Given) -> Mapping[Name, Verdict]:

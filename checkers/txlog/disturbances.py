@@ -8,9 +8,9 @@ without a gap. Clocks may drift, and links take a while to stand again: both sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from checkers.history.faults import FaultSpan, Span
+from checkers.history.faults import CUTS, FaultSpan, Span
 from checkers.history.history import History
 
 DRIFT = 0.06
@@ -21,8 +21,9 @@ OPEN = 1 << 62
 
 
 class Disturbances:
-    def __init__(self, history: History, masters: Sequence[str], split_ns: int) -> None:
-        self._needed_ns = int(split_ns * (1 - DRIFT))
+    def __init__(self, history: History, masters: Sequence[str], split_ns: int, idle_ns: int = 0) -> None:
+        """Silence may begin an idle round before the fault: a master was last heard then."""
+        self._needed_ns = max(0, int(split_ns * (1 - DRIFT)) - idle_ns)
         self._can_split = split_ns > 0
         self._masters = masters
         self._faults = history.faults
@@ -56,35 +57,54 @@ class Disturbances:
         return any(begin + self._needed_ns <= by_ns for begin, _ in self.apart(one, other))
 
     def may_leave_out(self, missing: Iterable[str], *, by_ns: int = OPEN) -> bool:
-        """Whether all other masters can have lost these at one time."""
-        missing = [*missing]
-        part = [master for master in self._masters if master not in missing]
+        """Whether each of these can have been lost to all other masters at one time, until then."""
+        gone = [*missing]
+        part = [master for master in self._masters if master not in gone]
         return all(
-            any(
-                all(
-                    any(
-                        begin < end and begin + self._needed_ns <= by_ns and other[0] < end
-                        for begin, end in self.apart(one, each)
-                    )
-                    for each in part
-                )
-                for other in self.apart(one, part[0])
-            )
-            if part
-            else False
-            for one in missing
+            any(self._lost(one, part, begin, by_ns) for begin in self._begins(one, part)) for one in gone
         )
 
-    def earliest_ns(self, missing: Iterable[str]) -> int:
-        """Before this time none of these can have been left out."""
-        begins = [
-            begin
-            for one in missing
+    def _begins(self, one: str, part: Sequence[str]) -> Iterator[int]:
+        return (begin for each in part for begin, _ in self.apart(one, each))
+
+    def _lost(self, one: str, part: Sequence[str], since_ns: int, by_ns: int) -> bool:
+        """All of the part were apart from the master `one` at the end of a split time-out from `since_ns` on."""
+        at_ns = since_ns + self._needed_ns
+        return at_ns <= by_ns and all(
+            any(begin <= since_ns and at_ns <= end for begin, end in self.apart(one, each)) for each in part
+        )
+
+    def not_left_out_before_ns(self, missing: Iterable[str], since_ns: int) -> int:
+        """The first time from `since_ns` on at which all of these can have been left out; OPEN if there is none."""
+        return max((self._earliest_ns(one, since_ns) for one in missing), default=since_ns)
+
+    def _earliest_ns(self, one: str, since_ns: int) -> int:
+        times = (
+            max(since_ns, begin + self._needed_ns)
             for each in self._masters
             if each != one
-            for begin, _ in self.apart(one, each)
+            for begin, end in self.apart(one, each)
+            if end >= since_ns
+        )
+        return min(times, default=since_ns)
+
+    def cause(self, begin_ns: int, end_ns: int) -> str:
+        """Why nothing may have been executed between these times, by the faults; "" if none was at work."""
+        active = [fault for fault in self._faults if fault.start_ns < end_ns and _span(fault)[1] > begin_ns]
+        crashed = [node for node, time_ns in self._crashes if time_ns < end_ns]
+        if not active and not crashed:
+            return ""
+        cut = {link for fault in active if fault.does in CUTS for link in fault.links}
+        gone = {node for fault in active for node in fault.nodes} | {*crashed}
+        names = ", ".join(
+            dict.fromkeys((*(fault.name for fault in active), *(f"the crash of {node}" for node in crashed)))
+        )
+        hubs = [
+            one
+            for one in self._masters
+            if all((one, other) not in cut and (other, one) not in cut for other in self._masters)
         ]
-        return min(begins, default=OPEN) + (self._needed_ns if begins else 0)
+        return names if hubs or gone else f"{names}: no master had links to all others"
 
 
 def _span(fault: FaultSpan) -> Span:

@@ -12,9 +12,8 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Operation
 from checkers.txlog.disturbances import Disturbances
 from checkers.txlog.records import Executed, Log, Made, Recovered, Ref, Split
-from checkers.txlog.replay import Walk
+from checkers.txlog.replay import NEVER, Base, Walk, bases
 
-NEVER = 1 << 62
 NO_HISTORY = History(header=Header(), events=(), operations=())
 
 
@@ -22,7 +21,10 @@ NO_HISTORY = History(header=Header(), events=(), operations=())
 class Given:
     """`masters`: all that are configured; times are nanoseconds.
 
-    split_ns  so long without progress, and silent masters are left out; 0: never
+    split_ns          so long without progress, and silent masters are left out; 0: never
+    idle_ns           between POSTs while nothing waits
+    max_peer_lag_ns   so long a split cluster executes nothing
+    agrees_within_ns  so long after the last fault at the latest, nothing waits any more; 0: no bound is known
     """
 
     masters: Sequence[str]
@@ -30,13 +32,15 @@ class Given:
     history: History = NO_HISTORY
     strategy: str = "none"
     split_ns: int = 0
+    idle_ns: int = 0
     max_peer_lag_ns: int = 0
     agrees_within_ns: int = 0
-    """So long after the last fault at the latest, nothing waits any more; 0: no bound is known."""
     disturbances: Disturbances = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "disturbances", Disturbances(self.history, self.masters, self.split_ns))
+        object.__setattr__(
+            self, "disturbances", Disturbances(self.history, self.masters, self.split_ns, self.idle_ns)
+        )
 
     @property
     def can_split(self) -> bool:
@@ -86,6 +90,11 @@ class Given:
     def operations(self) -> Mapping[str, Operation]:
         """Id → the operation whose answer named it."""
         return {each.transaction: each for each in self.history.operations if each.transaction is not None}
+
+    @cached_property
+    def bases(self) -> Mapping[str, Mapping[tuple[int, int], Base]]:
+        """Master → epoch and length of its synchronised queue → how long it had that."""
+        return {master: bases(log) for master, log in self.logs.items()}
 
     @cached_property
     def clocks(self) -> Mapping[str, Clock]:

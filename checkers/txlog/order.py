@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
-from checkers.txlog.given import NEVER, Given
+from checkers.txlog.given import Given
 from checkers.txlog.records import Added, CaughtUp, Event, Heard, Made, Recovered, Ref, Rejoined
-from checkers.txlog.replay import Walk
+from checkers.txlog.replay import NEVER, Walk
 from checkers.txlog.report import Breach, Found
 
 UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"

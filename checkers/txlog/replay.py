@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from checkers.txlog.records import (
     Added,
@@ -13,6 +14,7 @@ from checkers.txlog.records import (
     Event,
     Heard,
     Life,
+    Log,
     Made,
     Recovered,
     Recovering,
@@ -20,6 +22,9 @@ from checkers.txlog.records import (
     Rejoined,
     Split,
 )
+
+NEVER = 1 << 62
+"""The place of a record that never came, and the time of what never happened."""
 
 
 @dataclass(slots=True)
@@ -121,3 +126,22 @@ class Walk:
     def ends_epoch(self) -> bool:
         """The next record begins a new epoch, or there is none."""
         return self._next is None or isinstance(self._next, Recovered)
+
+
+class Base(NamedTuple):
+    """A length of the synchronised queue in one epoch: the record that ended it (NEVER), the counter until then."""
+
+    ends: int
+    counter: int
+
+
+def bases(log: Log) -> Mapping[tuple[int, int], Base]:
+    """By epoch and length."""
+    found: dict[tuple[int, int], Base] = {}
+    replay = Replay(log.master)
+    for event in log.events:
+        if isinstance(event, Added | CaughtUp | Recovered):
+            found[replay.epoch, len(replay.synced)] = Base(event.place, replay.counter)
+        replay.apply(event)
+    found[replay.epoch, len(replay.synced)] = Base(NEVER, replay.counter)
+    return found

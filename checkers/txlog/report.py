@@ -9,10 +9,31 @@ from typing import Any, Literal
 
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
-Name = Literal["order", "once"]
+Name = Literal[
+    "order",
+    "once",
+    "kept",
+    "acquired",
+    "executed",
+    "state",
+    "counters",
+    "sessions",
+    "policy",
+    "vote",
+    "drained",
+]
 CHECKS: Mapping[Name, str] = {
     "order": "synchronised queues agree, and are a prefix of all transactions sorted by (ts, id)",
     "once": "no transaction is in a synchronised queue twice",
+    "kept": "no accepted transaction is lost",
+    "acquired": "a round adds what an origin has made, and every poster has acquired",
+    "executed": "every master executes its synchronised queue in order, and goes back only to a backup",
+    "state": "the same transactions in the same order make the same state",
+    "counters": "counters never fall, timestamps are above them, and no round adds past a counter",
+    "sessions": "what is submitted after a transaction was executed sorts behind it",
+    "policy": "masters split, wait and restore as their strategy says",
+    "vote": "a recovery counts the digests of all masters, and comes to what its rule says",
+    "drained": "masters agree in time, unless a fault keeps them from it",
 }
 PREFIX = "txlog-"
 
@@ -24,6 +45,45 @@ RULES: Mapping[str, Name] = {
     "entries-removed": "order",
     "not-behind": "order",
     "twice": "once",
+    "unrecorded": "kept",
+    "lost": "kept",
+    "dropped-at-recovery": "kept",
+    "never-made": "acquired",
+    "not-acquired": "acquired",
+    "poster-elsewhere": "acquired",
+    "poster-lacked": "acquired",
+    "executed-out-of-turn": "executed",
+    "executed-another": "executed",
+    "executed-entry-removed": "executed",
+    "executed-without-restore": "executed",
+    "restored-another": "executed",
+    "backup-differs": "executed",
+    "restored-too-much": "executed",
+    "restored-without-split": "executed",
+    "answered-unexecuted": "executed",
+    "undone-answer": "executed",
+    "state-differs": "state",
+    "counter-fell": "counters",
+    "counter-not-raised": "counters",
+    "stamped-too-low": "counters",
+    "stamped-too-high": "counters",
+    "bound-too-high": "counters",
+    "above-the-bound": "counters",
+    "master-not-counted": "counters",
+    "submitted-later-sorts-before": "sessions",
+    "split-without-cause": "policy",
+    "strategy-changed": "policy",
+    "split-without-backup": "policy",
+    "acted-without-strategy": "policy",
+    "executed-too-early": "policy",
+    "executed-in-recovery": "policy",
+    "voted-without-digest": "vote",
+    "partial-vote": "vote",
+    "wrong-winner": "vote",
+    "two-winners": "vote",
+    "wrong-branch": "vote",
+    "never-drained": "drained",
+    "stalled": "drained",
 }
 """Rule → the check that it belongs to."""
 

@@ -13,6 +13,10 @@ from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.logs import logs_in
 from harness.systems.txlog.options import said_of
+from nodes.txlog.configuration import MILLISECOND
+
+AGREES_WITHIN_NS = 8 * SECOND_NS
+"""Many rounds, links that stand again, and executions of all that has waited; a split and its lag come on top."""
 
 
 def checks_of_logs(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
@@ -47,5 +51,7 @@ class _Judging:
             history=history,
             strategy=said.strategy,
             split_ns=said.split_ns,
+            idle_ns=int(said.idle_ms * MILLISECOND),
             max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),
+            agrees_within_ns=AGREES_WITHIN_NS + int(said.max_peer_lag * SECOND_NS) + said.split_ns,
         )

@@ -102,4 +102,122 @@ def once(logs: Logs) -> bool:
     return False
 
 
-CHECKS = {"order": order, "once": once}
+def walk(records: list[list[Any]]) -> Iterator[tuple[list[Any], list[str], int, set[str], dict[str, int]]]:
+    """Behind each record: the record, ids of the queue, the counter, what is acquired, newest counters of peers."""
+    counter = 0
+    has: set[str] = set()
+    last: dict[str, int] = {}
+    for record, _, queue in queues(records):
+        match record:
+            case ["made", counter, _, name, _]:
+                has.add(name)
+            case ["heard", peer, counter, newest, _]:
+                if newest is not None:
+                    last[peer] = max(newest, last.get(peer, 0))
+            case ["acquired", found]:
+                has |= {name for name, _ in found}
+            case ["caught-up", _, refs, _]:
+                counter = max(counter, *(ts for ts, _, _ in refs))
+        yield record, [name for _, name in queue], counter, set(has), dict(last)
+
+
+def moments(records: list[list[Any]], length: int) -> Iterator[tuple[int, set[str]]]:
+    """The counter, and what is acquired, whenever the synchronised queue has this length."""
+    if not length:
+        yield 0, set()
+    for _, queue, counter, has, _ in walk(records):
+        if len(queue) == length:
+            yield counter, has
+
+
+def acquired(logs: Logs) -> bool:
+    known = made(logs)
+    for records in logs.values():
+        before: set[str] = set()
+        for record, _, _, has, _ in walk(records):
+            if record[0] in ("added", "caught-up") and any(
+                (ts, name) != known.get(name) for ts, name, _ in record[2]
+            ):
+                return True
+            if record[0] == "added":
+                names = {name for _, name, _ in record[2]}
+                if not names <= before:
+                    return True
+                for poster in record[4]:
+                    if not any(names <= theirs for _, theirs in moments(logs[poster], record[1])):
+                        return True
+            before = has
+    return False
+
+
+def counters(logs: Logs) -> bool:
+    for master, records in logs.items():
+        before, heard = 0, dict[str, int]()
+        for record, _, counter, _, last in walk(records):
+            match record:
+                case ["made", now, ts, _, _] if not before < ts <= now or now <= before:
+                    return True
+                case ["heard", _, now, newest, _] if now < max(before, newest or 0):
+                    return True
+                case ["added", index, refs, bound, posters, absent]:
+                    if {master, *posters, *absent} != {*logs} or any(ts > bound for ts, _, _ in refs):
+                        return True
+                    if bound > min([before, *(heard.get(each, 0) for each in absent)]):
+                        return True
+                    for poster in posters:
+                        at_base = [theirs for theirs, _ in moments(logs[poster], index)]
+                        if at_base and bound > max(at_base):
+                            return True
+            before, heard = counter, last
+    return False
+
+
+def in_turn(records: list[list[Any]]) -> bool:
+    """Executed indexes are 1, 2, 3, …"""
+    indexes = [record[1] for record in records if record[0] == "executed"]
+    return indexes == [*range(1, len(indexes) + 1)]
+
+
+def executed(logs: Logs) -> bool:
+    for records in logs.values():
+        if not in_turn(records):
+            return True
+        done = 0
+        for record, before, _ in queues(records):
+            if record[0] == "executed":
+                done = record[1]
+                if [name for _, name in before[done - 1 : done]] != [record[2]]:
+                    return True
+            if record[0] in ("added", "caught-up") and record[1] < done:
+                return True
+    return False
+
+
+def state(logs: Logs) -> bool:
+    """Two masters, or one, have executed the same transactions, and come to different hashes."""
+    found: dict[tuple[str, ...], set[bytes]] = {}
+    for records in logs.values():
+        executions = [record for record in records if record[0] == "executed"]
+        for at, record in enumerate(executions):
+            if not in_turn(executions[: at + 1]):
+                break
+            sequence = tuple(each[2] for each in executions[: at + 1])
+            found.setdefault(sequence, set()).add(record[3])
+    return any(len(hashes) > 1 for hashes in found.values())
+
+
+def kept(logs: Logs) -> bool:
+    """Of logs of masters that are quiet."""
+    ends = [{name for _, name in final(records)} for records in logs.values()]
+    return any(not {*made(logs)} <= end for end in ends)
+
+
+CHECKS = {
+    "order": order,
+    "once": once,
+    "kept": kept,
+    "acquired": acquired,
+    "executed": executed,
+    "state": state,
+    "counters": counters,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from checkers.history.history import Header, History
@@ -66,10 +66,12 @@ def verdicts(
     return {str(name): verdict for name, verdict in check(given(logs, history, **fields)).items()}
 
 
-def rules(logs: Mapping[str, Records], history: History = NO_HISTORY, **fields: Any) -> set[str]:
-    """The broken rules."""
-    said = verdicts(logs, history, **fields).values()
-    return {witness.rule for verdict in said for witness in verdict.witnesses}
+def rules(
+    logs: Mapping[str, Records], history: History = NO_HISTORY, of: Collection[str] = (), **fields: Any
+) -> set[str]:
+    """The broken rules, of all checks or of those in `of`."""
+    said = verdicts(logs, history, **fields).items()
+    return {witness.rule for name, verdict in said for witness in verdict.witnesses if not of or name in of}
 
 
 def cut(

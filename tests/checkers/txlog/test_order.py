@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from tests.checkers.txlog.scripts import (
     life,
     made,
     ref,
-    rules,
     verdicts,
 )
+from tests.checkers.txlog.scripts import rules as rules_of
 
+rules = partial(rules_of, of=("order", "once"))
 A, B = ref(1, "n1-1"), ref(2, "n2-1")
 
 
