@@ -134,7 +134,7 @@ class _Master:
     _has_other_state: bool = False
     _backup: Backup | None = None
     _kept: int = NEVER
-    """So many executed entries a recovery has kept, until the restore."""
+    """So many executed entries a recovery has kept, until the restore: perhaps that of a later recovery."""
 
     def breaches(self) -> Iterator[Breach]:
         replay = Replay(self.name)
@@ -150,12 +150,14 @@ class _Master:
                     )
                 case Split(backup=backup) | Recovering(backup=backup) if backup is not None:
                     yield from self._backed_up(event, backup)
-                case Recovered(common=common):
-                    self._kept = common
-                    if self.index <= common:
-                        self._backup, self._kept = None, NEVER
+                case Recovered(common=common) if common < self.index or self._kept < NEVER:
+                    self._kept = min(common, self._kept)
+                case Recovered():
+                    self._backup = None
                 case Restored():
                     yield from self._restored(event)
+                    if not (replay.missing or replay.is_recovering):
+                        self._backup = None
             replay.apply(event)
 
     def _breach(self, rule: str, event: Event, says: str, **facts: Any) -> Breach:
@@ -222,7 +224,7 @@ class _Master:
         while self._live and self._live[-1].index > event.index:
             self._live.pop().undone = event.place
         del self._chain[event.index + 1 :], self._hashes[event.index + 1 :]
-        self.index, self._backup, self._kept = event.index, None, NEVER
+        self.index, self._kept = event.index, NEVER
         self._is_lost = len(self._chain) != event.index + 1
         self._has_other_state = False
 

@@ -41,6 +41,7 @@ class _Master:
     log: Log
     found: Found
     _has_backup: bool = False
+    _is_restoring: bool = False
     _executed: int = 0
     _since: int = 0
     """The record since which MaxPeerLag runs."""
@@ -61,9 +62,11 @@ class _Master:
                     self._has_backup = self._has_backup or backup is not None
                     yield from self._acts(replay, event, "freezes its queues")
                 case Recovered(common=common):
-                    self._has_backup = self._has_backup and self._executed > common
+                    self._is_restoring |= self._executed > common
+                    self._has_backup &= self._is_restoring
                 case Restored(index=index):
-                    self._has_backup, self._executed = False, index
+                    self._is_restoring, self._executed = False, index
+                    self._has_backup &= bool(replay.missing) or replay.is_recovering
                     yield from self._acts(replay, event, "goes back to a backup")
             replay.apply(event)
 

@@ -15,7 +15,8 @@ A log is a sequence of lists, `[kind, …]`, the first at place 1:
 | `["split", missing, backup]`, `["rejoined"]` | masters are left out; all take part again |
 | `["recovering", epoch, backup]` | queues and counter are frozen |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
-| `["restored", index, hash]` | the state is that of the backup |
+| `["restored", index, hash]` | the state is that of the backup; a while after "recovered", perhaps in the next split |
+| `["worker-lost", worker]`, `["worker-back", worker]` | a worker has ended; a new one is there |
 | `["strategy", name]` | an operator chose a different strategy |
 
 Refs are `[ts, id, origin]`; a backup is None or begins with its index and its hash.
@@ -151,8 +152,8 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """Of no weight for the checks: `peer`, `matched`."""
+class Passed:
+    """Of no weight for the checks: `peer`, `matched`, `worker-lost`, `worker-back`."""
 
     place: int
 
@@ -173,7 +174,7 @@ Event = (
     | Recovered
     | Restored
     | Chosen
-    | Joined
+    | Passed
 )
 
 
@@ -227,8 +228,8 @@ def _event(master: str, place: int, record: Record) -> Event:
             return Restored(place, index, digest)
         case ["strategy", name]:
             return Chosen(place, name)
-        case ["peer", _] | ["matched"]:
-            return Joined(place)
+        case ["peer", _] | ["matched"] | ["worker-lost" | "worker-back", _]:
+            return Passed(place)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 
 
