@@ -7,7 +7,7 @@ from typing import Any
 
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from checkers.txlog import Given, check, log_of
+from checkers.txlog import Given, check, log_of, verify
 from checkers.txlog.given import NO_HISTORY
 from checkers.verdict import Verdict
 
@@ -63,7 +63,11 @@ def given(logs: Mapping[str, Records], history: History = NO_HISTORY, **fields: 
 def verdicts(
     logs: Mapping[str, Records], history: History = NO_HISTORY, **fields: Any
 ) -> Mapping[str, Verdict]:
-    return {str(name): verdict for name, verdict in check(given(logs, history, **fields)).items()}
+    """Of every check, with proofs that the verifier accepts."""
+    said = check(given(logs, history, **fields))
+    for verdict in said.values():
+        verify.check(tuple(logs), logs, verdict.to_json())
+    return {str(name): verdict for name, verdict in said.items()}
 
 
 def rules(
