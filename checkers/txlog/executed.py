@@ -40,13 +40,14 @@ from checkers.txlog.replay import NEVER, Replay
 from checkers.txlog.report import Breach, Found
 
 UNDONE = "documented: a restore takes back what a part of a split cluster had executed"
+SPURIOUS = "documented: a spurious failure makes the states of masters differ"
 PLACES_MIN = 4
 """Of a step that stores a value: word, space, key, …, value."""
 
 
 def judge(given: Given) -> Found:
     found = Found()
-    states = _States()
+    states = _States("" if given.is_deterministic else SPURIOUS)
     masters = [_Master(given, name, states) for name in given.masters if name in given.logs]
     for master in masters:
         found.breaches += master.breaches()
@@ -80,7 +81,8 @@ class _Execution:
 class _States:
     """Which state each sequence of transactions comes to. A sequence is a number: its last one behind a shorter one."""
 
-    def __init__(self) -> None:
+    def __init__(self, price: str) -> None:
+        self._price = price
         self._numbers: dict[tuple[int, str], int] = {}
         self._found: dict[int, tuple[bytes, str, int]] = {}
         self._several: set[int] = set()
@@ -110,6 +112,7 @@ class _States:
                 summary=f"after the same {event.index} transactions the state of {master} is {event.hash.hex()}, "
                 f"that of {other} {digest.hex()}; the last one is {event.id}",
                 records=[(other, place), (master, event.place)],
+                price=self._price,
             )
         )
         return False

@@ -16,7 +16,7 @@ for what may have been in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from checkers.txlog.disturbances import DRIFT
@@ -92,7 +92,7 @@ class _Master:
         if not replay.missing:
             self._since = event.place
         by_ns = self.given.clocks[self.log.master].not_after_ns(event.place)
-        if not self.given.disturbances.may_leave_out(event.missing, by_ns=by_ns):
+        if not self._has_cause(event.missing, replay.strategy, by_ns):
             yield self._breach(
                 "split-without-cause", event, f"leaves {missing} out, and no fault is the cause"
             )
@@ -101,6 +101,14 @@ class _Master:
             yield from self._acts(replay, event, "takes a backup")
         elif not self._has_backup and replay.strategy != "none":
             yield self._breach("split-without-backup", event, f"leaves {missing} out without a backup")
+
+    def _has_cause(self, missing: Sequence[str], strategy: str, by_ns: int) -> bool:
+        """With `none`, masters whose branches contradict the own one are left out again when they are back."""
+        disturbances = self.given.disturbances
+        if strategy != "none":
+            return disturbances.may_leave_out(missing, by_ns=by_ns)
+        part = [each for each in self.given.masters if each not in missing]
+        return all(any(disturbances.may_be_apart(one, each, by_ns=by_ns) for each in part) for one in missing)
 
     def _executes(self, replay: Replay, event: Executed) -> Iterator[Breach]:
         if replay.is_recovering:

@@ -12,11 +12,11 @@ from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.logs import logs_in
-from harness.systems.txlog.options import said_of
+from harness.systems.txlog.options import TxLogOptions, said_of
 from nodes.txlog.configuration import MILLISECOND
 
 AGREES_WITHIN_NS = 8 * SECOND_NS
-"""Many rounds, links that stand again, and executions of all that has waited; a split and its lag come on top."""
+"""Links stand again, and all that has waited is synchronised and executed."""
 
 
 def checks_of_logs(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
@@ -26,6 +26,12 @@ def checks_of_logs(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
         Check(f"{PREFIX}{name}", summary, summary, partial(judging.verdict, name), is_of_nodes=True)
         for name, summary in CHECKS.items()
     )
+
+
+def agrees_within_ns(said: TxLogOptions) -> int:
+    """How long after the last fault something may wait at most: a split, its lag and its restore come on top."""
+    waits_ms = 4 * said.idle_ms + 2 * said.backup_ms
+    return AGREES_WITHIN_NS + int(waits_ms * MILLISECOND + said.max_peer_lag * SECOND_NS) + said.split_ns
 
 
 class _Judging:
@@ -53,5 +59,6 @@ class _Judging:
             split_ns=said.split_ns,
             idle_ns=int(said.idle_ms * MILLISECOND),
             max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),
-            agrees_within_ns=AGREES_WITHIN_NS + int(said.max_peer_lag * SECOND_NS) + said.split_ns,
+            agrees_within_ns=agrees_within_ns(said),
+            is_deterministic=said.is_deterministic,
         )

@@ -17,6 +17,7 @@ is synchronised up to T only after every counter has come to T.
 
 from __future__ import annotations
 
+from checkers.txlog.report import PREFIX
 from harness.systems.promise import Promise, promised
 from nodes.txlog.configuration import Strategy
 
@@ -52,6 +53,28 @@ _SPURIOUS = (
 ORDER_FREE = ("set",)
 """Workloads with transactions that come to the same in every order."""
 CHECKERS = ("linearizable", "prefix", "set-full", "convergence")
+OF_LOGS = {
+    "order": _AGREED,
+    "once": "“The transaction ID-s are globally unique and are assigned to the transactions upon creation at the node "
+    "of origin.” (Incoming queue)",
+    "kept": "“The majority masters negotiate the minority updates and add them to their Sync Queues.” (Split-brain "
+    "recovery)",
+    "acquired": "“Any node should be able to execute a transaction that has already been merged into the synchronised "
+    "queue. In order to guarantee this, nodes will only post transactions that they have been able to acquire” "
+    "(Acquired transactions only)",
+    "executed": "“all workers will be restored to the last known good state before the split” (Split recovery "
+    "strategies, Simple)",
+    "state": "“This order has to be agreed upon, in order to guarantee the eventual consistency between separate data "
+    "centers.” (Node state variables)",
+    "counters": _GUARANTEED,
+    "sessions": "“which contains only transactions with timestamps up to the least (i.e., earliest) of the collected "
+    "timestamp counters.” (Normal operation)",
+    "policy": "“updates will only continue execution after the MaxPeerLag interval expires or the cluster is "
+    "re-joined” (Split recovery strategies, Simple)",
+    "vote": "“All masters decide on the correct transaction log using majority vote.” (Split-brain recovery)",
+    "drained": _GUARANTEED,
+}
+"""By check of `checkers.txlog`: it is promised in every configuration, with the prices that the check knows."""
 MAY_END_UNDER = ("disk-error",)
 """A master whose disk takes nothing stops, and goes on from its log when it is started again."""
 
@@ -87,7 +110,10 @@ def promise_of(
         logs="",
         quorum="",
     ).but(
-        documented=dict.fromkeys(CHECKERS, source),
+        documented={
+            **dict.fromkeys(CHECKERS, source),
+            **{f"{PREFIX}{name}": text for name, text in OF_LOGS.items()},
+        },
         has_leader=False,
         may_end_under=MAY_END_UNDER,
     )
