@@ -145,11 +145,10 @@ class _Master:
             match event:
                 case Executed():
                     yield from self._executed(event, replay)
-                case Added(index=index) | CaughtUp(index=index) if index < self.index:
+                case Added(index=index) | CaughtUp(index=index) if index < min(self.index, self._kept):
+                    stays = min(self.index, self._kept)
                     yield self._breach(
-                        "executed-entry-removed",
-                        event,
-                        f"has executed {self.index}, and keeps the first {index}",
+                        "executed-entry-removed", event, f"has executed {stays}, and keeps the first {index}"
                     )
                 case Split(backup=backup) | Recovering(backup=backup) if backup is not None:
                     yield from self._backed_up(event, backup)

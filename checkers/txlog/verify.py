@@ -280,7 +280,13 @@ def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
 
 def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
-    _need(record[1] < _executions(records, master, place), "it was not executed")
+    kept = _executions(records, master, place)
+    for each in records[master][: place - 1]:
+        if each[0] == "recovered":
+            kept = min(kept, each[2])
+        elif each[0] == "restored":
+            kept = _executions(records, master, place)
+    _need(record[1] < kept, "it was not executed")
 
 
 def _without_restore(masters: Sequence[str], records: Records, proof: Proof) -> None:

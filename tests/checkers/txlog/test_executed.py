@@ -104,6 +104,18 @@ def test_a_restore_goes_back_to_the_backup_and_on_from_there() -> None:
     assert rules(restored(), APART, **CAN) == set()
 
 
+def test_rounds_go_on_between_a_recovery_and_its_restore() -> None:
+    """The executed index is still the old one; what the recovery kept must stay."""
+    logs = restored()
+    recovery = next(at for at, record in enumerate(logs["n1"]) if record[0] == "recovered")
+    logs["n1"][recovery][5:7] = [], [C, B]
+    late = logs["n1"][recovery + 1 :]
+    logs["n1"][recovery + 1 :] = [added(1, 2, [], [], C, B), *late]
+    assert rules(logs, APART, **CAN) == set()
+    logs["n1"][recovery + 1 :] = [added(0, 2, [], [], A, C, B), *late]
+    assert rules(logs, APART, **CAN) == {"executed-entry-removed"}
+
+
 def test_wrong_restores() -> None:
     assert "restored-another" in rules(restored(0, b""), APART, **CAN)
     assert "restored-another" in rules(restored(1, b"other"), APART, **CAN)
