@@ -10,6 +10,7 @@
 | poster-elsewhere | a round counts a poster that never had the base of the round in this epoch |
 | poster-lacked | a round adds a transaction, and a poster had not its updates as long as it posted for that base |
 
+With the strategy `none`, a part of a split cluster keeps what it accepted to itself: that is documented.
 What a log has is what a master sent: a POST leaves behind the records on which it rests.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from checkers.txlog.given import Given
+from checkers.txlog.order import UNREPAIRED
 from checkers.txlog.records import Acquired, Added, CaughtUp, Log, Made, Recovered, Recovering, Ref
 from checkers.txlog.replay import NEVER, Base, Replay
 from checkers.txlog.report import Breach, Found
@@ -87,6 +89,7 @@ def _lost(given: Given, final: Mapping[str, Replay]) -> Iterator[Breach]:
                 records=[(made.ref.origin, made.place)],
                 events=given.operations[name].events if name in given.operations else (),
                 facts={"id": name, "lacking": lacking},
+                price=UNREPAIRED if given.strategy == "none" and given.has_split else "",
             )
 
 

@@ -11,6 +11,7 @@ from tests.checkers.txlog.scripts import (
     Records,
     acquired,
     added,
+    cut,
     heard,
     history,
     life,
@@ -53,6 +54,14 @@ def test_what_one_master_lacks_in_the_end_is_lost_unless_more_may_come() -> None
     assert rules(lagging) == set()
     said = verdicts(lagging)["kept"]
     assert (said.result, "quiet" in said.summary) == ("unknown", True)
+
+
+def test_a_side_of_a_split_keeps_its_transactions_to_itself_with_the_strategy_none() -> None:
+    split = logs(of_n2=[heard("n1", 1, 1, A), ["split", ["n1"], None]])
+    record = history(cut([("n1", "n2")], 1, 5), told("settled", 9, True))
+    assert rules(split, record, split_ns=2_000_000_000) == set()
+    assert rules(split, record, split_ns=2_000_000_000, strategy="simple") == {"lost"}
+    assert rules(split, record) == {"lost"}
 
 
 def test_an_answer_about_a_transaction_that_no_log_has() -> None:
