@@ -219,6 +219,16 @@ def _divergence(
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
         price = UNREPAIRED if mine.strategy == "none" else APART
+    origins = {each.synced[index].origin for each in (mine, theirs)}
+    is_late = any(
+        origin in each.left_out[index] and given.disturbances.may_be_apart(origin, each.master)
+        for each in (mine, theirs)
+        for origin in sorted(origins)
+    )
+    if mine.strategy == "none" and is_late:
+        price = (
+            UNREPAIRED  # transactions of a master that is left out still come, and no bound waits for them
+        )
     return Breach(
         rule="diverged",
         summary=f"entry {index + 1} is {_told(mine.synced[index])} on {mine.master}, and "
