@@ -6,9 +6,10 @@ later: before the second one, all members had delivered the first; until the thi
 anywhere at the second have ended on every disk. So no member is in doubt, and no message about them is on its way: a
 near node counts a transaction as open until all primaries have answered, a primary until all backups have.
 
-A member that joins or leaves, or a partition that has moved, begins the count anew. A node that has not joined yet forgets
-nothing: the sweeps that it reads are over, and it has just read what had ended after them. A server that is away may be in
-doubt about transactions that were mapped on an older topology. They are kept until all servers are members.
+A member that joins or leaves, or a partition that has moved, begins the count anew. A node that has not joined yet
+forgets nothing: the sweeps that it reads are over, and it has just read what had ended after them. A server that is
+away may be in doubt about transactions that were mapped on an older topology. They are kept until all servers are
+members.
 """
 
 from __future__ import annotations
