@@ -18,7 +18,7 @@ from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
 from harness.run.plan import Plan
 from harness.systems import system_of
-from harness.systems.system import JudgesNodes, KeepsLogs, NodeFiles
+from harness.systems.system import DrawsRuns, JudgesNodes, KeepsLogs, NodeFiles
 
 
 def verdict_of(
@@ -56,9 +56,10 @@ def verdict_of(
 
 
 def files_in(nodes: Path, plan: Plan) -> NodeFiles:
-    """All that these nodes left, if the system of the plan has checks of it. Raises StoreError."""
+    """All that these nodes left, if the system of the plan has checks or pictures of it. Raises StoreError."""
     system = system_of(plan.system)
-    if not (isinstance(system, JudgesNodes) and system.checks_of_nodes(plan, {})):
+    has_checks = isinstance(system, JudgesNodes) and system.checks_of_nodes(plan, {})
+    if not (has_checks or isinstance(system, DrawsRuns)):
         return {}
     try:
         return {

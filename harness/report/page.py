@@ -23,6 +23,7 @@ from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
 from harness.report.owner_changes import owner_changes
+from harness.report.queues import queues_view
 from harness.report.space_time import space_time_drawing
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
@@ -75,6 +76,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
         cuts=cut_table(read.verdict),
+        queues=queues_view(read, bands),
         faults=tables.fault_rows(bands),
         faults_left_out=max(len(bands) - tables.ROWS, 0),
         nodes=tables.node_rows(read, bands),

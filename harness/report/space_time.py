@@ -17,19 +17,19 @@ through its place on each lane that it names; the side behind it is shaded. A br
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from harness.report.json_door import Json, as_mapping, as_mappings, as_text, as_whole, clipped
 from harness.report.operation_rows import WIDTH
-from harness.report.svg import element, joined, text_width
+from harness.report.svg import Texts, element, joined, text_width
 
 LANES_MAX, PLACES_MAX = 24, 400
 LANE_HEIGHT, TOP, BOTTOM, RIGHT_MARGIN = 74, 34, 18, 20
 STEP_LEAST, STEP_MOST = 30.0, 90.0
 DOT, BRACKET_BELOW = 4.0, 15.0
-TEXT_SIZE, LABEL_MAX, NAME_MAX = 12, 34, 16
+LABEL_MAX, NAME_MAX = 34, 16
 LEVELS = (-9.0, -21.0, 27.0)
 """Where the text of an event may stand, from its lane: the first that is free."""
 EVENT_KINDS = ("state", "record", "cut", "bad")
@@ -67,30 +67,13 @@ class _Plane:
         return self.first <= at < self.first + self.places
 
 
-@dataclass(slots=True)
-class _Texts:
-    """Texts that do not overlap: (left, right, y) of those that stand."""
-
-    taken: list[tuple[float, float, float]] = field(default_factory=list)
-
-    def put(self, text: str, x: float, ys: Sequence[float], class_: str = "op-label") -> Markup:
-        """Centred on the first of these heights that is free there; empty if none is."""
-        half = text_width(text, TEXT_SIZE) / 2
-        for y in ys:
-            near = [(left, right) for left, right, other in self.taken if abs(y - other) <= TEXT_SIZE]
-            if all(x + half < left or x - half > right for left, right in near):
-                self.taken.append((x - half, x + half, y))
-                return element("text", text, class_=class_, x=x, y=y, text_anchor="middle")
-        return Markup("")
-
-
 def space_time_drawing(picture: object) -> Markup:
     """The drawing; empty for a picture without lanes or events."""
     told = as_mapping(picture)
     plane = _plane(told)
     if plane is None:
         return Markup("")
-    texts = _Texts()
+    texts = Texts()
     parts = [
         *_cut_shades(told, plane),
         *_lane_lines(told, plane),
@@ -178,7 +161,7 @@ def _area(class_: str, corners: Sequence[tuple[float, float]]) -> Markup:
     )
 
 
-def _cut_lines(told: Json, plane: _Plane, texts: _Texts) -> list[Markup]:
+def _cut_lines(told: Json, plane: _Plane, texts: Texts) -> list[Markup]:
     parts = []
     for cut in as_mappings(told.get("cuts")):
         crossings = _crossings(cut, plane)
@@ -192,7 +175,7 @@ def _cut_lines(told: Json, plane: _Plane, texts: _Texts) -> list[Markup]:
     return parts
 
 
-def _brackets(brackets: Sequence[Json], plane: _Plane, texts: _Texts) -> list[Markup]:
+def _brackets(brackets: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]:
     parts = []
     for bracket in brackets:
         y = plane.lanes.get(as_text(bracket.get("lane")))
@@ -216,7 +199,7 @@ def _brackets(brackets: Sequence[Json], plane: _Plane, texts: _Texts) -> list[Ma
 # ---- events and messages
 
 
-def _events(events: Sequence[Json], plane: _Plane, texts: _Texts) -> list[Markup]:
+def _events(events: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]:
     """The bad ones get their texts first."""
     parts = []
     for event in sorted(events, key=lambda each: each.get("kind") != "bad"):
@@ -268,7 +251,7 @@ def _arrows(arrows: Sequence[Json], plane: _Plane) -> list[Markup]:
     return parts
 
 
-def _arrow_texts(arrows: Sequence[Json], plane: _Plane, texts: _Texts) -> list[Markup]:
+def _arrow_texts(arrows: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]:
     """Beside their middles, as far as they fit."""
     parts = []
     for arrow in sorted(arrows, key=lambda each: each.get("kind") != "violating"):

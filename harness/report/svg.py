@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+TEXT_SIZE = 12
 CHARACTER_WIDTH = 0.61
 """Of a monospaced font, in parts of its size; a hair more than the usual 0.60, so that estimates are safe."""
 
@@ -53,6 +54,26 @@ def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str,
 def text_width(text: str, size: float) -> float:
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return (len(text) + wide) * size * CHARACTER_WIDTH
+
+
+@dataclass(slots=True)
+class Texts:
+    """Texts that do not overlap: (left, right, y) of those that stand."""
+
+    taken: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def put(
+        self, text: str, x: float, ys: Sequence[float], class_: str = "op-label", anchor: str = "middle"
+    ) -> Markup:
+        """At x (its middle, "start" or "end"), on the first of these heights that is free; empty if none is."""
+        width = text_width(text, TEXT_SIZE)
+        left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * width
+        for y in ys:
+            near = [(start, end) for start, end, other in self.taken if abs(y - other) <= TEXT_SIZE]
+            if all(left + width < start or left > end for start, end in near):
+                self.taken.append((left, left + width, y))
+                return element("text", text, class_=class_, x=x, y=y, text_anchor=anchor)
+        return Markup("")
 
 
 def _attribute_name(key: str) -> str:

@@ -32,7 +32,7 @@ from harness.run.plan import Plan
 from harness.store import RunFolder, hashes
 from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
 from harness.systems import plans, system_of
-from harness.systems.system import KeepsLogs
+from harness.systems.system import DrawsRuns, KeepsLogs, NodeFiles
 from harness.workloads import WORKLOADS
 
 ANOMALY, UNKNOWN, BROKEN, INTERRUPTED = 1, 2, 70, 130
@@ -99,6 +99,7 @@ def finish(
         hashes.must_be_as_judged(folder.path, record)
     history = _read(folder)
     asked = _asked(given(), key, promise)
+    files = files_in(folder.nodes, plan)
     verdict = verdict_of(
         plan if promise is None else msgspec.structs.replace(plan, promise=promise),
         history,
@@ -109,7 +110,7 @@ def finish(
         effects=effects_of(folder.nodes),
         run_check=run_check,
         key=key,
-        files=files_in(folder.nodes, plan),
+        files=files,
     )
     if not why_ended():
         verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
@@ -121,6 +122,8 @@ def finish(
             own = f"--promise {plan.promise}" if plan.promise else verdict["promise"]["configuration"]
             verdict["sentence"] = f"Judged by --promise {promise}, not by {own}: {verdict['sentence']}"
         return {**verdict, "asked": asked}
+    if drawings := drawings_of(plan, files, history, verdict):
+        verdict["drawings"] = drawings
     try:
         _keep(folder, record, history, verdict)
     except StoreError as error:
@@ -130,6 +133,19 @@ def finish(
         with suppress(StoreError):  # an anomaly stands without columns and page
             folder.keep_judgement({VERDICT: _writer(verdict)}, record)
     return verdict
+
+
+def drawings_of(
+    plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """What the system draws of the run, for the page; "broken" if it cannot."""
+    system = system_of(plan.system)
+    if not isinstance(system, DrawsRuns):
+        return {}
+    try:
+        return system.drawings_of(plan, files, history, verdict)
+    except Exception as error:  # a defect of a picture takes no verdict away
+        return {"broken": broke(error)}
 
 
 def _asked(limits: Limits, key: str | None, promise: str | None) -> dict[str, str | float]:

@@ -151,6 +151,17 @@ class JudgesNodes(Protocol):
 
 
 @runtime_checkable
+class DrawsRuns(Protocol):
+    """A system that draws more of a run than every system, in values that `harness.report` has a picture for."""
+
+    def drawings_of(
+        self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """By the name of the picture ("queues": `harness.report.queues`). `verdict`: what its checks said."""
+        ...
+
+
+@runtime_checkable
 class TracesMessages(Protocol):
     """A system with hosts that record the messages between its nodes (`nodes.kernel.trace`)."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from checkers.check import Check
+from checkers.history.history import History
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
@@ -147,6 +149,14 @@ class TxLogSystem(HasRareTurns, Varies):
         from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged
 
         return checks_of_logs(plan, files)
+
+    def drawings_of(
+        self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        from harness.systems.txlog.picture import drawn  # not before a run is judged
+
+        queues = drawn(plan.node_names, files, history, verdict)
+        return {} if queues is None else {"queues": queues}
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}

@@ -1,0 +1,430 @@
+"""The queues of all masters over a run, in the values that the page draws (`harness.report.queues`).
+
+    {"masters": [name], "whole": stretch, "stretches": [stretch], "not_drawn": sentence}
+    stretch  {"title", "start_ns", "end_ns", "lanes": [lane], "told": [sentence], "board": board or None}
+    lane     {"name", "points", "rounds", "spans": [{"from_ns", "to_ns", "kind", "text"}],
+              "marks": [{"at_ns", "kind", "label", "text", "from", "to"}]}
+    rounds   "1500 21500 …": µs of the stretch, of the rounds that added entries
+    points   "0,230,9,230 1500,235,4,230": µs of the stretch, entries synchronised, incoming, executed
+    board    {"columns": [name], "rows": [{"name", "cells": [cell]}], "origins": {id: origin}}
+    cell     {"before", "synced": [id], "more_synced", "incoming": [id], "more_incoming", "executed", "about"};
+             "before": how many first entries have no box
+
+Times are about right, not exact (`harness.systems.txlog.queues`). A long run stays small: a lane has at most `POINTS`
+points and no rounds where there are more than `ROUNDS_MAX`. Drawn by themselves are the stretches around violations
+and from a split to the end of its recovery, at most `STRETCHES_MAX`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from checkers.history.history import History
+from harness.systems.system import NodeFiles
+from harness.systems.txlog.logs import MasterLog, Placed, logs_in
+from harness.systems.txlog.queues import LINES, Queues, Row, at, place_at, rows_of, times_ns
+from nodes.txlog.refs import common_length
+
+Picture = dict[str, Any]
+
+POINTS, ROUNDS_MAX, MARKS_MAX = 240, 160, 60
+STRETCHES_MAX = 5
+BOXES, LEAD = 14, 3
+"""In a cell of a board; of those, entries that the masters have in common at its beginning."""
+LEAD_NS = 3_000_000_000
+"""What is drawn before a split, at most."""
+NEAR_NS = 500_000_000
+"""What is drawn on both sides of a violation."""
+SPLIT, RECOVERING = "split", "recovering"
+MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "caught-up")
+"""The kinds of marks, in the order in which they get room."""
+
+Place = tuple[str, int]
+"""A master, and the place of a record in its log."""
+
+
+def drawn(
+    masters: Sequence[str], files: NodeFiles, history: History, verdict: Mapping[str, Any]
+) -> Picture | None:
+    """The picture of a run; None if no master left a log."""
+    logs = logs_in(files, masters)
+    lives = [_Life(name, log, history, files[name].get(LINES, b"")) for name, log in logs.items()]
+    lives = [life for life in lives if life.records]
+    if not lives:
+        return None
+    wrong = [place for place in _violating(verdict) if place[0] in logs]
+    stretches = _stretches(lives, wrong)
+    end_ns = max(life.times[-1] for life in lives)
+    rest = len(stretches) - STRETCHES_MAX
+    return {
+        "masters": list(logs),
+        "whole": _stretch(lives, _Stretch("The whole run", 0, end_ns), wrong),
+        "stretches": [
+            _stretch(lives, each, wrong)
+            for each in sorted(stretches[:STRETCHES_MAX], key=lambda each: each.start_ns)
+        ],
+        "not_drawn": f"{rest:,} more splits and recoveries are only in the picture of the whole run."
+        if rest > 0
+        else "",
+        "damage": [
+            f"The log of {name} cannot be read: {log.damage}" for name, log in logs.items() if log.damage
+        ],
+    }
+
+
+@dataclass(frozen=True)
+class _Life:
+    """A master: its log, with a time for each record."""
+
+    name: str
+    log: MasterLog
+    history: History
+    lines: bytes
+
+    @property
+    def records(self) -> Sequence[Placed]:
+        return self.log.records
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return rows_of(self.records)
+
+    @cached_property
+    def times(self) -> list[int]:
+        return times_ns(self.records, self.rows, self.history, self.lines)
+
+    def time_of(self, place: int) -> int:
+        return self.times[min(max(place, 1), len(self.times)) - 1]
+
+    def places(self, start_ns: int, end_ns: int) -> range:
+        """Those of the records from one time to the other, both included."""
+        return range(place_at(self.times, start_ns) + 1, place_at(self.times, end_ns + 1) + 1)
+
+    @cached_property
+    def apart(self) -> list[tuple[int, int]]:
+        """(first place, last place) of every time in which masters are left out, or queues are frozen."""
+        found = []
+        first = 0
+        for place, row in enumerate(self.rows):
+            if row.is_apart and not first:
+                first = place
+            elif first and not row.is_apart:
+                found.append((first, place))
+                first = 0
+        return [*found, (first, len(self.records))] if first else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    title: str
+    start_ns: int
+    end_ns: int
+    from_ns: int = 0
+    """When the split begins: the board shows the queues before that."""
+    has_board: bool = False
+
+
+# ---- which stretches
+
+
+def _violating(verdict: Mapping[str, Any]) -> list[Place]:
+    """The records that prove the violations of the run: {"records": [[master, place]]} of a check's proofs."""
+    found: dict[Place, None] = {}
+    for check in verdict.get("checks", ()):
+        if check.get("result") == "invalid":
+            for proof in (check.get("details") or {}).get("proofs") or ():
+                for record in proof.get("records", ()) if isinstance(proof, Mapping) else ():
+                    found[record[0], record[1]] = None
+    return list(found)
+
+
+def _stretches(lives: Sequence[_Life], wrong: Sequence[Place]) -> list[_Stretch]:
+    """Those with violations first, then those in which a queue falls, then by time."""
+    times = [(life.time_of(first), life.time_of(last)) for life in lives for first, last in life.apart]
+    apart = _united(times)
+    by_name = {life.name: life for life in lives}
+    wrong_ns = [by_name[name].time_of(place) for name, place in wrong if name in by_name]
+    found: list[tuple[int, int, _Stretch]] = []
+    for number, (from_ns, to_ns) in enumerate(apart):
+        start_ns = max(from_ns - LEAD_NS, min(_progress_before(life, from_ns) for life in lives))
+        next_ns = apart[number + 1][0] if number + 1 < len(apart) else max(life.times[-1] for life in lives)
+        end_ns = min(max(_caught_up(life, to_ns) for life in lives), max(next_ns, to_ns))
+        margin_ns = max((end_ns - start_ns) // 20, 1)
+        start_ns, end_ns = max(0, start_ns - margin_ns), end_ns + margin_ns
+        is_wrong = any(start_ns <= time_ns <= end_ns for time_ns in wrong_ns)
+        wrong_ns = [time_ns for time_ns in wrong_ns if not start_ns <= time_ns <= end_ns]
+        title = f"Split {number + 1} of {len(apart)}"
+        rank = 0 if is_wrong else 1 if any(_falls(life, start_ns, end_ns) for life in lives) else 2
+        found.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, has_board=True)))
+    for start_ns, end_ns in _united([(max(0, each - NEAR_NS), each + NEAR_NS) for each in wrong_ns]):
+        found.append((0, start_ns, _Stretch("A violation", start_ns, end_ns)))
+    return [stretch for _, _, stretch in sorted(found, key=lambda each: each[:2])]
+
+
+def _falls(life: _Life, start_ns: int, end_ns: int) -> bool:
+    places = life.places(start_ns, end_ns)
+    rows = life.rows[places.start - 1 : places.stop]
+    return any(later.synced < row.synced or later.executed < row.executed for row, later in pairwise(rows))
+
+
+def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    united: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        else:
+            united.append((start, end))
+    return united
+
+
+def _progress_before(life: _Life, time_ns: int) -> int:
+    """When the synchronised queue last grew before this time; if it never did, the first transaction."""
+    before = life.records[: place_at(life.times, time_ns)]
+    grown = (record.place for record in reversed(before) if record.kind in ("added", "caught-up"))
+    first = (record.place for record in before if record.kind in ("made", "heard"))
+    place = next(grown, 0) or next(first, 0)
+    return life.time_of(place) if place else time_ns
+
+
+def _caught_up(life: _Life, time_ns: int) -> int:
+    """When the master had executed all that it knew at this time."""
+    place = place_at(life.times, time_ns + 1)
+    target = life.rows[place].synced + life.rows[place].incoming
+    later = (number for number in range(place, len(life.rows)) if life.rows[number].executed >= target)
+    return life.time_of(next(later, len(life.records)))
+
+
+# ---- one stretch
+
+
+def _stretch(lives: Sequence[_Life], stretch: _Stretch, wrong: Sequence[Place]) -> Picture:
+    return {
+        "title": stretch.title,
+        "start_ns": stretch.start_ns,
+        "end_ns": stretch.end_ns,
+        "lanes": [_lane(life, stretch, wrong) for life in lives],
+        "told": _told(lives, stretch) if stretch.has_board else [],
+        "board": board(_columns(lives, stretch), {life.name: life.records for life in lives})
+        if stretch.has_board
+        else None,
+    }
+
+
+def _lane(life: _Life, stretch: _Stretch, wrong: Sequence[Place]) -> Picture:
+    places = life.places(stretch.start_ns, stretch.end_ns)
+    slot_us = max((stretch.end_ns - stretch.start_ns) // POINTS // 1000, 1)
+    wrong_here = {place for name, place in wrong if name == life.name}
+    before = life.rows[places.start - 1]
+    points: list[list[int]] = [[0, *before[:3]]]
+    rounds: list[int] = []
+    marks: list[Picture] = []
+    for place in places:
+        record, row, time_ns = life.records[place - 1], life.rows[place], life.times[place - 1]
+        if row[:3] != before[:3]:
+            falls = row.synced < before.synced or row.executed < before.executed
+            _put(points, [(time_ns - stretch.start_ns) // 1000, *row[:3]], slot_us, is_kept=falls)
+        if record.kind == "added":
+            rounds.append((time_ns - stretch.start_ns) // 1000)
+        mark = _mark(record, before, row, place in wrong_here)
+        if mark is not None:
+            marks.append({"at_ns": time_ns, **mark})
+        before = row
+    return {
+        "name": life.name,
+        "points": " ".join(",".join(map(str, point)) for point in points),
+        "rounds": " ".join(map(str, rounds)) if len(rounds) <= ROUNDS_MAX else "",
+        "spans": _spans(life, stretch),
+        "marks": sorted(marks, key=lambda mark: MARKS.index(mark["kind"]))[:MARKS_MAX],
+    }
+
+
+def _spans(life: _Life, stretch: _Stretch) -> list[Picture]:
+    spans: list[Picture] = []
+    for first, last in life.apart:
+        edges = [
+            place
+            for place in range(first, last)
+            if place == first or _state(life.rows[place]) != _state(life.rows[place - 1])
+        ]
+        for begin, end in pairwise((*edges, last)):
+            kind, text = _state(life.rows[begin])
+            is_open = end == len(life.records) and life.rows[end].is_apart
+            from_ns, to_ns = life.time_of(begin), stretch.end_ns if is_open else life.time_of(end)
+            if from_ns <= stretch.end_ns and to_ns >= stretch.start_ns:
+                spans.append({"from_ns": from_ns, "to_ns": to_ns, "kind": kind, "text": text})
+    return spans
+
+
+def _put(points: list[list[int]], point: list[int], slot_us: int, *, is_kept: bool) -> None:
+    """The last one of each slot of time; one where a queue falls, and the one before it, stay."""
+    is_same_slot = bool(points) and points[-1][0] // slot_us == point[0] // slot_us
+    if is_same_slot and not is_kept and len(points) > 1 and points[-1][3] >= points[-2][3]:
+        points[-1] = point
+    else:
+        points.append(point)
+
+
+def _state(queues: Row | Queues) -> tuple[str, str]:
+    if queues.is_recovering:
+        return RECOVERING, "recovering"
+    return (SPLIT, f"without {_names(queues.missing)}") if queues.missing else ("", "")
+
+
+def _mark(record: Placed, before: Row, row: Row, is_wrong: bool) -> Picture | None:
+    """What a reader is shown at one point: a fall of a queue has both its ends."""
+    if is_wrong:
+        text = f"violation: record {record.place} ({record.kind})"
+        return {"kind": "wrong", "label": text, "text": text}
+    match [record.kind, *record.fields]:
+        case ["life", life, _] if life > 1:
+            return {"kind": "start", "label": "starts again", "text": f"starts again (process {life})"}
+        case ["split", missing, backup]:
+            kept, label = _backup(backup)
+            return {"kind": "split", "label": label, "text": f"leaves out {_names(missing)}{kept}"}
+        case ["recovering", epoch, backup]:
+            kept, label = _backup(backup)
+            return {
+                "kind": "backup",
+                "label": label,
+                "text": f"freezes its queues for recovery {epoch + 1}{kept}",
+            }
+        case ["recovered", epoch, common, winner, votes, *_]:
+            told = f"{dict(votes).get(winner, 0)} votes"
+            return {
+                "kind": "vote",
+                "label": f"branch of {winner} wins, {told}",
+                "text": f"recovery {epoch}: the branch of {winner} wins with {told}",
+                **({"from": before.synced, "to": common} if common < before.synced else {}),
+            }
+        case ["restored", index, _]:
+            return {
+                "kind": "restored",
+                "label": f"restored: {before.executed} → {index}",
+                "text": f"restores the backup: from entry {before.executed} back to {index}",
+                "from": before.executed,
+                "to": row.executed,
+            }
+        case ["rejoined"]:
+            return {"kind": "vote", "label": "all take part", "text": "all masters take part again"}
+        case ["caught-up", _, refs, source]:
+            return {"kind": "caught-up", "label": "", "text": f"takes {len(refs)} entries from {source}"}
+        case [("worker-lost" | "worker-back") as kind, worker]:
+            text = f"worker {worker} {'lost' if kind == 'worker-lost' else 'back'}"
+            return {"kind": "start", "label": text, "text": text}
+    return None
+
+
+def _backup(state: Sequence[Any] | None) -> tuple[str, str]:
+    """For the sentence, and for the label."""
+    return (f"; backup of the state at entry {state[0]}", f"backup at {state[0]}") if state else ("", "")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+# ---- in words
+
+
+def _told(lives: Sequence[_Life], stretch: _Stretch) -> list[str]:
+    """A sentence for each thing that happened; masters that did the same share one."""
+    splits: dict[str, list[str]] = {}
+    votes: dict[str, list[str]] = {}
+    restores: list[str] = []
+    back: list[str] = []
+    for life in lives:
+        for place in life.places(stretch.start_ns, stretch.end_ns):
+            record, executed = life.records[place - 1], life.rows[place - 1].executed
+            match [record.kind, *record.fields]:
+                case ["split", missing, backup]:
+                    kept = f" Backup of the state at entry {backup[0]}." if backup else ""
+                    splits.setdefault(f"out {_names(missing)}.{kept}", []).append(life.name)
+                case ["recovered", epoch, _, winner, won, *_]:
+                    told = ", ".join(f"{name} {count}" for name, count in sorted(dict(won).items()))
+                    votes.setdefault(
+                        f"recovery {epoch}: the branch of {winner} wins. Votes for the branch of each master: {told}.",
+                        [],
+                    ).append(life.name)
+                case ["rejoined"]:
+                    back.append(life.name)
+                case ["restored", index, _]:
+                    again = max(executed - index, 0)
+                    restores.append(
+                        f"{life.name} restores its backup: from entry {executed} back to {index}. "
+                        f"It executes {again} transactions again, or others in their place."
+                    )
+    return [
+        *(f"{_names(who)} {'leaves' if len(who) == 1 else 'leave'} {what}" for what, who in splits.items()),
+        *(f"{_names(who)} finish{'es' if len(who) == 1 else ''} {what}" for what, who in votes.items()),
+        *restores,
+        *([f"All masters take part again, by the records of {_names(back)}."] if back else []),
+    ]
+
+
+# ---- boards
+
+
+def _columns(lives: Sequence[_Life], stretch: _Stretch) -> list[tuple[str, Mapping[str, int]]]:
+    """Moments of a split, each by the last record of every master up to it."""
+    before, apart, after, again = {}, {}, {}, {}
+    for life in lives:
+        here = life.places(stretch.start_ns, stretch.end_ns)
+        begins = place_at(life.times, stretch.from_ns) + 1
+        first, last = next((span for span in life.apart if span[0] in here), (begins, here.stop - 1))
+        frozen = (place for place in range(first, last) if life.rows[place].is_recovering)
+        before[life.name], apart[life.name], after[life.name] = first - 1, next(frozen, last) - 1, last
+        target = life.rows[last].synced + life.rows[last].incoming
+        ordered = (place for place in range(last, here.stop) if life.rows[place].synced >= target)
+        again[life.name] = next(ordered, here.stop - 1)
+    ends = [life.records[after[life.name] - 1].kind for life in lives if after[life.name]]
+    if "recovered" not in ends:
+        return [("before the split", before), ("at its end", after)]
+    return [
+        ("before the split", before),
+        ("the parts apart", apart),
+        ("after the vote", after),
+        ("in one order again", again),
+    ]
+
+
+def board(columns: Sequence[tuple[str, Mapping[str, int]]], logs: Mapping[str, Sequence[Placed]]) -> Picture:
+    """The queues of every master at some moments. A column: its name, and how many records each master had.
+
+    Boxes begin a little before the first entry that not all masters have in common in the second column.
+    """
+    queues: dict[str, list[Queues]] = {}
+    for name, records in logs.items():
+        places = [min(each.get(name, 0), len(records)) for _, each in columns]
+        found = at(records, places)
+        queues[name] = [found[place] for place in places]
+    apart = [each[min(1, len(each) - 1)].synced for each in queues.values()]
+    base = max(0, min(common_length(apart[0], other) for other in apart) - LEAD)
+    return {
+        "columns": [name for name, _ in columns],
+        "rows": [
+            {"name": name, "cells": [_cell(each, base) for each in row]} for name, row in queues.items()
+        ],
+        "origins": {
+            ref.id: ref.origin
+            for row in queues.values()
+            for each in row
+            for ref in (*each.synced[base:][:BOXES], *each.waiting[:BOXES])
+        },
+    }
+
+
+def _cell(queues: Queues, base: int) -> Picture:
+    synced, incoming = queues.synced[base:], queues.waiting
+    return {
+        "synced": [ref.id for ref in synced[:BOXES]],
+        "more_synced": max(len(synced) - BOXES, 0),
+        "incoming": [ref.id for ref in incoming[:BOXES]],
+        "more_incoming": max(len(incoming) - BOXES, 0),
+        "before": min(base, len(queues.synced)),
+        "executed": queues.executed,
+        "about": _state(queues)[1],
+    }
