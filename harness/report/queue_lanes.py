@@ -11,7 +11,7 @@ Drawn from values alone, whatever store they come from (times in nanoseconds of 
 Points and rounds are one text each, because a run has many; their µs count from the start of the stretch. A lane shows,
 from the top: how many entries the log has (line) and how many of these are executed (area); how many wait; what faults
 did to the node. Kinds of spans: "split", "recovering"; of marks: "wrong", "restored", "vote", "split", "backup",
-"start", "caught-up". A mark with "from" and "to" is an arrow from one entry to the other.
+"start"; "worker" and "caught-up" are small. A mark with "from" and "to" is an arrow from one entry to the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ TEXT_MAX = 200_000
 LANES_MAX, POINTS_MAX, MARKS_MAX, SPANS_MAX, ROUNDS_MAX = 24, 2_000, 80, 80, 400
 LOG_HEIGHT, WAITING_HEIGHT, GAP = 92, 22, 16
 SPAN_KINDS = ("split", "recovering")
-MARK_KINDS = ("wrong", "restored", "vote", "split", "backup", "start", "caught-up")
+SMALL_KINDS = ("worker", "caught-up")
+MARK_KINDS = ("wrong", "restored", "vote", "split", "backup", "start", *SMALL_KINDS)
 LABELS_MAX = 8
 """In a lane with more labels, only violations have one; the rest has tooltips."""
 ROUNDS_APART = 3.0
@@ -246,10 +247,9 @@ def _marks(told: Json, scale: Scale, entries: _Entries, texts: Texts) -> list[Ma
         words = as_text(mark.get("text"), 200)
         x = scale(at_ns)
         begin, end = as_whole(mark.get("from")), as_whole(mark.get("to"))
-        inside = [
-            element("title", words),
-            element("path", class_="mark-line", d=f"M{x:.1f} {entries.top:.1f}V{floor:.1f}"),
-        ]
+        top = floor - 9 if kind in SMALL_KINDS else entries.top
+        line = element("path", class_="mark-line", d=f"M{x:.1f} {top:.1f}V{floor:.1f}")
+        inside = [element("title", words), line]
         if begin is not None and end is not None:
             inside.append(_fall(x, entries(begin), entries(end)))
         parts.append(element("g", *inside, class_=f"queue-mark {kind}"))

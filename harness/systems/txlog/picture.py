@@ -40,7 +40,7 @@ LEAD_NS = 3_000_000_000
 NEAR_NS = 500_000_000
 """What is drawn on both sides of a violation."""
 SPLIT, RECOVERING = "split", "recovering"
-MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "caught-up")
+MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "worker", "caught-up")
 """The kinds of marks, in the order in which they get room."""
 
 Place = tuple[str, int]
@@ -314,7 +314,7 @@ def _mark(record: Placed, before: Row, row: Row, is_wrong: bool) -> Picture | No
             return {"kind": "caught-up", "label": "", "text": f"takes {len(refs)} entries from {source}"}
         case [("worker-lost" | "worker-back") as kind, worker]:
             text = f"worker {worker} {'lost' if kind == 'worker-lost' else 'back'}"
-            return {"kind": "start", "label": text, "text": text}
+            return {"kind": "worker", "label": "", "text": text}
     return None
 
 
