@@ -1,7 +1,8 @@
 """The TxLog: how soon masters agree, how much they synchronise, and what a round costs beside a long log.
 
 Masters run in simulated time with links of one exact delay, so agreement is counted in rounds and in round trips. Costs
-are those of the core, without encoding and disks: `nodes.txlog` alone. `python -m bench.txlog_rounds [--quick]`
+are those of the core, without encoding and disks: `nodes.txlog` alone.
+    python -m bench.txlog_rounds [agreement] [throughput] [log] [--quick]
 """
 
 from __future__ import annotations
@@ -311,45 +312,62 @@ def beside_a_log(entries: int, transactions: int) -> list[str]:
     ]
 
 
-def main() -> None:
-    few = 10 if "--quick" in sys.argv else 1
-    print("Agreement\n")
+def show_agreement(few: int) -> None:
     head = [
         "masters",
         "round trip",
         "busy",
         "one every",
-        "agreed at origin",
+        "agreed",
         "in round trips",
         "everywhere",
         "rounds",
         "99 %",
     ]
-    rows = [
-        agreement(delay_ms, count, busy_ms, gap_ms, 1_000 // few)
-        for count, delay_ms, busy_ms, gap_ms in (
-            (3, 0.5, 1, 5),
-            (3, 0.5, 5, 5),
-            (3, 5, 5, 5),
-            (3, 50, 5, 5),
-            (5, 5, 5, 5),
-            (7, 5, 5, 5),
-            (3, 5, 5, 2_000),
-        )
-    ]
-    print_table(head, rows)
-    print("\nThroughput\n")
+    cases = (
+        (3, 0.5, 1, 5),
+        (3, 0.5, 5, 5),
+        (3, 5, 5, 5),
+        (3, 50, 5, 5),
+        (5, 5, 5, 5),
+        (7, 5, 5, 5),
+        (3, 5, 5, 2_000),
+    )
+    print_table(
+        head,
+        [
+            agreement(delay_ms, count, busy_ms, gap_ms, 1_000 // few)
+            for count, delay_ms, busy_ms, gap_ms in cases
+        ],
+    )
+
+
+def show_throughput(few: int) -> None:
     head = ["masters", "made at once", "a core second", "core, each and master", "a virtual second"]
-    rows = [
-        throughput(count, waiting, max(2_000 // waiting // few, 1))
-        for count in (3, 5, 7)
-        for waiting in (10, 100, 1_000)
-    ]
-    print_table(head, rows)
-    print("\nBeside a long log\n")
+    print_table(
+        head,
+        [
+            throughput(count, waiting, max(2_000 // waiting // few, 1))
+            for count in (3, 5, 7)
+            for waiting in (10, 100, 1_000)
+        ],
+    )
+
+
+def show_long_logs(few: int) -> None:
     head = ["entries", "a round that adds", "a difference of one", "the split", "the recovery"]
     sizes = (1_000, 10_000) if few > 1 else (1_000, 100_000, 1_000_000)
     print_table(head, [beside_a_log(entries, 300 // few) for entries in sizes])
+
+
+SHOWN = {"agreement": show_agreement, "throughput": show_throughput, "log": show_long_logs}
+
+
+def main() -> None:
+    for name, show in SHOWN.items():
+        if name in sys.argv or not {*SHOWN} & {*sys.argv}:
+            print(f"\n{name}\n", flush=True)
+            show(10 if "--quick" in sys.argv else 1)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from harness.report import write
 from tests import needs
 from tests.harness.report.run_folders import build
+from tests.harness.report.test_queues import BOARD, LANE, STRETCH
 
 pytestmark = [pytest.mark.browser, needs.chromium]
 
@@ -100,6 +101,30 @@ def test_a_crowded_witness_is_still_legible(browser: Browser, tmp_path: Path) ->
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(write(folder).as_uri())
     assert_apart(page, "#witness svg.timeline g.op", 100)
+    page.close()
+
+
+def test_the_words_of_the_queues_do_not_meet(browser: Browser, tmp_path: Path) -> None:
+    """If it failed, a reader could not tell which split or which restore a line stands for; or a phone would not do."""
+    folder = build(tmp_path / "run", "anomaly")
+    verdict = json.loads((folder / "verdict.json").read_text())
+    marks = [
+        {**LANE["marks"][0], "at_ns": at_ns, "label": f"branch of n{at_ns % 7} wins, 3 votes"}
+        for at_ns in range(10_000_000, 500_000_000, 70_000_000)
+    ]
+    spans = [
+        {"from_ns": at_ns, "to_ns": at_ns + 10**7, "kind": "split", "text": "without n1, n2"}
+        for at_ns in range(0, 500_000_000, 40_000_000)
+    ]
+    stretch = {**STRETCH, "lanes": [{**LANE, "marks": marks, "spans": spans}], "board": BOARD}
+    verdict["drawings"] = {"queues": {"whole": stretch}}
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(write(folder).as_uri())
+    assert_apart(page, "#queues svg.timeline text", 12)
+    assert_apart(page, "#queues svg.boxes text", 10)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
 
 
