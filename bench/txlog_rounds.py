@@ -357,7 +357,7 @@ def show_throughput(few: int) -> None:
 def show_long_logs(few: int) -> None:
     head = ["entries", "a round that adds", "a difference of one", "the split", "the recovery"]
     sizes = (1_000, 10_000) if few > 1 else (1_000, 100_000, 1_000_000)
-    print_table(head, [beside_a_log(entries, 300 // few) for entries in sizes])
+    print_table(head, [beside_a_log(entries, 150 // few) for entries in sizes])
 
 
 SHOWN = {"agreement": show_agreement, "throughput": show_throughput, "log": show_long_logs}
