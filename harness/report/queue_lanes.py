@@ -25,7 +25,7 @@ from harness.report import node_states
 from harness.report.fault_bands import FaultBand, band_labels, shades, within
 from harness.report.json_door import Json, as_mappings, as_text, as_time_ns, as_whole, clipped
 from harness.report.operation_rows import GUTTER, RIGHT, WIDTH
-from harness.report.svg import Scale, Texts, drawing, element, joined
+from harness.report.svg import TEXT_SIZE, Scale, Texts, drawing, element, joined, text_width
 
 TEXT_MAX = 200_000
 LANES_MAX, POINTS_MAX, MARKS_MAX, SPANS_MAX, ROUNDS_MAX = 24, 2_000, 80, 80, 400
@@ -268,10 +268,11 @@ def _fall(x: float, begin: float, end: float) -> Markup:
 def _beside(
     words: str, x: float, right: float, ys: Sequence[float], scale: Scale, texts: Texts, class_: str
 ) -> Markup:
-    """Right of x, or left of it where the drawing ends."""
-    written = (
-        texts.put(words, x + 4, ys, class_, "start")
-        if x < scale.left + 0.62 * (scale.right - scale.left)
-        else ""
-    )
-    return Markup(written) or texts.put(words, right - 4, ys, class_, "end")
+    """Right of x, or left of `right`: where there is room, and within the drawing."""
+    width = text_width(words, TEXT_SIZE) + 4
+    written = Markup("")
+    if x + width <= scale.right:
+        written = texts.put(words, x + 4, ys, class_, "start")
+    if not written and right - width >= scale.left:
+        written = texts.put(words, right - 4, ys, class_, "end")
+    return written

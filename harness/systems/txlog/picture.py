@@ -11,8 +11,8 @@
              "before": how many first entries have no box
 
 Times are about right, not exact (`harness.systems.txlog.queues`). A long run stays small: a lane has at most `POINTS`
-points and no rounds where there are more than `ROUNDS_MAX`. Drawn by themselves are the stretches around violations
-and from a split to the end of its recovery, at most `STRETCHES_MAX`.
+points and no rounds where there are more than `ROUNDS_MAX`. Drawn by themselves are the stretches around the
+first violation of each rule, and from a split to the end of its recovery, at most `STRETCHES_MAX`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from checkers.history.history import History
 from harness.systems.system import NodeFiles
@@ -45,6 +45,10 @@ MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "worker", "cau
 
 Place = tuple[str, int]
 """A master, and the place of a record in its log."""
+Columns = Sequence[tuple[str, Mapping[str, int]]]
+"""Moments: a name, and how many records each master had written."""
+Wrong = Mapping[Place, str]
+"""Records that prove a violation, and the rule that they break."""
 
 
 def drawn(
@@ -56,7 +60,7 @@ def drawn(
     lives = [life for life in lives if life.records]
     if not lives:
         return None
-    wrong = [place for place in _violating(verdict) if place[0] in logs]
+    wrong = _violating(verdict)
     stretches = _stretches(lives, wrong)
     end_ns = max(life.times[-1] for life in lives)
     rest = len(stretches) - STRETCHES_MAX
@@ -125,24 +129,28 @@ class _Stretch:
     end_ns: int
     from_ns: int = 0
     """When the split begins: the board shows the queues before that."""
-    has_board: bool = False
+    shows: Literal["", "a split", "violations"] = ""
 
 
 # ---- which stretches
 
 
-def _violating(verdict: Mapping[str, Any]) -> list[Place]:
-    """The records that prove the violations of the run: {"records": [[master, place]]} of a check's proofs."""
-    found: dict[Place, None] = {}
+def _violating(verdict: Mapping[str, Any]) -> Wrong:
+    """The records of the first proof of each broken rule. A proof has "rule" and "records": [[master, place]]."""
+    found: dict[Place, str] = {}
+    rules: set[str] = set()
     for check in verdict.get("checks", ()):
-        if check.get("result") == "invalid":
-            for proof in (check.get("details") or {}).get("proofs") or ():
-                for record in proof.get("records", ()) if isinstance(proof, Mapping) else ():
-                    found[record[0], record[1]] = None
-    return list(found)
+        proofs = (check.get("details") or {}).get("proofs") or ()
+        for proof in proofs if check.get("result") == "invalid" else ():
+            rule = str(proof.get("rule", "")) if isinstance(proof, Mapping) else ""
+            if rule and rule not in rules:
+                rules.add(rule)
+                for master, place in proof.get("records", ()):
+                    found[master, place] = rule
+    return found
 
 
-def _stretches(lives: Sequence[_Life], wrong: Sequence[Place]) -> list[_Stretch]:
+def _stretches(lives: Sequence[_Life], wrong: Wrong) -> list[_Stretch]:
     """Those with violations first, then those in which a queue falls, then by time."""
     times = [(life.time_of(first), life.time_of(last)) for life in lives for first, last in life.apart]
     apart = _united(times)
@@ -159,9 +167,9 @@ def _stretches(lives: Sequence[_Life], wrong: Sequence[Place]) -> list[_Stretch]
         wrong_ns = [time_ns for time_ns in wrong_ns if not start_ns <= time_ns <= end_ns]
         title = f"Split {number + 1} of {len(apart)}"
         rank = 0 if is_wrong else 1 if any(_falls(life, start_ns, end_ns) for life in lives) else 2
-        found.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, has_board=True)))
+        found.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, shows="a split")))
     for start_ns, end_ns in _united([(max(0, each - NEAR_NS), each + NEAR_NS) for each in wrong_ns]):
-        found.append((0, start_ns, _Stretch("A violation", start_ns, end_ns)))
+        found.append((0, start_ns, _Stretch("Violations", start_ns, end_ns, shows="violations")))
     return [stretch for _, _, stretch in sorted(found, key=lambda each: each[:2])]
 
 
@@ -201,23 +209,27 @@ def _caught_up(life: _Life, time_ns: int) -> int:
 # ---- one stretch
 
 
-def _stretch(lives: Sequence[_Life], stretch: _Stretch, wrong: Sequence[Place]) -> Picture:
+def _stretch(lives: Sequence[_Life], stretch: _Stretch, wrong: Wrong) -> Picture:
+    told: list[str] = []
+    columns: Columns = []
+    match stretch.shows:
+        case "a split":
+            told, columns = _told(lives, stretch), _columns(lives, stretch)
+        case "violations":
+            told, columns = _violations_told(lives, stretch, wrong), _ends(lives, stretch)
     return {
         "title": stretch.title,
         "start_ns": stretch.start_ns,
         "end_ns": stretch.end_ns,
         "lanes": [_lane(life, stretch, wrong) for life in lives],
-        "told": _told(lives, stretch) if stretch.has_board else [],
-        "board": board(_columns(lives, stretch), {life.name: life.records for life in lives})
-        if stretch.has_board
-        else None,
+        "told": told,
+        "board": board(columns, {life.name: life.records for life in lives}) if columns else None,
     }
 
 
-def _lane(life: _Life, stretch: _Stretch, wrong: Sequence[Place]) -> Picture:
+def _lane(life: _Life, stretch: _Stretch, wrong: Wrong) -> Picture:
     places = life.places(stretch.start_ns, stretch.end_ns)
     slot_us = max((stretch.end_ns - stretch.start_ns) // POINTS // 1000, 1)
-    wrong_here = {place for name, place in wrong if name == life.name}
     before = life.rows[places.start - 1]
     points: list[list[int]] = [[0, *before[:3]]]
     rounds: list[int] = []
@@ -229,7 +241,7 @@ def _lane(life: _Life, stretch: _Stretch, wrong: Sequence[Place]) -> Picture:
             _put(points, [(time_ns - stretch.start_ns) // 1000, *row[:3]], slot_us, is_kept=falls)
         if record.kind == "added":
             rounds.append((time_ns - stretch.start_ns) // 1000)
-        mark = _mark(record, before, row, place in wrong_here)
+        mark = _mark(record, before, row, wrong.get((life.name, place), ""))
         if mark is not None:
             marks.append({"at_ns": time_ns, **mark})
         before = row
@@ -274,11 +286,11 @@ def _state(queues: Row | Queues) -> tuple[str, str]:
     return (SPLIT, f"without {_names(queues.missing)}") if queues.missing else ("", "")
 
 
-def _mark(record: Placed, before: Row, row: Row, is_wrong: bool) -> Picture | None:
+def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
     """What a reader is shown at one point: a fall of a queue has both its ends."""
-    if is_wrong:
-        text = f"violation: record {record.place} ({record.kind})"
-        return {"kind": "wrong", "label": text, "text": text}
+    if rule:
+        text = f"violation of {rule}: record {record.place} ({record.kind})"
+        return {"kind": "wrong", "label": rule, "text": text}
     match [record.kind, *record.fields]:
         case ["life", life, _] if life > 1:
             return {"kind": "start", "label": "starts again", "text": f"starts again (process {life})"}
@@ -365,10 +377,26 @@ def _told(lives: Sequence[_Life], stretch: _Stretch) -> list[str]:
     ]
 
 
+def _violations_told(lives: Sequence[_Life], stretch: _Stretch, wrong: Wrong) -> list[str]:
+    return [
+        f"Violation of {rule}: record {place} of {life.name} ({life.records[place - 1].kind})."
+        for life in lives
+        for (name, place), rule in wrong.items()
+        if name == life.name and place in life.places(stretch.start_ns, stretch.end_ns)
+    ]
+
+
 # ---- boards
 
 
-def _columns(lives: Sequence[_Life], stretch: _Stretch) -> list[tuple[str, Mapping[str, int]]]:
+def _ends(lives: Sequence[_Life], stretch: _Stretch) -> Columns:
+    return [
+        (title, {life.name: place_at(life.times, time_ns) for life in lives})
+        for title, time_ns in (("at the start", stretch.start_ns), ("at the end", stretch.end_ns))
+    ]
+
+
+def _columns(lives: Sequence[_Life], stretch: _Stretch) -> Columns:
     """Moments of a split, each by the last record of every master up to it."""
     before, apart, after, again = {}, {}, {}, {}
     for life in lives:

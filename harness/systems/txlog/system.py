@@ -150,6 +150,9 @@ class TxLogSystem(HasRareTurns, Varies):
 
         return checks_of_logs(plan, files)
 
+    def bugs(self) -> Mapping[str, str]:
+        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
     def drawings_of(
         self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
     ) -> Mapping[str, Any]:
@@ -157,9 +160,6 @@ class TxLogSystem(HasRareTurns, Varies):
 
         queues = drawn(plan.node_names, files, history, verdict)
         return {} if queues is None else {"queues": queues}
-
-    def bugs(self) -> Mapping[str, str]:
-        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
 
 
 def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:

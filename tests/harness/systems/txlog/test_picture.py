@@ -138,16 +138,26 @@ def test_the_record_of_a_violation_is_marked_even_without_a_split() -> None:
     logs = {name: records[:4] for name, records in LOGS.items()}
     verdict = {
         "checks": [
-            {"result": "invalid", "details": {"proofs": [{"records": [["n1", 3], ["n9", 1]]}]}},
-            {"result": "valid", "details": {"proofs": [{"records": [["n2", 2]]}]}},
+            {
+                "result": "invalid",
+                "details": {
+                    "proofs": [
+                        {"rule": "skipped", "records": [["n1", 3], ["n9", 1]]},
+                        {"rule": "skipped", "records": [["n2", 3]]},
+                    ]
+                },
+            },
+            {"result": "valid", "details": {"proofs": [{"rule": "twice", "records": [["n2", 2]]}]}},
             {"result": "invalid", "details": None},
         ]
     }
     picture = _drawn(logs, verdict)
-    assert [stretch["title"] for stretch in picture["stretches"]] == ["A violation"]
+    assert [stretch["title"] for stretch in picture["stretches"]] == ["Violations"]
+    assert picture["stretches"][0]["told"] == ["Violation of skipped: record 3 of n1 (added)."]
+    assert picture["stretches"][0]["board"]["columns"] == ["at the start", "at the end"]
     lanes = picture["stretches"][0]["lanes"]
-    assert _marks(lanes[0])["wrong"]["text"] == "violation: record 3 (added)"
-    assert "wrong" not in _marks(lanes[1])
+    assert _marks(lanes[0])["wrong"]["text"] == "violation of skipped: record 3 (added)"
+    assert "wrong" not in _marks(lanes[1]), "the first proof of a rule is enough"
 
 
 def _long(splits: int, entries: int) -> list[Record]:
