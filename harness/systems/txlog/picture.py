@@ -1,6 +1,6 @@
 """The queues of all masters over a run, in the values that the page draws (`harness.report.queues`).
 
-    {"masters": [name], "whole": stretch, "stretches": [stretch], "not_drawn": sentence}
+    {"whole": stretch, "stretches": [stretch], "not_drawn": sentence, "damage": [sentence]}
     stretch  {"title", "start_ns", "end_ns", "lanes": [lane], "told": [sentence], "board": board or None}
     lane     {"name", "points", "rounds", "spans": [{"from_ns", "to_ns", "kind", "text"}],
               "marks": [{"at_ns", "kind", "label", "text", "from", "to"}]}
@@ -43,6 +43,8 @@ SPLIT, RECOVERING = "split", "recovering"
 MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "worker", "caught-up")
 """The kinds of marks, in the order in which they get room."""
 
+PLURALS = {"vote": "votes", "entry": "entries", "transaction": "transactions"}
+
 Place = tuple[str, int]
 """A master, and the place of a record in its log."""
 Columns = Sequence[tuple[str, Mapping[str, int]]]
@@ -52,23 +54,22 @@ Wrong = Mapping[Place, str]
 
 
 def drawn(
-    masters: Sequence[str], files: NodeFiles, history: History, verdict: Mapping[str, Any]
+    names: Sequence[str], files: NodeFiles, history: History, verdict: Mapping[str, Any]
 ) -> Picture | None:
     """The picture of a run; None if no master left a log."""
-    logs = logs_in(files, masters)
-    lives = [_Life(name, log, history, files[name].get(LINES, b"")) for name, log in logs.items()]
-    lives = [life for life in lives if life.records]
-    if not lives:
+    logs = logs_in(files, names)
+    masters = [_Master(name, log, history, files[name].get(LINES, b"")) for name, log in logs.items()]
+    masters = [master for master in masters if master.records]
+    if not masters:
         return None
     wrong = _violating(verdict)
-    stretches = _stretches(lives, wrong)
-    end_ns = max(life.times[-1] for life in lives)
+    stretches = _stretches(masters, wrong)
+    end_ns = max(master.times[-1] for master in masters)
     rest = len(stretches) - STRETCHES_MAX
     return {
-        "masters": list(logs),
-        "whole": _stretch(lives, _Stretch("The whole run", 0, end_ns), wrong),
+        "whole": _stretch(masters, _Stretch("The whole run", 0, end_ns), wrong),
         "stretches": [
-            _stretch(lives, each, wrong)
+            _stretch(masters, each, wrong)
             for each in sorted(stretches[:STRETCHES_MAX], key=lambda each: each.start_ns)
         ],
         "not_drawn": f"{rest:,} more splits and recoveries are only in the picture of the whole run."
@@ -81,8 +82,8 @@ def drawn(
 
 
 @dataclass(frozen=True)
-class _Life:
-    """A master: its log, with a time for each record."""
+class _Master:
+    """A log, with a time for each record."""
 
     name: str
     log: MasterLog
@@ -150,32 +151,36 @@ def _violating(verdict: Mapping[str, Any]) -> Wrong:
     return found
 
 
-def _stretches(lives: Sequence[_Life], wrong: Wrong) -> list[_Stretch]:
+def _stretches(masters: Sequence[_Master], wrong: Wrong) -> list[_Stretch]:
     """Those with violations first, then those in which a queue falls, then by time."""
-    times = [(life.time_of(first), life.time_of(last)) for life in lives for first, last in life.apart]
+    times = [
+        (master.time_of(first), master.time_of(last)) for master in masters for first, last in master.apart
+    ]
     apart = _united(times)
-    by_name = {life.name: life for life in lives}
+    by_name = {master.name: master for master in masters}
     wrong_ns = [by_name[name].time_of(place) for name, place in wrong if name in by_name]
     found: list[tuple[int, int, _Stretch]] = []
     for number, (from_ns, to_ns) in enumerate(apart):
-        start_ns = max(from_ns - LEAD_NS, min(_progress_before(life, from_ns) for life in lives))
-        next_ns = apart[number + 1][0] if number + 1 < len(apart) else max(life.times[-1] for life in lives)
-        end_ns = min(max(_caught_up(life, to_ns) for life in lives), max(next_ns, to_ns))
+        start_ns = max(from_ns - LEAD_NS, min(_progress_before(master, from_ns) for master in masters))
+        next_ns = (
+            apart[number + 1][0] if number + 1 < len(apart) else max(master.times[-1] for master in masters)
+        )
+        end_ns = min(max(_caught_up(master, to_ns) for master in masters), max(next_ns, to_ns))
         margin_ns = max((end_ns - start_ns) // 20, 1)
         start_ns, end_ns = max(0, start_ns - margin_ns), end_ns + margin_ns
         is_wrong = any(start_ns <= time_ns <= end_ns for time_ns in wrong_ns)
         wrong_ns = [time_ns for time_ns in wrong_ns if not start_ns <= time_ns <= end_ns]
         title = f"Split {number + 1} of {len(apart)}"
-        rank = 0 if is_wrong else 1 if any(_falls(life, start_ns, end_ns) for life in lives) else 2
+        rank = 0 if is_wrong else 1 if any(_falls(master, start_ns, end_ns) for master in masters) else 2
         found.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, shows="a split")))
     for start_ns, end_ns in _united([(max(0, each - NEAR_NS), each + NEAR_NS) for each in wrong_ns]):
         found.append((0, start_ns, _Stretch("Violations", start_ns, end_ns, shows="violations")))
     return [stretch for _, _, stretch in sorted(found, key=lambda each: each[:2])]
 
 
-def _falls(life: _Life, start_ns: int, end_ns: int) -> bool:
-    places = life.places(start_ns, end_ns)
-    rows = life.rows[places.start - 1 : places.stop]
+def _falls(master: _Master, start_ns: int, end_ns: int) -> bool:
+    places = master.places(start_ns, end_ns)
+    rows = master.rows[places.start - 1 : places.stop]
     return any(later.synced < row.synced or later.executed < row.executed for row, later in pairwise(rows))
 
 
@@ -189,83 +194,83 @@ def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return united
 
 
-def _progress_before(life: _Life, time_ns: int) -> int:
+def _progress_before(master: _Master, time_ns: int) -> int:
     """When the synchronised queue last grew before this time; if it never did, the first transaction."""
-    before = life.records[: place_at(life.times, time_ns)]
+    before = master.records[: place_at(master.times, time_ns)]
     grown = (record.place for record in reversed(before) if record.kind in ("added", "caught-up"))
     first = (record.place for record in before if record.kind in ("made", "heard"))
     place = next(grown, 0) or next(first, 0)
-    return life.time_of(place) if place else time_ns
+    return master.time_of(place) if place else time_ns
 
 
-def _caught_up(life: _Life, time_ns: int) -> int:
+def _caught_up(master: _Master, time_ns: int) -> int:
     """When the master had executed all that it knew at this time."""
-    place = place_at(life.times, time_ns + 1)
-    target = life.rows[place].synced + life.rows[place].incoming
-    later = (number for number in range(place, len(life.rows)) if life.rows[number].executed >= target)
-    return life.time_of(next(later, len(life.records)))
+    place = place_at(master.times, time_ns + 1)
+    target = master.rows[place].synced + master.rows[place].incoming
+    later = (number for number in range(place, len(master.rows)) if master.rows[number].executed >= target)
+    return master.time_of(next(later, len(master.records)))
 
 
 # ---- one stretch
 
 
-def _stretch(lives: Sequence[_Life], stretch: _Stretch, wrong: Wrong) -> Picture:
+def _stretch(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> Picture:
     told: list[str] = []
     columns: Columns = []
     match stretch.shows:
         case "a split":
-            told, columns = _told(lives, stretch), _columns(lives, stretch)
+            told, columns = _told(masters, stretch), _columns(masters, stretch)
         case "violations":
-            told, columns = _violations_told(lives, stretch, wrong), _ends(lives, stretch)
+            told, columns = _violations_told(masters, stretch, wrong), _ends(masters, stretch)
     return {
         "title": stretch.title,
         "start_ns": stretch.start_ns,
         "end_ns": stretch.end_ns,
-        "lanes": [_lane(life, stretch, wrong) for life in lives],
+        "lanes": [_lane(master, stretch, wrong) for master in masters],
         "told": told,
-        "board": board(columns, {life.name: life.records for life in lives}) if columns else None,
+        "board": board(columns, {master.name: master.records for master in masters}) if columns else None,
     }
 
 
-def _lane(life: _Life, stretch: _Stretch, wrong: Wrong) -> Picture:
-    places = life.places(stretch.start_ns, stretch.end_ns)
+def _lane(master: _Master, stretch: _Stretch, wrong: Wrong) -> Picture:
+    places = master.places(stretch.start_ns, stretch.end_ns)
     slot_us = max((stretch.end_ns - stretch.start_ns) // POINTS // 1000, 1)
-    before = life.rows[places.start - 1]
+    before = master.rows[places.start - 1]
     points: list[list[int]] = [[0, *before[:3]]]
     rounds: list[int] = []
     marks: list[Picture] = []
     for place in places:
-        record, row, time_ns = life.records[place - 1], life.rows[place], life.times[place - 1]
+        record, row, time_ns = master.records[place - 1], master.rows[place], master.times[place - 1]
         if row[:3] != before[:3]:
             falls = row.synced < before.synced or row.executed < before.executed
             _put(points, [(time_ns - stretch.start_ns) // 1000, *row[:3]], slot_us, is_kept=falls)
         if record.kind == "added":
             rounds.append((time_ns - stretch.start_ns) // 1000)
-        mark = _mark(record, before, row, wrong.get((life.name, place), ""))
+        mark = _mark(record, before, row, wrong.get((master.name, place), ""))
         if mark is not None:
             marks.append({"at_ns": time_ns, **mark})
         before = row
     return {
-        "name": life.name,
+        "name": master.name,
         "points": " ".join(",".join(map(str, point)) for point in points),
         "rounds": " ".join(map(str, rounds)) if len(rounds) <= ROUNDS_MAX else "",
-        "spans": _spans(life, stretch),
+        "spans": _spans(master, stretch),
         "marks": sorted(marks, key=lambda mark: MARKS.index(mark["kind"]))[:MARKS_MAX],
     }
 
 
-def _spans(life: _Life, stretch: _Stretch) -> list[Picture]:
+def _spans(master: _Master, stretch: _Stretch) -> list[Picture]:
     spans: list[Picture] = []
-    for first, last in life.apart:
+    for first, last in master.apart:
         edges = [
             place
             for place in range(first, last)
-            if place == first or _state(life.rows[place]) != _state(life.rows[place - 1])
+            if place == first or _state(master.rows[place]) != _state(master.rows[place - 1])
         ]
         for begin, end in pairwise((*edges, last)):
-            kind, text = _state(life.rows[begin])
-            is_open = end == len(life.records) and life.rows[end].is_apart
-            from_ns, to_ns = life.time_of(begin), stretch.end_ns if is_open else life.time_of(end)
+            kind, text = _state(master.rows[begin])
+            is_open = end == len(master.records) and master.rows[end].is_apart
+            from_ns, to_ns = master.time_of(begin), stretch.end_ns if is_open else master.time_of(end)
             if from_ns <= stretch.end_ns and to_ns >= stretch.start_ns:
                 spans.append({"from_ns": from_ns, "to_ns": to_ns, "kind": kind, "text": text})
     return spans
@@ -305,7 +310,7 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
                 "text": f"freezes its queues for recovery {epoch + 1}{kept}",
             }
         case ["recovered", epoch, common, winner, votes, *_]:
-            told = f"{dict(votes).get(winner, 0)} votes"
+            told = _counted(dict(votes).get(winner, 0), "vote")
             return {
                 "kind": "vote",
                 "label": f"branch of {winner} wins, {told}",
@@ -323,7 +328,11 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
         case ["rejoined"]:
             return {"kind": "vote", "label": "all take part", "text": "all masters take part again"}
         case ["caught-up", _, refs, source]:
-            return {"kind": "caught-up", "label": "", "text": f"takes {len(refs)} entries from {source}"}
+            return {
+                "kind": "caught-up",
+                "label": "",
+                "text": f"takes {_counted(len(refs), 'entry')} from {source}",
+            }
         case [("worker-lost" | "worker-back") as kind, worker]:
             text = f"worker {worker} {'lost' if kind == 'worker-lost' else 'back'}"
             return {"kind": "worker", "label": "", "text": text}
@@ -335,6 +344,10 @@ def _backup(state: Sequence[Any] | None) -> tuple[str, str]:
     return (f"; backup of the state at entry {state[0]}", f"backup at {state[0]}") if state else ("", "")
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else PLURALS[what]}"
+
+
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names)
 
@@ -342,32 +355,32 @@ def _names(names: Iterable[str]) -> str:
 # ---- in words
 
 
-def _told(lives: Sequence[_Life], stretch: _Stretch) -> list[str]:
+def _told(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
     """A sentence for each thing that happened; masters that did the same share one."""
     splits: dict[str, list[str]] = {}
     votes: dict[str, list[str]] = {}
     restores: list[str] = []
     back: list[str] = []
-    for life in lives:
-        for place in life.places(stretch.start_ns, stretch.end_ns):
-            record, executed = life.records[place - 1], life.rows[place - 1].executed
+    for master in masters:
+        for place in master.places(stretch.start_ns, stretch.end_ns):
+            record, executed = master.records[place - 1], master.rows[place - 1].executed
             match [record.kind, *record.fields]:
                 case ["split", missing, backup]:
                     kept = f" Backup of the state at entry {backup[0]}." if backup else ""
-                    splits.setdefault(f"out {_names(missing)}.{kept}", []).append(life.name)
+                    splits.setdefault(f"out {_names(missing)}.{kept}", []).append(master.name)
                 case ["recovered", epoch, _, winner, won, *_]:
                     told = ", ".join(f"{name} {count}" for name, count in sorted(dict(won).items()))
                     votes.setdefault(
                         f"recovery {epoch}: the branch of {winner} wins. Votes for the branch of each master: {told}.",
                         [],
-                    ).append(life.name)
+                    ).append(master.name)
                 case ["rejoined"]:
-                    back.append(life.name)
+                    back.append(master.name)
                 case ["restored", index, _]:
                     again = max(executed - index, 0)
                     restores.append(
-                        f"{life.name} restores its backup: from entry {executed} back to {index}. "
-                        f"It executes {again} transactions again, or others in their place."
+                        f"{master.name} restores its backup: from entry {executed} back to {index}. "
+                        f"It executes {_counted(again, 'transaction')} again, or others in their place."
                     )
     return [
         *(f"{_names(who)} {'leaves' if len(who) == 1 else 'leave'} {what}" for what, who in splits.items()),
@@ -377,38 +390,38 @@ def _told(lives: Sequence[_Life], stretch: _Stretch) -> list[str]:
     ]
 
 
-def _violations_told(lives: Sequence[_Life], stretch: _Stretch, wrong: Wrong) -> list[str]:
+def _violations_told(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> list[str]:
     return [
-        f"Violation of {rule}: record {place} of {life.name} ({life.records[place - 1].kind})."
-        for life in lives
+        f"Violation of {rule}: record {place} of {master.name} ({master.records[place - 1].kind})."
+        for master in masters
         for (name, place), rule in wrong.items()
-        if name == life.name and place in life.places(stretch.start_ns, stretch.end_ns)
+        if name == master.name and place in master.places(stretch.start_ns, stretch.end_ns)
     ]
 
 
 # ---- boards
 
 
-def _ends(lives: Sequence[_Life], stretch: _Stretch) -> Columns:
+def _ends(masters: Sequence[_Master], stretch: _Stretch) -> Columns:
     return [
-        (title, {life.name: place_at(life.times, time_ns) for life in lives})
+        (title, {master.name: place_at(master.times, time_ns) for master in masters})
         for title, time_ns in (("at the start", stretch.start_ns), ("at the end", stretch.end_ns))
     ]
 
 
-def _columns(lives: Sequence[_Life], stretch: _Stretch) -> Columns:
+def _columns(masters: Sequence[_Master], stretch: _Stretch) -> Columns:
     """Moments of a split, each by the last record of every master up to it."""
     before, apart, after, again = {}, {}, {}, {}
-    for life in lives:
-        here = life.places(stretch.start_ns, stretch.end_ns)
-        begins = place_at(life.times, stretch.from_ns) + 1
-        first, last = next((span for span in life.apart if span[0] in here), (begins, here.stop - 1))
-        frozen = (place for place in range(first, last) if life.rows[place].is_recovering)
-        before[life.name], apart[life.name], after[life.name] = first - 1, next(frozen, last) - 1, last
-        target = life.rows[last].synced + life.rows[last].incoming
-        ordered = (place for place in range(last, here.stop) if life.rows[place].synced >= target)
-        again[life.name] = next(ordered, here.stop - 1)
-    ends = [life.records[after[life.name] - 1].kind for life in lives if after[life.name]]
+    for master in masters:
+        here = master.places(stretch.start_ns, stretch.end_ns)
+        begins = place_at(master.times, stretch.from_ns) + 1
+        first, last = next((span for span in master.apart if span[0] in here), (begins, here.stop - 1))
+        frozen = (place for place in range(first, last) if master.rows[place].is_recovering)
+        before[master.name], apart[master.name], after[master.name] = first - 1, next(frozen, last) - 1, last
+        target = master.rows[last].synced + master.rows[last].incoming
+        ordered = (place for place in range(last, here.stop) if master.rows[place].synced >= target)
+        again[master.name] = next(ordered, here.stop - 1)
+    ends = [master.records[after[master.name] - 1].kind for master in masters if after[master.name]]
     if "recovered" not in ends:
         return [("before the split", before), ("at its end", after)]
     return [

@@ -107,7 +107,7 @@ def test_a_split_is_a_fork_with_a_vote_and_a_jump_back() -> None:
     ]
     marks = _marks(lane)
     assert marks["split"]["text"] == "leaves out n2; backup of the state at entry 1"
-    assert marks["vote"]["text"] == "recovery 1: the branch of n1 wins with 1 votes"
+    assert marks["vote"]["text"] == "recovery 1: the branch of n1 wins with 1 vote"
     assert (marks["vote"]["from"], marks["vote"]["to"]) == (2, 1)
     assert (marks["restored"]["from"], marks["restored"]["to"]) == (2, 1)
     assert marks["vote"]["at_ns"] == 5 * SECOND_NS
@@ -120,8 +120,8 @@ def test_a_split_is_a_fork_with_a_vote_and_a_jump_back() -> None:
         "n1 leaves out n2. Backup of the state at entry 1.",
         "n2 leaves out n1. Backup of the state at entry 1.",
         "n1, n2 finish recovery 1: the branch of n1 wins. Votes for the branch of each master: n1 1, n2 1.",
-        "n1 restores its backup: from entry 2 back to 1. It executes 1 transactions again, or others in their place.",
-        "n2 restores its backup: from entry 2 back to 1. It executes 1 transactions again, or others in their place.",
+        "n1 restores its backup: from entry 2 back to 1. It executes 1 transaction again, or others in their place.",
+        "n2 restores its backup: from entry 2 back to 1. It executes 1 transaction again, or others in their place.",
     ]
 
 
