@@ -5,7 +5,7 @@ Drawn from values alone, whatever store they come from (times in nanoseconds of 
     {"title", "start_ns", "end_ns",
      "lanes": [{"name", "points": "µs,synchronised,incoming,executed …", "rounds": "µs …",
                 "spans": [{"from_ns", "to_ns", "kind", "text"}],
-                "marks": [{"at_ns", "kind", "label", "text", "from", "to"}]}],
+                "marks": [{"at_ns", "kind", "label", "text", "from", "to"}], "marks_left_out"}],
      "told": [sentence]}
 
 Points and rounds are one text each, because a run has many; their µs count from the start of the stretch. A lane shows,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from harness.report.fault_bands import FaultBand
-from harness.report.json_door import Json, as_mapping, as_mappings, as_text, as_texts, as_time_ns
+from harness.report.json_door import Json, as_mapping, as_mappings, as_text, as_texts, as_time_ns, as_whole
 from harness.report.material import Material
 from harness.report.node_states import node_story
 from harness.report.queue_boxes import queue_boxes
@@ -52,6 +52,11 @@ def queues_view(read: Material, bands: Sequence[FaultBand]) -> QueuesView:
     return QueuesView(tuple(view for view in views if view.lanes), tuple(filter(None, notes)))
 
 
+def _left_out(told: Json) -> tuple[str, ...]:
+    count = sum(as_whole(lane.get("marks_left_out")) or 0 for lane in as_mappings(told.get("lanes")))
+    return (f"{count:,} marks found no room, the small ones first.",) if count > 0 else ()
+
+
 def _tells_most(told: Json) -> bool:
     """It has a violation, or a jump back."""
     marks = (mark for lane in as_mappings(told.get("lanes")) for mark in as_mappings(lane.get("marks")))
@@ -65,7 +70,7 @@ def _stretch(told: Json, read: Material, bands: Sequence[FaultBand], *, is_open:
     when = "" if start_ns is None or end_ns is None else f", {moment(start_ns)} – {moment(end_ns)}"
     return StretchView(
         title=as_text(told.get("title"), 60) + when,
-        told=as_texts(told.get("told"), 300)[:SENTENCES_MAX],
+        told=(*as_texts(told.get("told"), 300)[:SENTENCES_MAX], *_left_out(told)),
         lanes=queue_lanes(told, bands, stories),
         boxes=queue_boxes(told.get("board")),
         is_open=is_open,

@@ -3,7 +3,7 @@
     {"whole": stretch, "stretches": [stretch], "not_drawn": sentence, "damage": [sentence]}
     stretch  {"title", "start_ns", "end_ns", "lanes": [lane], "told": [sentence], "board": board or None}
     lane     {"name", "points", "rounds", "spans": [{"from_ns", "to_ns", "kind", "text"}],
-              "marks": [{"at_ns", "kind", "label", "text", "from", "to"}]}
+              "marks": [{"at_ns", "kind", "label", "text", "from", "to"}], "marks_left_out"}
     rounds   "1500 21500 …": µs of the stretch, of the rounds that added entries
     points   "0,230,9,230 1500,235,4,230": µs of the stretch, entries synchronised, incoming, executed
     board    {"columns": [name], "rows": [{"name", "cells": [cell]}], "origins": {id: origin}}
@@ -40,7 +40,8 @@ LEAD_NS = 3_000_000_000
 NEAR_NS = 500_000_000
 """What is drawn on both sides of a violation."""
 SPLIT, RECOVERING = "split", "recovering"
-MARKS = ("wrong", "restored", "vote", "split", "backup", "start", "worker", "caught-up")
+SMALL = ("worker", "caught-up")
+MARKS = ("wrong", "restored", "vote", "split", "backup", "start", *SMALL)
 """The kinds of marks, in the order in which they get room."""
 
 PLURALS = {"vote": "votes", "entry": "entries", "transaction": "transactions"}
@@ -255,8 +256,16 @@ def _lane(master: _Master, stretch: _Stretch, wrong: Wrong) -> Picture:
         "points": " ".join(",".join(map(str, point)) for point in points),
         "rounds": " ".join(map(str, rounds)) if len(rounds) <= ROUNDS_MAX else "",
         "spans": _spans(master, stretch),
-        "marks": sorted(marks, key=lambda mark: MARKS.index(mark["kind"]))[:MARKS_MAX],
+        **_fitting(marks),
     }
+
+
+def _fitting(marks: Sequence[Picture]) -> Picture:
+    """All of them; else without the small ones, of which a part would look like all."""
+    large = [mark for mark in marks if mark["kind"] not in SMALL]
+    shown = marks if len(marks) <= MARKS_MAX else large
+    shown = sorted(shown, key=lambda mark: MARKS.index(mark["kind"]))[:MARKS_MAX]
+    return {"marks": shown, "marks_left_out": len(marks) - len(shown)}
 
 
 def _spans(master: _Master, stretch: _Stretch) -> list[Picture]:

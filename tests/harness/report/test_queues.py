@@ -109,7 +109,7 @@ def test_the_page_opens_the_stretch_with_the_jump_back(tmp_path: Path) -> None:
     folder = build(tmp_path / "run", "valid")
     plain = {**STRETCH, "title": "Split 1", "lanes": [{**LANE, "marks": []}]}
     queues = {
-        "whole": {**plain, "title": "All"},
+        "whole": {**plain, "title": "All", "lanes": [{**LANE, "marks": [], "marks_left_out": 9}]},
         "stretches": [plain, {**STRETCH, "board": BOARD}],
         "not_drawn": "3 more",
     }
@@ -121,6 +121,7 @@ def test_the_page_opens_the_stretch_with_the_jump_back(tmp_path: Path) -> None:
         ("Split 1 of 2", True),
     ]
     assert view.notes == ("3 more",)
+    assert view.stretches[0].told == ("9 marks found no room, the small ones first.",)
     page = html(folder, verdict)
     assert 'id="queues"' in page and "3 more" in page
     assert 'id="queues"' not in html(folder)

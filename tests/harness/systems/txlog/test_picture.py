@@ -12,7 +12,7 @@ from bench.txlog_figure import FIGURE, example, figure
 from checkers.history.history import Header, History
 from harness.run import finish
 from harness.systems.plans import planned
-from harness.systems.txlog.picture import BOXES, POINTS, STRETCHES_MAX, drawn
+from harness.systems.txlog.picture import BOXES, MARKS_MAX, POINTS, STRETCHES_MAX, drawn
 from nodes.records import Record, framed
 from nodes.txlog.journal import FILE
 
@@ -188,6 +188,18 @@ def test_a_long_run_stays_small_and_says_what_is_left_out() -> None:
             assert 0 < len(lane["points"].split()) <= POINTS + 2
     cells: Sequence[dict[str, Any]] = picture["stretches"][-1]["board"]["rows"][0]["cells"]
     assert all(len(cell["synced"]) <= BOXES for cell in cells)
+
+
+def test_small_marks_are_all_drawn_or_none_and_the_rest_is_counted() -> None:
+    """If it failed, a lane whose first half alone has marks would look as if all was quiet later."""
+    helped: list[Record] = [
+        ["caught-up", number, [_ref(number + 1, "n2")], "n2"] for number in range(MARKS_MAX + 5)
+    ]
+    lane = _drawn({"n1": [["life", 1, "none"], *helped, ["life", 2, "none"]]})["whole"]["lanes"][0]
+    assert [mark["kind"] for mark in lane["marks"]] == ["start"]
+    assert lane["marks_left_out"] == MARKS_MAX + 5
+    few = _drawn({"n1": [["life", 1, "none"], *helped[:5]]})["whole"]["lanes"][0]
+    assert (len(few["marks"]), few["marks_left_out"]) == (5, 0)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 40, b"no records at all, but bytes"])
