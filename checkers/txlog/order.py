@@ -219,15 +219,12 @@ def _divergence(
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
         price = UNREPAIRED if mine.strategy == "none" else APART
-    origins = {each.synced[index].origin for each in (mine, theirs)}
-    is_late = any(
-        origin in each.left_out[index] and given.disturbances.may_be_apart(origin, each.master)
-        for each in (mine, theirs)
-        for origin in sorted(origins)
-    )
-    if mine.strategy == "none" and is_late:
+    may_be_apart = given.disturbances.may_be_apart
+    if mine.strategy == "none" and any(
+        may_be_apart(gone, each.master) for each in (mine, theirs) for gone in each.left_out[index]
+    ):
         price = (
-            UNREPAIRED  # transactions of a master that is left out still come, and no bound waits for them
+            UNREPAIRED  # a master that was left out comes back with its branch, and each takes a part of it
         )
     return Breach(
         rule="diverged",

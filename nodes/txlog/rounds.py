@@ -253,8 +253,7 @@ class Rounds:
         if not self._site.decisions.may_append(is_prefix):
             return
         at = len(journal.synced) if is_prefix else index
-        kept = {ref.id for ref in journal.synced[:at]}
-        refs = [ref for ref in refs_of(told) if ref.id not in kept]
+        refs = [ref for ref in refs_of(told) if journal.place.get(ref.id, at + 1) > at]
         if refs and at <= len(journal.synced):
             journal.write(["caught-up", at, lists_of(refs), peer])
             self._site.sometimes[CAUGHT_UP] += 1
