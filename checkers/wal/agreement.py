@@ -198,7 +198,9 @@ class _There:
     state: dict[Place, tuple[object, ...]]
     vote: Record | None
     confirmed: dict[int, int]
-    """By origin: the last synchronous transaction that is confirmed."""
+    """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
+    is_owned: bool
+    """The queue has had an owner. In logs of 2.6 it has none, and later versions take no notice of their CONFIRMs."""
 
 
 def _on_the_way(node: Replayed) -> Iterator[tuple[Snapshot, _There]]:
@@ -207,7 +209,8 @@ def _on_the_way(node: Replayed) -> Iterator[tuple[Snapshot, _There]]:
     first = next((each for each in node.log.snapshots if dict(each.vclock) == dict(begins)), None)
     if node.log.damage is not None or (first is None and any(begins.values())):
         return
-    there = _There({} if first is None else dict(first.tuples), None, {})
+    tuples, is_owned = ({}, False) if first is None else (dict(first.tuples), bool(first.owner))
+    there = _There(tuples, None, {}, is_owned)
     position, records = 0, node.log.records
     for snapshot in sorted(node.log.snapshots, key=lambda each: sum(each.vclock.values())):
         vclock = snapshot.vclock
@@ -223,9 +226,11 @@ def _on_the_way(node: Replayed) -> Iterator[tuple[Snapshot, _There]]:
 def _apply(node: Replayed, row: Record, there: _There) -> None:
     if row.kind == "vote":
         there.vote = row
+    elif row.kind == "promote":
+        there.is_owned = True
     elif row.kind == "write":
         fate = node.fates[row.id]
-        if fate == "confirmed" and row.is_synchronous:
+        if fate == "confirmed" and row.is_synchronous and there.is_owned:
             there.confirmed[row.origin] = max(row.lsn, there.confirmed.get(row.origin, 0))
         if row.space >= USER_SPACES:
             _put(there.state, row, fate)

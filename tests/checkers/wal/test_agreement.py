@@ -156,6 +156,19 @@ def test_decisions_that_fit_the_queue_pass(rows: tuple[Record, ...]) -> None:
     assert "decision-without-entry" not in breaches((log("n1", *COMMON, *rows),))
 
 
+@pytest.mark.parametrize(("before", "is_refused"), [((nop(1, 1),), False), (COMMON[:1], True)])
+def test_what_a_queue_without_an_owner_confirmed_a_snapshot_need_not_say(
+    before: tuple[Record, ...], is_refused: bool
+) -> None:
+    """Breaks if the logs of real 2.6, whose CONFIRMs later versions do not count, were an alarm."""
+    rows = (data(2, "a"), data(3, "b"), confirm(1, 4, until=3), promote(1, 5, over=0, until=0, term=1))
+    node = replace(
+        log("n1", vote(1, 1, 1), *before, *rows),
+        snapshots=(snapshot_at(5, confirmed={}),),
+    )
+    assert ("snapshot-forgets" in breaches((node,))) is is_refused
+
+
 HELD: dict[tuple[int, object], tuple[object, ...]] = {(512, "a"): ("a", 2), (512, "b"): ("b", 3)}
 
 
