@@ -35,8 +35,9 @@ USEFUL_SHARE_OF_PILED_UP = 1 / 8
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
-"""The same where all faults take whole nodes down, now and then all of them; where writes need every node; or where
-there is one node alone."""
+"""The same where all faults take whole nodes down, now and then all of them; or the only one."""
+USEFUL_SHARE_WITHOUT_SPARE = 1 / 500
+"""The same where little is served while any node is away."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
@@ -381,8 +382,8 @@ def _missing_of_faults(
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
-    few = _takes_nodes_down(history) or _needs_every_node(plan)
-    share = USEFUL_SHARE_WITHOUT_POWER if few else USEFUL_SHARE_UNDER_FAULT
+    share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
+    share = USEFUL_SHARE_WITHOUT_SPARE if _needs_every_node(plan) else share
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least
