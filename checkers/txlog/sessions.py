@@ -2,14 +2,16 @@
 
 A transaction that is submitted after another one was answered sorts behind it, whichever masters were asked: a master
 executes what is synchronised up to T only after every counter has come to T. In a split a part executes without the
-counters of the other masters. Its answers, and those that a restore takes back, are the documented price.
+counters of the other masters. Its answers, and those that a restore takes back, are the documented price. With the
+strategy `none` the branches stay, and masters take parts of them from each other: from the first entry of a part on,
+all answers are.
 """
 
 from __future__ import annotations
 
 from checkers.history.operation import Operation
 from checkers.txlog.given import Given
-from checkers.txlog.records import Executed, Restored
+from checkers.txlog.records import Added, CaughtUp, Executed, Restored
 from checkers.txlog.replay import NEVER, Replay
 from checkers.txlog.report import Breach, Found
 
@@ -18,7 +20,8 @@ PRICE = "documented: a part of a split cluster executes without the counters of 
 
 def judge(given: Given) -> Found:
     found = Found()
-    weak = {master: _weak(given, master) for master in given.logs}
+    branches_from = _first_of_a_part(given) if given.strategy == "none" else NEVER
+    weak = {master: _weak(given, master, branches_from) for master in given.logs}
     asked = [each for name, each in given.operations.items() if name in given.stamped]
     moments = [(each.invoke_index, False, each) for each in asked]
     moments += [(each.returned_index, True, each) for each in asked if each.returned_index is not None]
@@ -53,8 +56,20 @@ def _later(given: Given, one: Operation | None, other: Operation) -> Operation:
     return other if one is None or _key(given, one) < _key(given, other) else one
 
 
-def _weak(given: Given, master: str) -> set[str]:
-    """The transactions that the master first executed in a split, or that a restore took back."""
+def _first_of_a_part(given: Given) -> int:
+    """The least index at which a master that had left others out synchronised anything; NEVER if none did."""
+    first = NEVER
+    for master, log in given.logs.items():
+        replay = Replay(master)
+        for event in log.events:
+            if isinstance(event, Added | CaughtUp) and replay.missing:
+                first = min(first, event.index)
+            replay.apply(event)
+    return first
+
+
+def _weak(given: Given, master: str, branches_from: int) -> set[str]:
+    """The transactions that the master first executed in a split, or in a branch, or that a restore took back."""
     events = given.logs[master].events
     weak: set[str] = set()
     least = NEVER
@@ -67,7 +82,8 @@ def _weak(given: Given, master: str) -> set[str]:
     for event in events:
         if isinstance(event, Executed) and event.id not in seen:
             seen.add(event.id)
-            if event.index <= len(replay.left_out) and replay.left_out[event.index - 1]:
+            is_of_part = event.index <= len(replay.left_out) and bool(replay.left_out[event.index - 1])
+            if is_of_part or event.index > branches_from:
                 weak.add(event.id)
         replay.apply(event)
     return weak

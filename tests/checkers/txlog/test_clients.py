@@ -57,6 +57,20 @@ def test_in_a_split_a_part_does_not_know_the_others_counters() -> None:
     assert sessions(logs, history(fault, *asked)) == LATER
 
 
+def test_without_a_strategy_what_a_part_has_added_comes_to_masters_that_are_in_none() -> None:
+    """n2 takes the entry from n3's branch. With `simple` a recovery would have come before."""
+    branch = [["split", ["n1"], None], added(0, 2, ["n2"], [], ref(2, "n2-1"))]
+    taken = ["caught-up", 0, [ref(2, "n2-1")], "n3"]
+    logs = LOGS | {
+        "n2": [life(), made(2, "n2-1"), taken, executed(1, "n2-1")],
+        "n3": [life(), ["heard", "n2", 2, 2, [ref(2, "n2-1")]], *branch],
+    }
+    asked = [operation(0, 3, 4, "n2-1", node="n2"), operation(1, 5, 6, "n1-1")]
+    fault = cut([("n1", "n2"), ("n1", "n3")], 1, 9)
+    assert sessions(logs, history(fault, *asked), split_ns=1_000_000_000) == set()
+    assert sessions(logs, history(*asked), split_ns=1_000_000_000) == LATER
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=2, max_size=7), st.randoms())
 def test_sessions_against_all_pairs(spans: list[tuple[int, int]], random: Any) -> None:
