@@ -19,7 +19,7 @@ from harness.judge import judge, repeat_line
 from harness.operations import MEMBER_CHANGES, AddMember
 from harness.run.assemble import parts_of
 from harness.run.plan import Leadership
-from harness.systems import system_of
+from harness.systems import SYSTEMS, system_of
 from harness.systems.own import GROUP, LED, OwnStore
 from harness.systems.plans import planned
 from harness.systems.promise import CHOICES
@@ -125,7 +125,7 @@ def test_an_installed_package_may_name_its_store(monkeypatch: pytest.MonkeyPatch
         ("number", "the entry point number (json:__doc__) is no system"),
         (
             "nothing",
-            "unknown system 'nothing'; try one of: qsync, tarantool, twophase, mystore, broken, number, or a file",
+            f"unknown system 'nothing'; try one of: {', '.join(SYSTEMS)}, mystore, broken, number, or a file",
         ),
     ):
         with pytest.raises(WrongUse) as refused:
