@@ -120,7 +120,7 @@ class Breach:
 
 @dataclass(slots=True)
 class Found:
-    """What the rules of some checks found; `compared`: by check what was compared, in numbers."""
+    """The breaches that the rules of some checks found; `compared`: by check what was compared, in numbers."""
 
     breaches: list[Breach] = field(default_factory=list)
     compared: dict[Name, Counter[str]] = field(default_factory=dict)

@@ -31,13 +31,13 @@ from harness.workloads.workload import Workload
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
-"""The same where faults come upon each other, deaths at the worst moment, and where writes need every node."""
+"""The same where faults come upon each other, deaths at the worst moment, or where the store serves little while any
+node is away."""
 USEFUL_SHARE_UNDER_FAULT = 1 / 20
 """The share of the operations asked for that must succeed while a fault is active."""
 USEFUL_SHARE_WITHOUT_POWER = 1 / 100
-"""The same where all faults take whole nodes down, now and then all of them; or the only one."""
-USEFUL_SHARE_WITHOUT_SPARE = 1 / 500
-"""The same where little is served while any node is away."""
+"""The same where all faults take whole nodes down, now and then all of them, or the only one; or where the store serves
+little while any node is away."""
 USEFUL_SHARE_OF_A_KIND = 1 / 10
 """The share of each kind of operation (reads, writes, …) that must tell something."""
 TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
@@ -220,7 +220,7 @@ def _missing(
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
     piled_up = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1 or _takes_nodes_down(history)
-    share = USEFUL_SHARE_OF_PILED_UP if piled_up or _needs_every_node(plan) else USEFUL_SHARE
+    share = USEFUL_SHARE_OF_PILED_UP if piled_up or plan.expectations.needs_every_node else USEFUL_SHARE
     wanted = max(_share(evidence["asked"], share), plan.least_ok)
     if evidence["ok"] == 0:
         missing.append("no operation succeeded")
@@ -250,11 +250,6 @@ def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -
         return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}
     return not (stops and nodes and {*nodes} <= {*fault.nodes})
-
-
-def _needs_every_node(plan: Plan) -> bool:
-    """Several nodes, none of which can be spared: little is served while one is away."""
-    return plan.nodes > 1 and (plan.expectations.needs_every_node or plan.quorum_size >= plan.nodes)
 
 
 def _takes_nodes_down(history: History) -> bool:
@@ -382,8 +377,8 @@ def _missing_of_faults(
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
-    share = USEFUL_SHARE_WITHOUT_POWER if _takes_nodes_down(history) else USEFUL_SHARE_UNDER_FAULT
-    share = USEFUL_SHARE_WITHOUT_SPARE if _needs_every_node(plan) else share
+    few = _takes_nodes_down(history) or plan.expectations.needs_every_node
+    share = USEFUL_SHARE_WITHOUT_POWER if few else USEFUL_SHARE_UNDER_FAULT
     wanted = max(least, int(evidence["asked"] * share))
     if all(_is_steered(fault, ()) for fault in history.faults):
         wanted = least

@@ -23,7 +23,7 @@ class Expectations:
     quorum: int | str | None = None
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
     needs_every_node: bool = False
-    """Little is served while any node is away, whatever the quorum is."""
+    """The store serves little while any node is away."""
     heartbeat_ns: int = 250_000_000
     slowest_heartbeat_ns: int | None = None
     """Of the node that has the longest; None: all have the same."""

@@ -1,7 +1,7 @@
 """The state of a master that outlives its process, and the file of records that it comes to.
 
 Every change is a record: it is written to `txlog.log` first and then applied, and a master that starts applies the
-same records again. What is sent behind a record leaves when the record is on disk.
+same records again. A message that follows a record leaves when that record is on disk.
 
 | record | |
 |---|---|
@@ -78,7 +78,7 @@ class Journal:
         self.state = State()
         self.executed = 0
         self.workers = list(range(site.configuration.workers))
-        """Those that the master takes to be there."""
+        """The workers that the master takes to be there."""
         self.backup: State | None = None
         self.is_restoring = False
         """What is executed is not what is synchronised: first the backup must be restored."""
@@ -253,7 +253,7 @@ class Journal:
     # ---- backups
 
     def state_at(self, index: int) -> State:
-        """That of the first `index` entries, all of which are executed."""
+        """The state behind the first `index` entries, all of which are executed."""
         if index == self.state.index:
             return self.state.copy()
         state = State()
@@ -262,7 +262,7 @@ class Journal:
         return state
 
     def execute(self) -> Told:
-        """The next synchronised transaction, whose updates are here; returns what it comes to."""
+        """The next synchronised transaction, whose updates are here; returns its answer."""
         ref = self.synced[self.executed]
         told = self._execute(self.state, ref.id)
         self.executed += 1

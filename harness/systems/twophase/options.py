@@ -93,7 +93,8 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
         deliveries_ns(self.delivery_ms, plan.nodes)
 
     def expectations(self, plan: Plan) -> Expectations:
-        has_spare = self.backups > 0 and plan.nodes - self.near_clients > 2
+        servers = plan.nodes - self.near_clients
+        has_spare = servers == 1 or (self.backups > 0 and servers > 2)
         return Expectations(
             configuration=f"{self.concurrency} {self.isolation}",
             needs_every_node=not has_spare,

@@ -135,7 +135,7 @@ def test_an_answer_that_a_restore_takes_back_is_the_price_of_a_split() -> None:
 
 
 def test_a_read_of_an_undone_state_is_reported_and_one_behind_the_restore_is_not() -> None:
-    """What was made before the second execution tells its earliest time."""
+    """A transaction made before the second execution tells the earliest time of that execution."""
     logs = restored()
     logs["n1"].insert(-1, made(3, "n1-3"))
     late = operation(0, 6, 7, "n1-3")

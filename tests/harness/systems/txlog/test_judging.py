@@ -1,4 +1,4 @@
-"""Simulated runs whose logs are judged: what they report, and what a run without its logs is worth."""
+"""Simulated runs whose logs are judged: their reports, and the worth of a run without its logs."""
 
 from __future__ import annotations
 
