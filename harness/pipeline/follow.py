@@ -7,9 +7,10 @@ begins with a look at everything: where an earlier stream was need not be known.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from harness.store.run_folder import REPORT
 
 SOURCE = "path string, modificationTime timestamp, length long, content binary"
 EVERY = "2 seconds"
+ENDED = "qsync: ended; the tables are whole"
 LOOKS_EVERY_S = 30.0
 """A look costs a request for every thousand objects."""
 
@@ -47,23 +49,33 @@ def follow(
         pages = (
             spark.readStream.format("binaryFile").schema(SOURCE).load(str(results / "*" / "[0-9]*" / REPORT))
         )
-        query = (
-            pages.select("path")
-            .writeStream.foreachBatch(lambda batch, number: bring_in(spark, results, folder, tell))
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(processingTime=EVERY)
-            .start()
-        )
-        try:
-            tell(f"qsync: following {results}; Ctrl-C ends it")
-            while query.isActive and not until():
-                time.sleep(0.2)
-            if query.exception() is not None:
-                raise HarnessError(f"the stream broke off: {str(query.exception()).splitlines()[0]}")
-        except KeyboardInterrupt:
-            tell("qsync: ended; the tables are whole")
-        finally:
-            query.stop()
+        at_work, is_over = threading.Lock(), threading.Event()
+
+        def one_batch(batch: Any, number: int) -> None:
+            with at_work:
+                if not is_over.is_set():
+                    bring_in(spark, results, folder, tell)
+
+        with ended_by_signal() as ended:
+            query = (
+                pages.select("path")
+                .writeStream.foreachBatch(one_batch)
+                .option("checkpointLocation", str(checkpoint))
+                .trigger(processingTime=EVERY)
+                .start()
+            )
+            try:
+                tell(f"qsync: following {results}; Ctrl-C ends it")
+                while query.isActive and not until() and not ended.wait(0.2):
+                    pass
+                if query.exception() is not None:
+                    raise HarnessError(f"the stream broke off: {str(query.exception()).splitlines()[0]}")
+            finally:
+                with at_work:
+                    is_over.set()
+                query.stop()
+        if ended.is_set():
+            tell(ENDED)
 
 
 def follow_address(
@@ -84,16 +96,41 @@ def follow_address(
     """
     with session(master, conf=conf, log=log) as spark:
         bring_in(spark, results, place, tell, spool)
-        try:
+        with ended_by_signal() as ended:
             tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
-            while not until():
-                time.sleep(every_s)
+            while not until() and not ended.wait(every_s):
                 try:
                     bring_in(spark, results, place, tell, spool)
                 except StoreError as error:
                     tell(f"qsync: {error.message}; the next look is in {every_s:.0f} s")
-        except KeyboardInterrupt:
-            tell("qsync: ended; the tables are whole")
+        if ended.is_set():
+            tell(ENDED)
+
+
+@contextmanager
+def ended_by_signal() -> Iterator[threading.Event]:
+    """The first SIGINT or SIGTERM sets the event, and a batch under way is finished. The second one ends the process.
+
+    An exception raised by a signal in the middle of a call to the JVM would leave its answer unread, and the next call
+    on that connection, the one that ends the session, would read it as its own.
+    """
+    ended = threading.Event()
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    def note(*_: object) -> None:
+        restore()
+        ended.set()
+
+    for name in before:
+        signal.signal(name, note)
+    try:
+        yield ended
+    finally:
+        restore()
 
 
 def bring_in(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.pipeline import follow
 from tests.harness.pipeline.stored_runs import store_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -85,3 +86,12 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
 
     found: list[dict[str, Any]] = pyarrow.dataset.dataset(folder, partitioning="hive").to_table().to_pylist()
     return found
+
+
+def test_the_first_signal_lets_the_work_finish_and_the_second_one_does_not() -> None:
+    """If it failed, a signal in the middle of a call to the JVM would break the session that it ends."""
+    with follow.ended_by_signal() as ended:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
