@@ -226,6 +226,8 @@ def test_without_a_strategy_no_part_ever_stands_still(seed: int, masters: int) -
 
 def _no_part_stands_still(seed: int, masters: int) -> None:
     driver = _short_of_patience("none", seed, masters)
+    driver.pass_ms(2_000)
+    assert all(host.node.journal.is_matched for host in driver.hosts.values())
     for _ in range(4):
         driver.run(250 * masters)
         driver.partition()
