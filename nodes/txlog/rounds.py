@@ -81,6 +81,7 @@ class Rounds:
             suspects=self._suspects(),
             is_recovering=journal.is_recovering,
             digests=tuple(digests),
+            apart=tuple(peer for peer, post in self.newest.items() if not self.agrees(post)),
         ).to_message()
         for peer in journal.peers:
             self._links.send(peer, ROUNDS, message)
@@ -136,9 +137,13 @@ class Rounds:
         return self.agrees(post)
 
     def agrees(self, post: Post) -> bool:
-        """As far as base and index say: the own synchronised queue is a prefix of the poster's, or the reverse."""
+        """The own synchronised queue is a prefix of the poster's, or the reverse, as far as either can tell.
+
+        Of two queues that contradict each other, the base of the longer one tells the other master nothing.
+        """
         index = self._journal.index_of(post.base)
-        return index == post.index or (index is None and post.index > len(self._journal.synced))
+        may_be_longer = index is None and post.index > len(self._journal.synced)
+        return self._site.name not in post.apart and (index == post.index or may_be_longer)
 
     def _merge(self, peer: str, post: Post, index: int | None) -> None:
         journal, decisions = self._journal, self._site.decisions
