@@ -122,6 +122,11 @@ class Journal:
     def masters(self) -> list[str]:
         return sorted((self._site.name, *self.peers))
 
+    @property
+    def is_settling(self) -> bool:
+        """A split, or what follows it, is under way."""
+        return bool(self.missing) or self.is_recovering or self.is_restoring
+
     def waiting(self) -> list[Ref]:
         """The incoming transactions that a round may add.
 
