@@ -791,11 +791,11 @@ def filed(first: Array, data: Array, table: Array) -> int:
 
 
 @bare_kernel
-def looked_up(first: Array, data: Array, table: Array, asked_first: Array, asked_data: Array, found: Array) -> None:
-    """The number of each asked name; -1 for one that is not in the table."""
+def looked_up(first: Array, data: Array, table: Array, in_first: Array, in_data: Array, found: Array) -> None:
+    """The number of each name, by a table of the names in `in_first` and `in_data`; -1 for one that is not there."""
     mask = numpy.uint64(table.shape[0] - 1)
-    for asked in range(asked_first.shape[0] - 1):
-        at = hashed(asked_first[asked], asked_first[asked + 1], asked_data) & mask
-        while table[at] >= 0 and not is_same(asked_first, asked_data, asked, first, data, table[at]):
+    for name in range(first.shape[0] - 1):
+        at = hashed(first[name], first[name + 1], data) & mask
+        while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
             at = (at + numpy.uint64(1)) & mask
-        found[asked] = table[at]
+        found[name] = table[at]
