@@ -1,6 +1,6 @@
 """A POST: what a master says of itself in every round.
 
-`["post", 0, epoch, base, index, counter, queue, strategy, missing, suspects, recovering, digests]`
+`["post", 0, epoch, base, index, counter, queue, strategy, missing, suspects, recovering, digests, apart]`
 
 | field | |
 |---|---|
@@ -11,6 +11,7 @@
 | strategy | masters with different strategies refuse each other |
 | missing, suspects | masters that are left out; with those that the poster would leave out |
 | recovering, digests | it waits for the digests of all masters, and has those of these |
+| apart | the masters that have posted what contradicts the own synchronised queue (strategy `none`) |
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Post:
     suspects: tuple[str, ...] = ()
     is_recovering: bool = False
     digests: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def to_message(self) -> list[Any]:
         return [
@@ -48,11 +50,12 @@ class Post:
             list(self.suspects),
             self.is_recovering,
             list(self.digests),
+            list(self.apart),
         ]
 
     @classmethod
     def from_fields(cls, told: list[Any]) -> Post:
-        epoch, base, index, counter, queue, strategy, missing, suspects, is_recovering, digests = told
+        epoch, base, index, counter, queue, strategy, missing, suspects, is_recovering, digests, apart = told
         return cls(
             epoch=epoch,
             base=base,
@@ -64,4 +67,5 @@ class Post:
             suspects=tuple(suspects),
             is_recovering=is_recovering,
             digests=tuple(digests),
+            apart=tuple(apart),
         )

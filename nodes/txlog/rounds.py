@@ -81,6 +81,7 @@ class Rounds:
             suspects=self._suspects(),
             is_recovering=journal.is_recovering,
             digests=tuple(digests),
+            apart=self._apart(),
         ).to_message()
         for peer in journal.peers:
             self._links.send(peer, ROUNDS, message)
@@ -136,9 +137,19 @@ class Rounds:
         return self.agrees(post)
 
     def agrees(self, post: Post) -> bool:
-        """As far as base and index say: the own synchronised queue is a prefix of the poster's, or the reverse."""
+        """As far as is known here and at the poster: one of the two synchronised queues is a prefix of the other."""
+        return self._fits(post) and self._site.name not in post.apart
+
+    def _fits(self, post: Post) -> bool:
+        """By base and index. A master does not see by itself that a longer queue contradicts its own."""
         index = self._journal.index_of(post.base)
         return index == post.index or (index is None and post.index > len(self._journal.synced))
+
+    def _apart(self) -> tuple[str, ...]:
+        """Only without a strategy: there queues that contradict each other once always do."""
+        if self._journal.strategy != "none":
+            return ()
+        return tuple(peer for peer, post in sorted(self.newest.items()) if not self._fits(post))
 
     def _merge(self, peer: str, post: Post, index: int | None) -> None:
         journal, decisions = self._journal, self._site.decisions
