@@ -1,4 +1,4 @@
-"""A TxLog of two data centres, two masters each: the link between them is cut for longer than a split takes, and healed.
+"""A TxLog of two data centres, two masters each: the link between them is cut for longer than a split takes.
 
     .venv/bin/python -m bench.txlog_centres [--cluster docker] [--results FOLDER]
 
