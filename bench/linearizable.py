@@ -193,7 +193,7 @@ def write(path: Path, history: Columns) -> None:
     }  # fmt: skip
     table = (
         pyarrow.table(names)
-        .cast(parquet._schema())
+        .cast(parquet.schema())
         .replace_schema_metadata({parquet._METADATA: header_line(Header())})
     )
     pyarrow.parquet.write_table(table, path, compression="zstd")

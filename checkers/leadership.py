@@ -15,7 +15,8 @@ The nodes' reports are the monitor's lines. Verified cuts alone show which node 
 idle-promote and deposed are judged only where the header gives a time limit (`leader_within_ns`), which only the
 simulator's does: its time does not depend on how busy a machine is. Where nodes may stop for good, `converges` is
 false, and not-converged is not judged. Nor is no-leader, if the nodes that stopped following each other leave no
-quorum: then `details` says so. `unfenced` needs the header's `fencing` to be soft or strict.
+quorum: then `details` says so. Neither is judged where a change of members left a dead one behind. `unfenced` needs the
+header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ def _deposed(history: History) -> Iterator[Witness]:
 
 def _after_healing(history: History) -> Iterator[Witness]:
     within_ns = _owner_within_ns(history)
-    if within_ns is None:
+    if within_ns is None or any(_left_a_member_dead(fault) for fault in history.faults):
         return
     healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
     led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
@@ -270,6 +271,15 @@ def _after_healing(history: History) -> Iterator[Witness]:
     elif history.settled is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)
         yield _witness("not-converged", words, last, last)
+
+
+def _left_a_member_dead(fault: FaultSpan) -> bool:
+    """A node was stopped so that it leaves, and the others have not come to count without it.
+
+    Nothing has healed then. Of two of three nodes one may have to join anew, which waits for the queue of the other,
+    which waits for a quorum.
+    """
+    return fault.does in ("remove", "replace") and fault.healed is False
 
 
 def _may_stop(history: History) -> bool:

@@ -56,6 +56,17 @@ def check(given: Given) -> Report:
     return _Checker(given).report()
 
 
+def sideless(given: Given, cut: Cut, trace: Trace) -> frozenset[str]:
+    """The nodes that claim no side of this cut: the clients, if it has failed.
+
+    Every log of a failed cut may still have its FINISH, because a server was told late. Nodes no longer mark messages
+    for such a cut. So a client that learns of the cut late changes its colour after messages from outside, and has no
+    log for which that would matter.
+    """
+    has_failed = "failed" in cut.outcomes.values() and bool(given.baseline)
+    return frozenset(trace.nodes) - frozenset(given.baseline) if has_failed else frozenset()
+
+
 class _Checker:
     def __init__(self, given: Given) -> None:
         ids = [cut.id for cut in given.cuts]
@@ -127,6 +138,7 @@ class _Checker:
             self.ids,
             [cut.asked_ns for cut in self.given.cuts],
             [cut.ended_ns for cut in self.given.cuts],
+            [sideless(self.given, cut, trace) for cut in self.given.cuts],
         )
         if said.broken:
             self.notes.append(f"the recording is broken: {said.broken}")

@@ -20,7 +20,7 @@ that have such a row inside, or may have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,14 +82,19 @@ class Messages:
 
 
 def judge(
-    trace: Trace, cuts: Sequence[str], asked_ns: Sequence[int] = (), ended_ns: Sequence[int] = ()
+    trace: Trace,
+    cuts: Sequence[str],
+    asked_ns: Sequence[int] = (),
+    ended_ns: Sequence[int] = (),
+    sideless: Sequence[Collection[str]] = (),
 ) -> Messages:
     """Judge the cuts, which stand in the order of their series.
 
-    `asked_ns`, `ended_ns`: when each was asked for and over by the clock of the trace, -1 if unknown.
+    `asked_ns`, `ended_ns`: when each was asked for and over by the clock of the trace, -1 if unknown. `sideless`: of
+    each cut the nodes that claim no side of it, whatever their colour.
     """
     links = Links.of(trace)
-    first, doubled = _colour_changes(trace, links, cuts)
+    first, doubled = _colour_changes(trace, links, cuts, sideless or [()] * len(cuts))
     said = Messages(
         counts=numpy.zeros(len(cuts), numpy.int64),
         crossings=[None] * len(cuts),
@@ -116,7 +121,7 @@ def judge(
 
 
 def _colour_changes(
-    trace: Trace, links: Links, cuts: Sequence[str]
+    trace: Trace, links: Links, cuts: Sequence[str], sideless: Sequence[Collection[str]]
 ) -> tuple[Int64s, list[list[tuple[str, int]]]]:
     """By cut and node the row of the first colour change (-1: none), and the rows of further ones.
 
@@ -132,7 +137,7 @@ def _colour_changes(
         trace.mark_row.tolist(), trace.mark_cut.tolist(), of_mark.tolist(), strict=True
     ):
         cut = index.get(trace.cuts[code])
-        if cut is None:
+        if cut is None or nodes[node] in sideless[cut]:
             continue
         if first[cut, node] < 0:
             first[cut, node] = row

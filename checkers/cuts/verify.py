@@ -14,7 +14,7 @@ puts inside. Rows that were lost refuse a frontier, unless none of them can be i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from checkers.cuts.trace import RECEIVE, SEND, Life, Trace
@@ -25,14 +25,22 @@ class RefusedError(Exception):
 
 
 def check(
-    trace: Trace, cut: str, result: str, proof: Mapping[str, Any], *, asked_ns: int = -1, ended_ns: int = -1
+    trace: Trace,
+    cut: str,
+    result: str,
+    proof: Mapping[str, Any],
+    *,
+    asked_ns: int = -1,
+    ended_ns: int = -1,
+    sideless: Collection[str] = (),
 ) -> None:
     """Raise RefusedError unless the proof shows the result ("valid" or "invalid") for the cut.
 
-    `asked_ns`, `ended_ns`: when the cut was asked for and over, -1 if unknown.
+    `asked_ns`, `ended_ns`: when the cut was asked for and over, -1 if unknown. `sideless`: nodes that claim no side.
     """
     try:
-        changes = _changes(trace, cut)
+        changes = {node: row for node, row in _changes(trace, cut).items() if node not in sideless}
+        _need(bool(changes), "no node changed its colour")
         match result, proof["kind"]:
             case "valid", "frontier":
                 _frontier(trace, changes, proof["inside"], asked_ns, ended_ns)
@@ -59,7 +67,6 @@ def _changes(trace: Trace, cut: str) -> dict[str, tuple[int, int]]:
             node = next(life.node for life in trace.lives if life.first <= row < life.end)
             if node not in changes or row < changes[node][0]:
                 changes[node] = (row, ns)
-    _need(bool(changes), "no node changed its colour")
     return changes
 
 

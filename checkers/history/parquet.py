@@ -34,16 +34,18 @@ _TAIL_BYTES = 8
 """At the end of the file: the footer's length, and PAR1."""
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
-_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait", "transaction")
+_WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 
 
-def _schema() -> Any:
+def schema() -> Any:
+    """The columns of such a file, without its metadata."""
     import pyarrow
 
     integers = [(name, pyarrow.int64()) for name in ("index", "time_ns", "process")]
     word = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     words = [(name, word) for name in _WORDS]
-    return pyarrow.schema([*integers, *words, ("value", pyarrow.string())])
+    texts = [(name, pyarrow.string()) for name in ("transaction", "value")]
+    return pyarrow.schema([*integers, *words, *texts])
 
 
 def write(path: Path, history: History) -> None:
@@ -51,8 +53,8 @@ def write(path: Path, history: History) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    schema = _schema()
-    table = pyarrow.table(_columns(history.events), schema=schema)
+    columns = schema()
+    table = pyarrow.table(_columns(history.events), schema=columns)
     table = table.replace_schema_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
     pyarrow.parquet.write_table(table, path, compression="zstd", write_page_checksum=True)
     _seal(path)
@@ -60,7 +62,7 @@ def write(path: Path, history: History) -> None:
 
 def read(path: Path) -> History:
     """Read such a copy back and pair it. Raises HistoryError if it is not one, or has changed since it was written."""
-    with _damage_told(path):
+    with damage_told(path):
         table = opened(path).read()
         header = _header(path, table.schema)
         return History.of(header, [_event(row) for row in table.to_pylist()])
@@ -70,13 +72,25 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
     """The operations on these keys alone; events keep the indexes that they have in the file. Raises as `read`."""
     import pyarrow.parquet
 
-    with _damage_told(path):
+    with damage_told(path):
         header = _header(path, opened(path).schema_arrow)
         table = pyarrow.parquet.read_table(
             path, filters=[("key", "in", list(keys))], page_checksum_verification=True
         )
         rows = sorted(table.to_pylist(), key=lambda row: int(row["index"]))
         return History.of(header, [_event(row) for row in rows])
+
+
+def read_others(path: Path) -> History:
+    """All but the clients' events; events keep the indexes that they have in the file. Raises as `read`."""
+    with damage_told(path):
+        file = opened(path)
+        rows: list[dict[str, Any]] = []
+        for group in range(file.num_row_groups):
+            if file.read_row_group(group, columns=["process"])["process"].null_count:
+                table = file.read_row_group(group)
+                rows += table.filter(table["process"].is_null()).to_pylist()
+        return History.of(_header(path, file.schema_arrow), [_event(row) for row in rows])
 
 
 def opened(path: Path, **options: Any) -> Any:
@@ -86,7 +100,7 @@ def opened(path: Path, **options: Any) -> Any:
     """
     import pyarrow.parquet
 
-    with _damage_told(path):
+    with damage_told(path):
         is_sealed = _is_sealed(path)
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **options)
         if _SEALED in (file.schema_arrow.metadata or {}) and not is_sealed:
@@ -141,7 +155,7 @@ def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
 
 
 @contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
+def damage_told(path: Path) -> Iterator[None]:
     """Errors of pyarrow about a file without a seal that has changed. Errors of the system stay an OSError."""
     import pyarrow
 

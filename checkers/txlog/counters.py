@@ -16,94 +16,72 @@ round. The records of the master itself do not have the counter of a POST with a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+import numpy
+
+from checkers.txlog import kernels
+from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
-from checkers.txlog.records import Added, Event, Heard, Made, Recovered, Ref
-from checkers.txlog.replay import Replay
 from checkers.txlog.report import Breach, Found
+
+COUNTED = {"timestamps": kernels.MADE, "posts": kernels.HEARD, "rounds": kernels.ADDED}
 
 
 def judge(given: Given) -> Found:
     found = Found()
-    for master, log in given.logs.items():
-        replay = Replay(master)
-        for event in log.events:
-            match event:
-                case Made():
-                    found.count("counters", timestamps=1)
-                    found.breaches += _made(replay, event)
-                case Heard(counter=counter, last=last):
-                    found.count("counters", posts=1)
-                    found.breaches += _raised(replay, event, counter, last or 0, f"has heard {last}")
-                case Recovered(counter=counter, refs=refs, queue=queue):
-                    highest = _highest((*refs, *queue))
-                    found.breaches += _raised(
-                        replay, event, counter, highest, f"has a transaction of {highest}"
-                    )
-                case Added():
-                    found.count("counters", rounds=1)
-                    found.breaches += _round(given, replay, event)
-            replay.apply(event)
+    columns = given.columns
+    is_master = numpy.isin(columns.peers, given.masters)
+    for master, log in columns.logs.items():
+        told = [(log.rows.of_kind(kind), name) for name, kind in COUNTED.items()]
+        for rows, name in sorted((each for each in told if len(each[0])), key=lambda each: int(each[0][0])):
+            found.count("counters", **{name: len(rows)})
+        out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
+        out, count = given.kernels.counted(
+            log.rows, columns.ts, log.over, log.over_last, columns.peer[master], is_master, columns.flags,
+            columns.missing_of, given.bases.counter[master], out,
+        )  # fmt: skip
+        found.breaches += (_breach(given, log, *each) for each in out[:count].tolist())
     if not found.compared:
         found.nothing["counters"] = "no counter was used"
     found.proofs["counters"] = {"rule": "all rise", **found.compared.get("counters", {})}
     return found
 
 
-def _breach(replay: Replay, rule: str, event: Event, says: str) -> Breach:
-    return Breach(rule=rule, summary=f"{replay.master} {says}", records=[(replay.master, event.place)])
+def _breach(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int, _: int) -> Breach:
+    name, says = _told(given, log, rule, row, one, two)
+    return Breach(rule=name, summary=f"{log.master} {says}", records=[(log.master, row + 1)])
 
 
-def _made(replay: Replay, event: Made) -> Iterator[Breach]:
-    before, ts, name = replay.counter, event.ref.ts, event.ref.id
-    if event.counter <= before:
-        yield _breach(
-            replay, "counter-fell", event, f"makes {name} at the counter {event.counter}, behind {before}"
-        )
-    if ts <= before:
-        yield _breach(
-            replay, "stamped-too-low", event, f"makes {name} with timestamp {ts}, at a counter of {before}"
-        )
-    if ts > event.counter:
-        yield _breach(
-            replay,
-            "stamped-too-high",
-            event,
-            f"makes {name} with timestamp {ts}, and goes on from {event.counter}",
-        )
+def _told(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
+    """The rule, and what the master does."""
+    columns, rows = given.columns, log.rows
+    kind, now = rows.kind[row], int(rows.number[row])
+    if kind == kernels.RECOVERED:
+        now = int(log.over[rows.name[row], 1])
+    if kind == kernels.MADE:
+        ref = columns.ref(int(rows.name[row]))
+        if rule == kernels.COUNTER_FELL:
+            return "counter-fell", f"makes {ref.id} at the counter {now}, behind {one}"
+        if rule == kernels.TOO_LOW:
+            return "stamped-too-low", f"makes {ref.id} with timestamp {ref.ts}, at a counter of {one}"
+        return "stamped-too-high", f"makes {ref.id} with timestamp {ref.ts}, and goes on from {now}"
+    if rule == kernels.COUNTER_FELL:
+        return "counter-fell", f"has the counter {now}, behind {one}"
+    if rule == kernels.NOT_RAISED:
+        says = f"has heard {one}" if kind == kernels.HEARD else f"has a transaction of {one}"
+        return "counter-not-raised", f"{says}, and stays at the counter {now}"
+    bound = int(rows.other[row])
+    if rule == kernels.BOUND_TOO_HIGH:
+        return "bound-too-high", f"adds up to {bound}, and the counter of {columns.peers[one]} is {two}"
+    if rule == kernels.ABOVE_THE_BOUND:
+        return "above-the-bound", f"adds a timestamp of {one}, above {bound}"
+    forgotten = ", ".join(_forgotten(given, log, row, one))
+    return "master-not-counted", f"adds without the counter of {forgotten}"
 
 
-def _raised(replay: Replay, event: Event, counter: int, least: int, says: str) -> Iterator[Breach]:
-    if counter < replay.counter:
-        yield _breach(replay, "counter-fell", event, f"has the counter {counter}, behind {replay.counter}")
-    if counter < least:
-        yield _breach(replay, "counter-not-raised", event, f"{says}, and stays at the counter {counter}")
-
-
-def _round(given: Given, replay: Replay, event: Added) -> Iterator[Breach]:
-    counted = {replay.master: replay.counter}
-    counted |= {each: replay.last.get(each, 0) for each in event.absent}
-    for poster in event.posters:
-        base = given.bases.get(poster, {}).get((replay.epoch, event.index))
-        counted[poster] = replay.counter if base is None else base.counter
-    least = min(counted, key=lambda master: (counted[master], master))
-    if event.bound > counted[least]:
-        yield _breach(
-            replay,
-            "bound-too-high",
-            event,
-            f"adds up to {event.bound}, and the counter of {least} is {counted[least]}",
-        )
-    highest = _highest(event.refs)
-    if highest > event.bound:
-        yield _breach(replay, "above-the-bound", event, f"adds a timestamp of {highest}, above {event.bound}")
-    forgotten = [each for each in given.masters if each not in counted and each not in replay.missing]
-    if forgotten:
-        yield _breach(
-            replay, "master-not-counted", event, f"adds without the counter of {', '.join(forgotten)}"
-        )
-
-
-def _highest(refs: Iterable[Ref]) -> int:
-    return max((ref.ts for ref in refs), default=0)
+def _forgotten(given: Given, log: LogColumns, row: int, split: int) -> Iterator[str]:
+    """`split`: the number of the masters that were left out, -1 for none."""
+    posters, absent = given.columns.groups[log.rows.name[row]]
+    counted = {log.master, *posters, *absent, *(given.columns.missing[split] if split >= 0 else ())}
+    return (each for each in given.masters if each not in counted)

@@ -12,14 +12,18 @@ not judged: no record shows a POST that says nothing new.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from typing import Any
+
+import numpy
 
 from checkers.history.faults import Span
 from checkers.history.history import History
-from checkers.history.operation import Operation
+from checkers.txlog.asked import OK, Asked
 from checkers.txlog.given import Given
 from checkers.txlog.order import UNREPAIRED
 from checkers.txlog.report import Breach, Found
+
+Array = Any  # numpy's
 
 STALL_NS = 1_000_000_000
 """A longer time without any answer is reported with its cause."""
@@ -27,13 +31,15 @@ STALL_NS = 1_000_000_000
 
 def judge(given: Given) -> Found:
     found = Found()
-    submitted = list(given.operations.values())
-    calm = [each for each in submitted if each.type == "ok" and not _disturbed(given, each)]
-    found.count("drained", transactions=len(given.made), answers=len(submitted), in_calm=len(calm))
-    waits = sorted((each.complete_ns or 0) - each.invoke_ns for each in calm)
-    if waits:
-        found.count("drained", median_ms=_ms(waits[len(waits) // 2]), longest_ms=_ms(waits[-1]))
-    if not given.made:
+    asked = given.asked
+    submitted = asked.last
+    calm = submitted[(asked.type[submitted] == OK) & ~_disturbed(asked, submitted, given.disturbances.spans)]
+    found.count("drained", transactions=given.made.count, answers=len(submitted), in_calm=len(calm))
+    waits = numpy.maximum(asked.complete_ns[calm], 0) - asked.invoke_ns[calm]
+    if len(waits):
+        middle = int(numpy.partition(waits, len(waits) // 2)[len(waits) // 2])
+        found.count("drained", median_ms=_ms(middle), longest_ms=_ms(int(waits.max())))
+    if not given.made.count:
         found.nothing["drained"] = "no transaction was accepted"
     if given.agrees_within_ns:
         found.breaches += _stalled(given)
@@ -41,7 +47,7 @@ def judge(given: Given) -> Found:
     else:
         found.lacks["drained"] = "it is not known in what time masters should agree"
     found.breaches += _pauses(given, submitted)
-    found.proofs["drained"] = {"rule": "all drained", "transactions": len(given.made)}
+    found.proofs["drained"] = {"rule": "all drained", "transactions": given.made.count}
     return found
 
 
@@ -49,24 +55,28 @@ def _ms(time_ns: int) -> int:
     return time_ns // 1_000_000
 
 
-def _disturbed(given: Given, operation: Operation) -> bool:
-    end_ns = operation.invoke_ns if operation.complete_ns is None else operation.complete_ns
-    return any(begin <= end_ns and operation.invoke_ns <= end for begin, end in given.disturbances.spans)
+def _disturbed(asked: Asked, operations: Array, spans: Sequence[Span]) -> Array:
+    """Which of these overlap a span. Spans are in order, and have gaps between them."""
+    begin_ns, end_ns = asked.invoke_ns[operations], asked.complete_ns[operations]
+    end_ns = numpy.where(end_ns < 0, begin_ns, end_ns)
+    begins, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))
+    return numpy.searchsorted(ends, begin_ns, "left") < numpy.searchsorted(begins, end_ns, "right")
 
 
 def _stalled(given: Given) -> Iterator[Breach]:
     """By the longest time between two disturbances in which an operation waited."""
-    for operation in given.history.operations:
-        if operation.transaction is None or operation.complete_ns is None:
-            continue
-        waited_ns = max(
-            _calm(given.disturbances.spans, operation.invoke_ns, operation.complete_ns), default=0
-        )
+    asked, spans = given.asked, given.disturbances.spans
+    ended = asked.with_one[asked.complete_ns[asked.with_one] >= 0]
+    long = ended[asked.complete_ns[ended] - asked.invoke_ns[ended] > given.agrees_within_ns]
+    for operation in long.tolist():
+        begin_ns, end_ns = int(asked.invoke_ns[operation]), int(asked.complete_ns[operation])
+        waited_ns = max(_calm(spans, begin_ns, end_ns), default=0)
         if waited_ns > given.agrees_within_ns:
+            name = given.columns.names[int(asked.transaction[operation])]
             yield Breach(
                 rule="stalled",
-                summary=f"{operation.transaction} took {_ms(waited_ns)} ms to be executed while nothing was disturbed",
-                events=operation.events,
+                summary=f"{name} took {_ms(waited_ns)} ms to be executed while nothing was disturbed",
+                events=asked.events(operation),
             )
 
 
@@ -93,28 +103,33 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
             "the masters were not seen to be quiet and equal, and had not long to come to it"
         )
         return
-    ends = given.walks()
-    for walk in ends.values():
-        while walk.next is not None:
-            walk.step()
-    waiting = [
-        (name, master)
-        for name in given.made
-        for master, walk in ends.items()
-        if name not in walk.replay.place
-    ]
+    waiting = _waiting(given)
     if not waiting:
         found.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, although nothing waits in a log"
         )
-    for name, master in waiting:
+    price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
+    for number, master in waiting:
+        name = given.columns.names[number]
         yield Breach(
             rule="never-drained",
             summary=f"{_ms(quiet_ns)} ms after the last fault {name} is not synchronised on {master}",
-            records=[(given.made[name].ref.origin, given.made[name].place)],
+            records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
             facts={"id": name, "master": master},
-            price=UNREPAIRED if given.strategy == "none" and given.has_split else "",
+            price=price,
         )
+
+
+def _waiting(given: Given) -> list[tuple[int, str]]:
+    """Ids that were made, and the masters that have not synchronised them."""
+    lacks = {master: queues.place == 0 for master, queues in given.ends.items()}
+    of_any = numpy.any([*lacks.values()], axis=0) if lacks else given.made.ref < 0
+    return [
+        (name, master)
+        for name in given.made.in_order(of_any)
+        for master, lacking in lacks.items()
+        if lacking[name]
+    ]
 
 
 def _gave_up_ns(history: History) -> int:
@@ -123,11 +138,13 @@ def _gave_up_ns(history: History) -> int:
     return max((event.time_ns for event in told), default=0)
 
 
-def _pauses(given: Given, submitted: Sequence[Operation]) -> Iterator[Breach]:
+def _pauses(given: Given, submitted: Array) -> Iterator[Breach]:
     """Times without an answer that a fault explains: no violation, and worth to be known."""
-    ends = sorted(each.complete_ns for each in submitted if each.complete_ns is not None)
-    for begin, end in pairwise(ends):
-        cause = given.disturbances.cause(begin, end) if end - begin > STALL_NS else ""
+    ends = given.asked.complete_ns[submitted]
+    ends = numpy.sort(ends[ends >= 0])
+    for at in numpy.flatnonzero(ends[1:] - ends[:-1] > STALL_NS).tolist():
+        begin, end = int(ends[at]), int(ends[at + 1])
+        cause = given.disturbances.cause(begin, end)
         if cause:
             yield Breach(
                 rule="stalled",

@@ -19,290 +19,330 @@ With the strategies `simple` and `smart`, an undone answer is the documented pri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
-from checkers.history.operation import Operation
+import numpy
+
+from checkers.txlog import kernels
+from checkers.txlog.asked import OK
+from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
+from checkers.txlog.kernels import NEVER
+from checkers.txlog.queues import room
 from checkers.txlog.records import (
-    Added,
     Backup,
-    CaughtUp,
-    Event,
-    Executed,
+    Rare,
     Recovered,
     Recovering,
+    Rejoined,
     Restored,
     Split,
 )
-from checkers.txlog.replay import NEVER, Replay
 from checkers.txlog.report import Breach, Found
+
+Array = Any  # numpy's
 
 UNDONE = "documented: a restore takes back what a part of a split cluster had executed"
 SPURIOUS = "documented: a spurious failure makes the states of masters differ"
 PLACES_MIN = 4
 """Of a step that stores a value: word, space, key, …, value."""
 
+NONE: Array = numpy.zeros(0, dtype=numpy.int64)
+
 
 def judge(given: Given) -> Found:
     found = Found()
-    states = _States("" if given.is_deterministic else SPURIOUS)
-    masters = [_Master(given, name, states) for name in given.masters if name in given.logs]
-    for master in masters:
-        found.breaches += master.breaches()
+    states = _States(given)
+    masters: dict[str, _Master] = {}
+    for name, log in given.by_master.items():
+        masters[name] = _Master(given, log, states)
+        found.breaches += masters[name].breaches()
     found.breaches += states.breaches
-    executions = sum(len(master.executions) for master in masters)
+    executions = sum(len(master.undone) for master in masters.values())
     found.count("executed", masters=len(masters), executions=executions)
-    found.count("executed", restores=sum(master.restores for master in masters))
-    found.breaches += _answers(given, {master.name: master for master in masters}, found)
-    found.count("state", executions=executions, states=len(states), of_several_masters=states.compared)
+    found.count("executed", restores=sum(master.restores for master in masters.values()))
+    found.breaches += _answers(given, masters, found)
+    found.count("state", executions=executions, states=states.count, of_several_masters=states.compared)
     if not executions:
         found.nothing["executed"] = "nothing was executed"
     if not states.compared and len(given.masters) > 1:
         found.nothing["state"] = "no two masters executed the same transactions"
     found.proofs["executed"] = {
         "rule": "all in turn",
-        "executed": {master.name: master.index for master in masters},
+        "executed": {name: master.index for name, master in masters.items()},
     }
     found.proofs["state"] = {"rule": "all the same", "compared": states.compared}
     return found
 
 
-@dataclass(slots=True)
-class _Execution:
-    id: str
-    index: int
-    place: int
-    undone: int = NEVER
-    """The record that took it back."""
-
-
 class _States:
-    """Which state each sequence of transactions comes to. A sequence is a number: its last one behind a shorter one."""
+    """Which state each sequence of transactions comes to. Sequences are a tree of numbers, 0 the empty one.
 
-    def __init__(self, price: str) -> None:
-        self._price = price
-        self._numbers: dict[tuple[int, str], int] = {}
-        self._found: dict[int, tuple[bytes, str, int]] = {}
-        self._several: set[int] = set()
+    Executions have numbers, too: those of one master behind those of the one before it.
+    """
+
+    def __init__(self, given: Given) -> None:
+        logs = given.by_master.values()
+        self.price = "" if given.is_deterministic else SPURIOUS
+        self.digest = numpy.concatenate([numpy.zeros(0, dtype=numpy.int64), *(log.digest for log in logs)])
+        self.begins = numpy.cumsum([0, *(len(log.digest) for log in logs)])
+        self.child, self.sibling, self.last_id = (
+            numpy.zeros(len(self.digest) + 1, dtype=numpy.int32) for _ in range(3)
+        )
+        self.first = numpy.full(len(self.digest) + 1, -1, dtype=numpy.int32)
+        self.several = numpy.zeros(len(self.digest) + 1, dtype=numpy.bool_)
+        self.state = numpy.zeros(kernels.PLACES, dtype=numpy.int64)
+        self.state[kernels.SEQUENCES] = 1
         self.breaches: list[Breach] = []
+        self._logs = [*logs]
 
-    def __len__(self) -> int:
-        return len(self._found)
+    @property
+    def count(self) -> int:
+        return int(self.state[kernels.FOUND])
 
     @property
     def compared(self) -> int:
         """Sequences that several masters have executed."""
-        return len(self._several)
+        return int(self.state[kernels.SEVERAL])
 
-    def behind(self, number: int, name: str) -> int:
-        return self._numbers.setdefault((number, name), len(self._numbers) + 1)
-
-    def add(self, number: int, event: Executed, master: str) -> bool:
-        """False if another state is known of these transactions."""
-        digest, other, place = self._found.setdefault(number, (event.hash, master, event.place))
-        if other != master:
-            self._several.add(number)
-        if digest == event.hash:
-            return True
-        self.breaches.append(
-            Breach(
-                rule="state-differs",
-                summary=f"after the same {event.index} transactions the state of {master} is {event.hash.hex()}, "
-                f"that of {other} {digest.hex()}; the last one is {event.id}",
-                records=[(other, place), (master, event.place)],
-                price=self._price,
-            )
+    def differs(self, log: LogColumns, row: int, first: int, names: Any) -> Breach:
+        """`first`: the execution that first came to this sequence."""
+        other = self._logs[number := int(numpy.searchsorted(self.begins, first, "right")) - 1]
+        theirs = first - int(self.begins[number])
+        mine = int((log.rows.kind[:row] == kernels.EXECUTED).sum())
+        place = int(other.rows.of_kind(kernels.EXECUTED)[theirs]) + 1
+        return Breach(
+            rule="state-differs",
+            summary=f"after the same {log.rows.number[row]} transactions the state of {log.master} is "
+            f"{log.hash(mine).hex()}, that of {other.master} {other.hash(theirs).hex()}; the last one is "
+            f"{names[int(log.rows.name[row])]}",
+            records=[(other.master, place), (log.master, row + 1)],
+            price=self.price,
         )
-        return False
 
 
-@dataclass(slots=True)
 class _Master:
-    given: Given
-    name: str
-    states: _States
-    index: int = 0
-    restores: int = 0
-    executions: list[_Execution] = field(default_factory=list)
-    """In the order of the log."""
-    _live: list[_Execution] = field(default_factory=list)
-    """Those that make the present state."""
-    _chain: list[int] = field(default_factory=lambda: [0])
-    """By executed index the sequence of transactions that made the state."""
-    _hashes: list[bytes] = field(default_factory=lambda: [b""])
-    _is_lost: bool = False
-    """The state is no longer that of the index: a violation says so, and further ones would only follow."""
-    _has_other_state: bool = False
-    _backup: Backup | None = None
-    _kept: int = NEVER
-    """So many executed entries a recovery has kept, until the restore: perhaps that of a later recovery."""
+    """The executions of one master. `undone`: by execution the record that took it back (NEVER)."""
+
+    def __init__(self, given: Given, log: LogColumns, states: _States) -> None:
+        self.given, self.log, self.name, self.states = given, log, log.master, states
+        self.restores = 0
+        self.rows = log.rows.of_kind(kernels.EXECUTED)
+        count = len(self.rows)
+        self.undone = numpy.full(count, NEVER, dtype=numpy.int64)
+        self._index_of = log.rows.number[self.rows]
+        self._synced = numpy.empty(room(log), dtype=numpy.int32)
+        self._live = numpy.empty(count, dtype=numpy.int32)
+        """The executions that make the present state."""
+        self._chain, self._hash_of = (numpy.zeros(count + 1, dtype=numpy.int32) for _ in range(2))
+        """By executed index the sequence of transactions that made the state, and the execution with its hash."""
+        self._out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
+        self._backup: Backup | None = None
+        self._is_split = self._is_recovering = False
+        self._begin = 0
+        self._state = states.state
+
+    @property
+    def index(self) -> int:
+        return int(self._state[kernels.AT])
 
     def breaches(self) -> Iterator[Breach]:
-        replay = Replay(self.name)
-        for event in self.given.logs[self.name].events:
-            match event:
-                case Executed():
-                    yield from self._executed(event, replay)
-                case Added(index=index) | CaughtUp(index=index) if index < min(self.index, self._kept):
-                    stays = min(self.index, self._kept)
-                    yield self._breach(
-                        "executed-entry-removed", event, f"has executed {stays}, and keeps the first {index}"
-                    )
-                case Split(backup=backup) | Recovering(backup=backup) if backup is not None:
-                    yield from self._backed_up(event, backup)
-                case Recovered(common=common) if common < self.index or self._kept < NEVER:
-                    self._kept = min(common, self._kept)
-                case Recovered():
+        state = self._state
+        state[[kernels.AT, kernels.IS_LOST, kernels.HAS_OTHER, kernels.LIVE, kernels.SYNCED]] = 0
+        # So many executed entries a recovery has kept, until the restore: perhaps that of a later recovery.
+        state[kernels.KEPT] = NEVER
+        state[kernels.CHAIN] = 1
+        state[kernels.OWN] = self._begin = int(state[kernels.NEXT])
+        rare = [each for each in self.log.rare if isinstance(each, ENDS)]
+        ends = [*(each.place - 1 for each in rare), len(self.log.rows.kind)]
+        for event, (begin, end) in zip((None, *rare), pairwise((0, *ends)), strict=True):
+            if event is not None:
+                yield from self._rare(event)
+            yield from self._bulk(begin, end)
+        self._state = state.copy()
+
+    def _bulk(self, begin: int, end: int) -> Iterator[Breach]:
+        states = self.states
+        out, count = self.given.kernels.executed(
+            self.log.rows, self.given.columns.id, begin, end, self._state, self._synced, self._chain, self._hash_of,
+            self._live, states.child, states.sibling, states.last_id, states.first, states.several, states.digest,
+            self._out,
+        )  # fmt: skip
+        for rule, row, one, two, _ in out[:count].tolist():
+            if rule == kernels.STATE_DIFFERS:
+                states.breaches.append(states.differs(self.log, row, one, self.given.columns.names))
+            else:
+                yield self._breach(row + 1, *self._told(rule, row, one, two))
+
+    def _breach(self, place: int, rule: str, says: str) -> Breach:
+        return Breach(rule=rule, summary=f"{self.name} {says}", records=[(self.name, place)])
+
+    def _told(self, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
+        rows, names = self.log.rows, self.given.columns.names
+        index = int(rows.number[row])
+        if rule == kernels.WITHOUT_RESTORE:
+            says = f"goes on from {one} executed, and a recovery has kept {two} of them"
+            return "executed-without-restore", says
+        if rule == kernels.OUT_OF_TURN:
+            return "executed-out-of-turn", f"has executed {one}, and goes on with {index}"
+        if rule == kernels.ENTRY_REMOVED:
+            return "executed-entry-removed", f"has executed {one}, and keeps the first {index}"
+        there = f"the entry is {names[one]}" if one >= 0 else f"the queue has {two}"
+        says = f"executed {names[int(rows.name[row])]} at {index}, and {there}"
+        return "executed-another", says
+
+    def _rare(self, event: Rare) -> Iterator[Breach]:
+        state = self._state
+        match event:
+            case Split(backup=backup, missing=missing):
+                yield from self._backed_up(event, backup)
+                self._is_split = bool(missing)
+            case Rejoined():
+                self._is_split = False
+            case Recovering(backup=backup):
+                yield from self._backed_up(event, backup)
+                self._is_recovering = True
+            case Recovered(common=common):
+                if common < self.index or state[kernels.KEPT] < NEVER:
+                    state[kernels.KEPT] = min(common, int(state[kernels.KEPT]))
+                else:
                     self._backup = None
-                case Restored():
-                    yield from self._restored(event)
-                    if not (replay.missing or replay.is_recovering):
-                        self._backup = None
-            replay.apply(event)
+                self._is_split = self._is_recovering = False
+            case Restored():
+                yield from self._restored(event)
+                if not (self._is_split or self._is_recovering):
+                    self._backup = None
 
-    def _breach(self, rule: str, event: Event, says: str, **facts: Any) -> Breach:
-        return Breach(
-            rule=rule, summary=f"{self.name} {says}", records=[(self.name, event.place)], facts=facts
-        )
-
-    def _executed(self, event: Executed, replay: Replay) -> Iterator[Breach]:
-        index = event.index
-        if self._kept < self.index:
-            yield self._breach(
-                "executed-without-restore",
-                event,
-                f"goes on from {self.index} executed, and a recovery has kept {self._kept} of them",
-            )
-            self._kept, self._is_lost = NEVER, True
-        if index != self.index + 1:
-            yield self._breach(
-                "executed-out-of-turn", event, f"has executed {self.index}, and goes on with {index}"
-            )
-            self._is_lost = True
-        entry = replay.synced[index - 1].id if 0 < index <= len(replay.synced) else ""
-        if entry != event.id:
-            there = f"the entry is {entry}" if entry else f"the queue has {len(replay.synced)}"
-            yield self._breach("executed-another", event, f"executed {event.id} at {index}, and {there}")
-        execution = _Execution(event.id, index, event.place)
-        self.executions.append(execution)
-        self._live.append(execution)
-        self.index = index
-        if not self._is_lost:
-            number = self.states.behind(self._chain[-1], event.id)
-            self._chain.append(number)
-            self._hashes.append(event.hash)
-            # A state that differs makes all later ones differ: the first is the violation.
-            if not self._has_other_state:
-                self._has_other_state = not self.states.add(number, event, self.name)
-
-    def _backed_up(self, event: Event, backup: Backup) -> Iterator[Breach]:
-        known = self._hashes[backup.executed] if backup.executed < len(self._hashes) else None
-        if not self._is_lost and known != backup.hash:
-            yield self._breach(
-                "backup-differs",
-                event,
-                f"takes a backup at {backup.executed} of a state that it never had there",
-            )
+    def _backed_up(self, event: Split | Recovering, backup: Backup | None) -> Iterator[Breach]:
+        if backup is None:
+            return
+        if not self._state[kernels.IS_LOST] and self._hash_at(backup.executed) != backup.hash:
+            says = f"takes a backup at {backup.executed} of a state that it never had there"
+            yield self._breach(event.place, "backup-differs", says)
         self._backup = backup
 
+    def _hash_at(self, index: int) -> bytes | None:
+        """The hash of the state with so many transactions; None: there was no such state."""
+        if index >= self._state[kernels.CHAIN]:
+            return None
+        return self.log.hash(int(self._hash_of[index]) - self._begin) if index else b""
+
     def _restored(self, event: Restored) -> Iterator[Breach]:
+        state = self._state
         self.restores += 1
         if not self.given.can_split:
             yield self._breach(
-                "restored-without-split", event, f"goes back to {event.index}: no master can be left out"
+                event.place, "restored-without-split", f"goes back to {event.index}: no master can be left out"
             )
         if self._backup is None or (event.index, event.hash) != self._backup:
             yield self._breach(
-                "restored-another", event, f"goes back to {event.index}, of which it has no backup"
+                event.place, "restored-another", f"goes back to {event.index}, of which it has no backup"
             )
-        if event.index > self._kept:
-            yield self._breach(
-                "restored-too-much",
-                event,
-                f"goes back to {event.index}, and the recovery kept {self._kept} entries",
-            )
-        while self._live and self._live[-1].index > event.index:
-            self._live.pop().undone = event.place
-        del self._chain[event.index + 1 :], self._hashes[event.index + 1 :]
-        self.index, self._kept = event.index, NEVER
-        self._is_lost = len(self._chain) != event.index + 1
-        self._has_other_state = False
+        if event.index > state[kernels.KEPT]:
+            says = f"goes back to {event.index}, and the recovery kept {state[kernels.KEPT]} entries"
+            yield self._breach(event.place, "restored-too-much", says)
+        self.given.kernels.undone(
+            state, self._live, self._index_of, self.undone, event.index, event.place
+        )
+        state[kernels.CHAIN] = min(int(state[kernels.CHAIN]), event.index + 1)
+        state[kernels.AT], state[kernels.KEPT] = event.index, NEVER
+        state[kernels.IS_LOST] = state[kernels.CHAIN] != event.index + 1
+        state[kernels.HAS_OTHER] = 0
+
+
+ENDS = (Split, Rejoined, Recovering, Recovered, Restored)
+"""The records that only these lines apply, between those that a kernel does."""
 
 
 # ---- answers
 
 
 def _answers(given: Given, masters: Mapping[str, _Master], found: Found) -> Iterator[Breach]:
-    by_id = {name: _by_id(master.executions) for name, master in masters.items()}
-    writers: Mapping[tuple[str, Any], str] | None = None
-    for operation in given.history.operations:
-        node = operation.node or ""
-        if operation.type != "ok" or node not in masters:
-            continue
-        if operation.transaction is not None:
-            found.count("executed", answers=1)
-            done = by_id[node].get(operation.transaction)
-            if done is None:
-                if not given.logs[node].damage:
-                    yield Breach(
-                        rule="answered-unexecuted",
-                        summary=f"{node} answered {operation.transaction}, and has not executed it",
-                        events=operation.events,
-                        facts={"id": operation.transaction, "node": node},
-                    )
-            elif done[0].undone < NEVER:
-                yield _undone(given, node, done[0], operation, "answered")
-        elif operation.f == "read":
-            writers = _writers(given) if writers is None else writers
-            found.count("executed", reads=1)
-            yield from _read(given, node, by_id[node], writers, operation)
+    asked = given.asked
+    ok = asked.type == OK
+    breaches: list[tuple[int, Breach]] = []
+    answers, reads = [], []
+    for node, master in masters.items():
+        here = numpy.flatnonzero(ok & asked.on(node))
+        told = here[asked.transaction[here] >= 0]
+        answers.append(told)
+        first, second = given.first_two[node]
+        done = first[asked.transaction[told]]
+        if not given.by_master[node].damage:
+            breaches += ((each, _unexecuted(given, node, each)) for each in told[done < 0].tolist())
+        undone = numpy.zeros(len(told), dtype=bool)
+        undone[done >= 0] = master.undone[done[done >= 0]] < NEVER
+        breaches += (
+            (each, _undone(given, master, execution, each, "answered"))
+            for each, execution in zip(told[undone].tolist(), done[undone].tolist(), strict=True)
+        )
+        shown = here[asked.transaction[here] < 0]
+        reads.append(shown)
+        if len(shown) and (master.undone < NEVER).any():
+            breaches += _shown(given, master, shown, first, second)
+    counted = {"answers": numpy.concatenate([NONE, *answers]), "reads": numpy.concatenate([NONE, *reads])}
+    for name, which in sorted(counted.items(), key=lambda each: int(each[1].min(initial=NEVER))):
+        if len(which):
+            found.count("executed", **{name: len(which)})
+    return (breach for _, breach in sorted(breaches, key=lambda each: each[0]))
 
 
-def _by_id(executions: Sequence[_Execution]) -> dict[str, list[_Execution]]:
-    found: dict[str, list[_Execution]] = {}
-    for each in executions:
-        found.setdefault(each.id, []).append(each)
-    return found
+def _unexecuted(given: Given, node: str, operation: int) -> Breach:
+    name = given.columns.names[int(given.asked.transaction[operation])]
+    return Breach(
+        rule="answered-unexecuted",
+        summary=f"{node} answered {name}, and has not executed it",
+        events=given.asked.events(operation),
+        facts={"id": name, "node": node},
+    )
 
 
-def _writers(given: Given) -> Mapping[tuple[str, Any], str]:
-    """(key, value) → the only transaction that stores this value under this key; "" if there are several."""
-    writers: dict[tuple[str, Any], str] = {}
-    for name, made in given.made.items():
-        for step in made.steps:
-            if len(step) >= PLACES_MIN and isinstance(step[-1], str | int):
-                place = (str(step[2]), step[-1])
-                writers[place] = name if writers.get(place, name) == name else ""
+def _writers(given: Given) -> Mapping[tuple[str, Any], int]:
+    """(key, value) → the only transaction that stores this value under this key; -1 if there are several."""
+    writers: dict[tuple[str, Any], int] = {}
+    for number, log in enumerate(given.made.logs):
+        rows = log.rows.of_kind(kernels.MADE)
+        for row, name, steps in zip(
+            rows.tolist(), given.columns.id[log.rows.name[rows]].tolist(), log.steps, strict=True
+        ):
+            if given.made.row[name] != row or given.made.log[name] != number:
+                continue  # made twice: the last record counts
+            for step in steps:
+                if len(step) >= PLACES_MIN and isinstance(step[-1], str | int):
+                    place = (str(step[2]), step[-1])
+                    writers[place] = name if writers.get(place, name) == name else -1
     return writers
 
 
-def _read(
-    given: Given,
-    node: str,
-    executions: Mapping[str, Sequence[_Execution]],
-    writers: Mapping[tuple[str, Any], str],
-    operation: Operation,
-) -> Iterator[Breach]:
-    """A read of the master's own state, before the restore and before its writer was executed again, if it was."""
-    if not isinstance(operation.value, str | int) or operation.complete_ns is None:
-        return
-    done = executions.get(writers.get((str(operation.key), operation.value), ""), ())
-    if not done or done[0].undone == NEVER:
-        return
-    again = done[1].place if len(done) > 1 else done[0].undone
-    if operation.complete_ns < given.clocks[node].not_before_ns(again):
-        yield _undone(given, node, done[0], operation, "showed")
+def _shown(
+    given: Given, master: _Master, reads: Array, first: Array, second: Array
+) -> Iterator[tuple[int, Breach]]:
+    """Reads of the master's own state, before the restore and before its writer was executed again, if it was."""
+    asked, writers = given.asked, _writers(given)
+    for operation in reads.tolist():
+        key, value = asked.read(operation)
+        if not isinstance(value, str | int) or asked.complete_ns[operation] < 0:
+            continue
+        writer = writers.get((str(key), value), -1)
+        done = int(first[writer]) if writer >= 0 else -1
+        if done < 0 or master.undone[done] == NEVER:
+            continue
+        again = master.rows[second[writer]] + 1 if second[writer] >= 0 else master.undone[done]
+        if asked.complete_ns[operation] < given.clocks[master.name].not_before_ns(int(again)):
+            yield operation, _undone(given, master, done, operation, "showed")
 
 
-def _undone(given: Given, node: str, execution: _Execution, operation: Operation, says: str) -> Breach:
+def _undone(given: Given, master: _Master, execution: int, operation: int, says: str) -> Breach:
     is_documented = given.can_split and given.strategy != "none" and bool(given.disturbances.spans)
+    row = master.rows[execution]
+    name = given.columns.names[int(master.log.rows.name[row])]
     return Breach(
         rule="undone-answer",
-        summary=f"operation {operation.invoke_index}: {node} {says} {execution.id}, and then went back before it",
-        records=[(node, execution.place), (node, execution.undone)],
-        events=operation.events,
-        facts={"id": execution.id},
+        summary=f"operation {given.asked.invoke[operation]}: {master.name} {says} {name}, and then went back before it",
+        records=[(master.name, int(row) + 1), (master.name, int(master.undone[execution]))],
+        events=given.asked.events(operation),
+        facts={"id": name},
         price=UNDONE if is_documented else "",
     )

@@ -16,28 +16,34 @@ What a log has is what a master sent: a POST leaves behind the records on which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy
+
+from checkers.txlog import kernels
+from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
 from checkers.txlog.order import UNREPAIRED
-from checkers.txlog.records import Acquired, Added, CaughtUp, Log, Made, Recovered, Recovering, Ref
-from checkers.txlog.replay import NEVER, Base, Replay
+from checkers.txlog.queues import Queues
 from checkers.txlog.report import Breach, Found
+
+Array = Any  # numpy's
 
 
 def judge(given: Given) -> Found:
     found = Found()
-    final = _recoveries(given, found)
-    found.breaches += _lost(given, final)
+    _recoveries(given, found)
+    found.breaches += _lost(given)
     found.breaches += _unrecorded(given)
-    found.count("kept", transactions=len(given.made), masters=len(final))
-    if not given.made:
+    found.count("kept", transactions=given.made.count, masters=len(given.by_master))
+    if not given.made.count:
         found.nothing["kept"] = "no transaction was accepted"
     elif given.history.settled is not True:
         found.lacks["kept"] = (
             "the masters were not seen to be quiet and equal in the end: much may still wait"
         )
-    found.proofs["kept"] = {"rule": "all kept", "transactions": len(given.made)}
+    found.proofs["kept"] = {"rule": "all kept", "transactions": given.made.count}
     _rounds(given, found)
     return found
 
@@ -45,159 +51,155 @@ def judge(given: Given) -> Found:
 # ---- kept
 
 
-def _recoveries(given: Given, found: Found) -> Mapping[str, Replay]:
-    """All masters, from one recovery to the next; returns the ends."""
-    walks = given.walks()
-    going = dict(walks)
-    while going:
-        brought: dict[str, str] = {}
-        for master, walk in going.items():
-            while not walk.ends_epoch():
-                if isinstance(walk.step(), Recovering):
-                    replay = walk.replay
-                    brought |= dict.fromkeys((*replay.place, *replay.queue), master)
-        for master, walk in going.items():
-            if walk.next is None:
-                continue
-            event = walk.step()
-            gone = [
-                name for name in brought if name not in walk.replay.place and name not in walk.replay.queue
-            ]
-            found.count("kept", recoveries=1)
-            for name in gone:
-                found.breaches.append(
-                    Breach(
-                        rule="dropped-at-recovery",
-                        summary=f"{master} finishes a recovery without {name}, which {brought[name]} brought to it",
-                        records=[(master, event.place)],
-                        facts={"id": name, "by": brought[name]},
-                    )
-                )
-        going = {master: walk for master, walk in going.items() if walk.next is not None}
-    return {master: walk.replay for master, walk in walks.items()}
-
-
-def _lost(given: Given, final: Mapping[str, Replay]) -> Iterator[Breach]:
-    if given.history.settled is not True:
+def _recoveries(given: Given, found: Found) -> None:
+    """All masters, from one recovery to the next."""
+    if not any(log.recoveries for log in given.by_master.values()):
         return
-    for name, made in given.made.items():
-        lacking = [master for master, replay in final.items() if name not in replay.place]
-        if lacking:
-            yield Breach(
-                rule="lost",
-                summary=f"{made.ref.origin} accepted {name}, and in the end {', '.join(lacking)} has not got it",
-                records=[(made.ref.origin, made.place)],
-                events=given.operations[name].events if name in given.operations else (),
-                facts={"id": name, "lacking": lacking},
-                price=UNREPAIRED if given.strategy == "none" and given.has_split else "",
-            )
+    going = {master: Queues(given.columns, log) for master, log in given.by_master.items()}
+    while going:
+        brought: list[tuple[str, int]] = []
+        by = numpy.full(len(given.columns.names), -1, dtype=numpy.int32)
+        for master, queues in going.items():
+            end = queues.next_of(kernels.RECOVERED)
+            while (row := queues.next_of(kernels.RECOVERING)) < end:
+                queues.go_on(row + 1)
+                by[queues.has] = len(brought)
+                brought.append((master, row))
+            queues.go_on(end)
+        going = {master: queues for master, queues in going.items() if queues.next < queues.end}
+        for master, queues in going.items():
+            row = queues.next
+            queues.go_on(row + 1)
+            found.count("kept", recoveries=1)
+            found.breaches += _dropped(given, master, row, (by >= 0) & ~queues.has, by, brought)
+        going = {master: queues for master, queues in going.items() if queues.next < queues.end}
+
+
+def _dropped(
+    given: Given, master: str, row: int, gone: Array, by: Array, brought: list[tuple[str, int]]
+) -> Iterator[Breach]:
+    """`by`: who brought each id, a number in `brought`, which has the records."""
+    for name in _as_brought(given, gone, brought) if gone.any() else ():
+        told, bringer = given.columns.names[name], brought[by[name]][0]
+        yield Breach(
+            rule="dropped-at-recovery",
+            summary=f"{master} finishes a recovery without {told}, which {bringer} brought to it",
+            records=[(master, row + 1)],
+            facts={"id": told, "by": bringer},
+        )
+
+
+def _as_brought(given: Given, gone: Array, brought: list[tuple[str, int]]) -> list[int]:
+    """The ids in the order of the queues that they came with."""
+    found: dict[int, None] = {}
+    for master, row in brought:
+        queues = Queues(given.columns, given.by_master[master])
+        queues.go_on(row)
+        found |= dict.fromkeys(queues.names(gone))
+    return [*found]
+
+
+def _lost(given: Given) -> Iterator[Breach]:
+    if given.history.settled is not True or not given.by_master:
+        return
+    lost = numpy.any([queues.place == 0 for queues in given.ends.values()], axis=0) & (given.made.ref >= 0)
+    price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
+    for name in given.made.in_order(lost) if lost.any() else ():
+        lacking = [master for master, queues in given.ends.items() if not queues.place[name]]
+        operation, told = int(given.operation_of[name]), given.columns.names[name]
+        origin, place = given.made.place(name)
+        yield Breach(
+            rule="lost",
+            summary=f"{origin} accepted {told}, and in the end {', '.join(lacking)} has not got it",
+            records=[(origin, place)],
+            events=given.asked.events(operation) if operation >= 0 else (),
+            facts={"id": told, "lacking": lacking},
+            price=price,
+        )
 
 
 def _unrecorded(given: Given) -> Iterator[Breach]:
     if given.missing:
         return
-    for name, operation in given.operations.items():
-        if name not in given.made:
-            yield Breach(
-                rule="unrecorded",
-                summary=f"a client got an answer about {name}, and no log has it",
-                events=operation.events,
-                facts={"id": name},
-            )
+    asked = given.asked
+    first = asked.first
+    for operation in first[given.made.ref[asked.transaction[first]] < 0].tolist():
+        name = int(asked.transaction[operation])
+        yield Breach(
+            rule="unrecorded",
+            summary=f"a client got an answer about {given.columns.names[name]}, and no log has it",
+            events=asked.events(int(given.operation_of[name])),
+            facts={"id": given.columns.names[name]},
+        )
 
 
 # ---- acquired
 
 
 def _rounds(given: Given, found: Found) -> None:
-    has = {master: _updates(log) for master, log in given.logs.items()}
-    stamps = _stamps(given)
-    for master, log in given.logs.items():
-        epoch = 0
-        for event in log.events:
-            match event:
-                case Recovered():
-                    epoch = event.epoch
-                case CaughtUp(refs=refs):
-                    found.breaches += _never_made(given, stamps, master, event, refs)
-                case Added(refs=refs):
-                    found.count("acquired", rounds=1, entries=len(refs), posters=len(event.posters))
-                    found.breaches += _never_made(given, stamps, master, event, refs)
-                    found.breaches += _unacquired(has, master, event)
-                    for poster in event.posters:
-                        if poster in given.logs and not given.logs[poster].damage:
-                            base = given.bases[poster].get((epoch, event.index))
-                            found.breaches += _of_poster(has, master, event, poster, base)
+    columns, logs = given.columns, given.columns.logs
+    has = numpy.full((len(columns.peers), len(columns.names)), kernels.NO_RECORD, dtype=numpy.int32)
+    for master, log in logs.items():
+        given.kernels.updates(log.rows, columns.id, has[columns.peer[master]])
+    made = given.made.ref
+    made_ts = numpy.where(made >= 0, columns.ts[made], -1) if len(columns.ts) else made.astype(numpy.int64)
+    is_whole = numpy.array([name in logs and not logs[name].damage for name in columns.peers], dtype=numpy.bool_)
+    for master, log in logs.items():
+        rows = log.rows.of_kind(kernels.ADDED)
+        if len(rows):
+            posters = (columns.posters[log.rows.name[rows]] >= 0).sum()
+            entries = (log.rows.first[rows + 1] - log.rows.first[rows]).sum()
+            found.count("acquired", rounds=len(rows), entries=int(entries), posters=int(posters))
+        out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
+        out, count = given.kernels.acquired(
+            log.rows, columns.id, columns.ts, made_ts, columns.peer[master], has, columns.posters, is_whole,
+            given.bases.ends[master], out,
+        )  # fmt: skip
+        out = out[:count]
+        found.breaches += (
+            _breach(given, log, *each) for each in out[~_may_be(given, out, is_whole)].tolist()
+        )
     if not found.compared.get("acquired"):
         found.nothing["acquired"] = "no round added anything"
     found.proofs["acquired"] = {"rule": "all acquired", **found.compared.get("acquired", {})}
 
 
-def _updates(log: Log) -> Mapping[str, int]:
-    """Id → the record that brought the updates."""
-    has: dict[str, int] = {}
-    for event in log.events:
-        if isinstance(event, Acquired):
-            for name in event.ids:
-                has.setdefault(name, event.place)
-        elif isinstance(event, Made):
-            has.setdefault(event.ref.id, event.place)
-    return has
+def _may_be(given: Given, out: Array, is_whole: Array) -> Array:
+    """Of what masters have not made, the breaches that are none: a recovery stamped it, or its origin left no log."""
+    columns = given.columns
+    strange = out[:, 0] == kernels.NEVER_MADE
+    refs = out[strange, 2]
+    stamped = numpy.zeros(len(columns.ts), dtype=bool)
+    for log in columns.logs.values():
+        rows = log.rows
+        for row in rows.of_kind(kernels.RECOVERED).tolist():
+            stamped[columns.order[rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]]] = True
+    again = (given.made.ref[columns.id[refs]] >= 0) & stamped[columns.order[refs]]
+    strange[strange] = again | ~is_whole[columns.origin[refs]]
+    return strange
 
 
-def _stamps(given: Given) -> Mapping[str, set[int]]:
-    """Id → its timestamps: that of its origin, and those of recoveries."""
-    stamps = {name: {made.ref.ts} for name, made in given.made.items()}
-    for log in given.logs.values():
-        for event in log.events:
-            if isinstance(event, Recovered):
-                for ref in event.queue:
-                    stamps.setdefault(ref.id, set()).add(ref.ts)
-    return stamps
+def _breach(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int, _: int) -> Breach:
+    name, says, facts = _told(given, log, rule, row, one, two)
+    return Breach(rule=name, summary=f"{log.master} {says}", records=[(log.master, row + 1)], facts=facts)
 
 
-def _never_made(
-    given: Given, stamps: Mapping[str, set[int]], master: str, event: Added | CaughtUp, refs: Iterable[Ref]
-) -> Iterator[Breach]:
-    for ref in refs:
-        is_known = ref.id in given.made and ref.ts in stamps[ref.id]
-        if is_known or ref.origin not in given.logs or given.logs[ref.origin].damage:
-            continue
-        yield Breach(
-            rule="never-made",
-            summary=f"{master} synchronised {ref.id} (ts {ref.ts}), and {ref.origin} never made it",
-            records=[(master, event.place)],
-            facts={"id": ref.id},
-        )
-
-
-def _unacquired(has: Mapping[str, Mapping[str, int]], master: str, event: Added) -> Iterator[Breach]:
-    for ref in event.refs:
-        if has[master].get(ref.id, NEVER) > event.place:
-            yield Breach(
-                rule="not-acquired",
-                summary=f"{master} added {ref.id} without its updates",
-                records=[(master, event.place)],
-                facts={"id": ref.id},
-            )
-
-
-def _of_poster(
-    has: Mapping[str, Mapping[str, int]], master: str, event: Added, poster: str, base: Base | None
-) -> Iterator[Breach]:
-    if base is None:
-        yield Breach(
-            rule="poster-elsewhere",
-            summary=f"{master} counts {poster} in a round behind entry {event.index}, where {poster} never was",
-            records=[(master, event.place)],
-            facts={"poster": poster},
-        )
-        return
-    for ref in event.refs:
-        if has[poster].get(ref.id, NEVER) > base.ends:
-            yield Breach(
-                rule="poster-lacked",
-                summary=f"{master} added {ref.id} with a POST of {poster}, which had not its updates then",
-                records=[(master, event.place)],
-                facts={"id": ref.id, "poster": poster},
-            )
+def _told(
+    given: Given, log: LogColumns, rule: int, row: int, one: int, two: int
+) -> tuple[str, str, Mapping[str, str]]:
+    """The rule, what the master did, and facts."""
+    columns = given.columns
+    if rule == kernels.NEVER_MADE:
+        ref = columns.ref(one)
+        return "never-made", f"synchronised {ref.told}, and {ref.origin} never made it", {"id": ref.id}
+    if rule == kernels.NOT_ACQUIRED:
+        name = columns.ref(one).id
+        return "not-acquired", f"added {name} without its updates", {"id": name}
+    poster = columns.peers[one]
+    if rule == kernels.POSTER_ELSEWHERE:
+        index = int(log.rows.number[row])
+        says = f"counts {poster} in a round behind entry {index}, where {poster} never was"
+        return "poster-elsewhere", says, {"poster": poster}
+    name = columns.ref(two).id
+    says = f"added {name} with a POST of {poster}, which had not its updates then"
+    return "poster-lacked", says, {"id": name, "poster": poster}

@@ -22,13 +22,19 @@ split, too. With the strategy `none` nothing repairs that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
 from itertools import combinations
+from typing import Any
 
+import numpy
+
+from checkers.txlog import kernels
+from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
-from checkers.txlog.records import Added, CaughtUp, Event, Heard, Made, Recovered, Ref, Rejoined
-from checkers.txlog.replay import NEVER, Walk
+from checkers.txlog.kernels import NEVER
+from checkers.txlog.queues import room
 from checkers.txlog.report import Breach, Found
+
+Array = Any  # numpy's
 
 UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"
 APART = "documented: parts of a split cluster go on by themselves"
@@ -36,17 +42,17 @@ APART = "documented: parts of a split cluster go on by themselves"
 
 def judge(given: Given) -> Found:
     found = Found()
-    walks = {master: _Walk(given, walk) for master, walk in given.walks().items()}
+    walks = {master: _Walk(given, log) for master, log in given.by_master.items()}
     going, differs, epoch = walks, NEVER, 0
     while going:
         lows = [walk.to_epoch_end(found) for walk in going.values()]
-        here = {master: walk for master, walk in going.items() if walk.replay.epoch == epoch}
+        here = {master: walk for master, walk in going.items() if walk.epoch == epoch}
         differs = _compare(given, here, min(*lows, differs), found)
-        going = {master: walk for master, walk in going.items() if walk.walk.next is not None}
+        going = {master: walk for master, walk in going.items() if not walk.is_over}
         epoch += 1
     _prefixes(given, walks, found)
-    lengths = {master: len(walk.replay.synced) for master, walk in walks.items()}
-    found.count("order", masters=len(walks), transactions=len(given.made), entries=sum(lengths.values()))
+    lengths = {master: walk.length for master, walk in walks.items()}
+    found.count("order", masters=len(walks), transactions=given.made.count, entries=sum(lengths.values()))
     found.count("once", masters=len(walks), entries=sum(lengths.values()))
     if not any(lengths.values()):
         found.nothing["order"] = found.nothing["once"] = "no transaction was synchronised"
@@ -56,125 +62,125 @@ def judge(given: Given) -> Found:
 
 
 class _Walk:
-    """One master's queue, with the incoming transactions in their order."""
+    """One master's queue, epoch by epoch."""
 
-    def __init__(self, given: Given, walk: Walk) -> None:
-        self.given = given
-        self.walk = walk
-        self.replay = walk.replay
-        self.has_split = False
+    def __init__(self, given: Given, log: LogColumns) -> None:
+        self.given, self.log, self.master = given, log, log.master
+        self.epoch = 0
+        rows, ids, entries = log.rows, len(given.columns.names), room(log)
+        recoveries = rows.of_kind(kernels.RECOVERED)
+        self._ends = [*recoveries.tolist(), len(rows.kind)]
+        self._at = 0
+        self._epochs = log.over[:, 0].tolist()
+        self._state = numpy.zeros(kernels.STATES, dtype=numpy.int64)
+        self._synced, self._of_entry, self._left_out = (numpy.empty(entries, dtype=numpy.int32) for _ in range(3))
+        self._place, self._seen = (numpy.zeros(ids, dtype=numpy.int32) for _ in range(2))
+        self._queue = numpy.full(ids, -1, dtype=numpy.int32)
+        heard = rows.of_kind(kernels.HEARD)
+        told = int((rows.first[heard + 1] - rows.first[heard]).sum()) + len(rows.of_kind(kernels.MADE))
+        self._heap = numpy.empty(told + ids + 1, dtype=numpy.int32)
+        self._out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
+        self._number = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._at == self._ends[-1]
+
+    @property
+    def length(self) -> int:
+        return int(self._state[kernels.LENGTH])
+
+    @property
+    def has_split(self) -> bool:
         """Entries came while masters were left out, in this epoch."""
-        self._heap: list[tuple[int, str]] = []
+        return bool(self._state[kernels.HAS_SPLIT])
 
-    def to_epoch_end(self, found: Found) -> int:
-        """Apply the records up to the end of an epoch; returns how many first entries stayed all the while."""
-        low = len(self.replay.synced)
-        is_first = True
-        while (event := self.walk.next) is not None and (is_first or not isinstance(event, Recovered)):
-            is_first = False
-            if isinstance(event, Added | CaughtUp | Recovered):
-                index = event.common if isinstance(event, Recovered) else event.index
-                low = min(low, index)
-                found.breaches += self._appends(event, index)
-                is_anew = isinstance(event, Recovered)
-                self.has_split = not is_anew and (self.has_split or bool(self.replay.missing))
-            self.walk.step()
-            self._known(event)
-        return low
+    @property
+    def place(self) -> Array:
+        """By id: how many entries the queue has up to its first occurrence."""
+        return self._place
+
+    @property
+    def synced(self) -> Array:
+        return self._synced[: self.length]
+
+    @property
+    def strategy(self) -> str:
+        return self.log.strategy_before(self._at + 1)
+
+    def place_of_entry(self, index: int) -> int:
+        return int(self._of_entry[index]) + 1
+
+    def left_out(self, index: int) -> Sequence[str]:
+        """The masters that were left out when the entry came."""
+        return self.log.left_out_by(int(self._left_out[index]))
 
     def has_added(self, index: int) -> bool:
         """The entry came by a round of this master, not by a forerunner's difference."""
-        return not isinstance(self.replay.of_entry[index], CaughtUp)
+        return bool(self.log.rows.kind[self._of_entry[index]] != kernels.CAUGHT_UP)
 
-    def _known(self, event: Event) -> None:
-        match event:
-            case Made(ref=ref):
-                heappush(self._heap, ref.key)
-            case Heard(refs=refs):
-                for ref in refs:
-                    heappush(self._heap, ref.key)
-            case Recovered() | Rejoined():
-                self._heap = [ref.key for ref in self.replay.queue.values()]
-                heapify(self._heap)
+    def to_epoch_end(self, found: Found) -> int:
+        """Apply the records up to the end of an epoch; returns how many first entries stayed all the while."""
+        end = self._ends[self._number]
+        if self._number:
+            self.epoch = self._epochs[self._number - 1]
+        self._number += 1
+        columns = self.given.columns
+        out, count = columns.kernels.ordered(
+            self.log.rows, columns.id, columns.order, self._at, end, self._state, self._synced, self._of_entry,
+            self._left_out, self._place, self._queue, self._heap, self._seen, self._out,
+        )  # fmt: skip
+        found.breaches += (self._breach(*each) for each in out[:count].tolist())
+        self._at = end
+        return int(self._state[kernels.LOW])
 
-    def _appends(self, event: Added | CaughtUp | Recovered, index: int) -> Iterator[Breach]:
-        replay, master = self.replay, self.replay.master
-        records = [(master, event.place)]
-        if index > len(replay.synced):
-            yield Breach(
+    def _breach(self, rule: int, row: int, one: int, two: int, three: int) -> Breach:
+        master, ref, index = self.master, self.given.columns.ref, int(self.log.rows.number[row])
+        here = (master, row + 1)
+        if rule == kernels.NOT_BEHIND:
+            return Breach(
                 rule="not-behind",
-                summary=f"{master} puts entries behind the first {index}, and has {len(replay.synced)}",
-                records=records,
+                summary=f"{master} puts entries behind the first {index}, and has {one}",
+                records=[here],
             )
-        if index < len(replay.synced) and not isinstance(event, Recovered):
-            yield Breach(
+        if rule == kernels.ENTRIES_REMOVED:
+            return Breach(
                 rule="entries-removed",
-                summary=f"{master} had {len(replay.synced)} synchronised entries, and keeps {index}",
-                records=records,
+                summary=f"{master} had {one} synchronised entries, and keeps {index}",
+                records=[here],
             )
-        last = replay.synced[index - 1] if 0 < index <= len(replay.synced) else None
-        of_last = replay.of_entry[index - 1] if last is not None else event
-        seen: set[str] = set()
-        for ref in event.refs:
-            at = replay.place.get(ref.id, 0)
-            if 0 < at <= index or ref.id in seen:
-                earlier = replay.of_entry[at - 1] if 0 < at <= index else event
-                yield Breach(
-                    rule="twice",
-                    summary=f"{master} has {ref.id} twice in its synchronised queue",
-                    records=[(master, earlier.place), *records],
-                    facts={"id": ref.id},
-                )
-            elif last is not None and last.key >= ref.key:
-                yield Breach(
-                    rule="out-of-order",
-                    summary=f"{master} has {_told(ref)} behind {_told(last)}",
-                    records=[(master, of_last.place), *records] if of_last is not event else records,
-                    facts={"before": last.id, "id": ref.id},
-                    price=self._late(ref),
-                )
-            seen.add(ref.id)
-            last, of_last = ref, event
-        if isinstance(event, Added):
-            yield from self._skips(event)
+        if rule == kernels.TWICE:
+            name = self.given.columns.names[two]
+            return Breach(
+                rule="twice",
+                summary=f"{master} has {name} twice in its synchronised queue",
+                records=[(master, one + 1), here],
+                facts={"id": name},
+            )
+        if rule == kernels.OUT_OF_ORDER:
+            last, entry = ref(two), ref(three)
+            return Breach(
+                rule="out-of-order",
+                summary=f"{master} has {entry.told} behind {last.told}",
+                records=[(master, one + 1), here] if one != row else [here],
+                facts={"before": last.id, "id": entry.id},
+                price=self._late(entry.origin, row + 1),
+            )
+        assert rule == kernels.SKIPPED
+        greater, waits = ref(one), ref(two)
+        return Breach(
+            rule="skipped",
+            summary=f"{master} added {greater.told}, and knew {waits.told}",
+            records=[here],
+            facts={"id": waits.id},
+        )
 
-    def _late(self, ref: Ref) -> str:
+    def _late(self, origin: str, place: int) -> str:
         """With `none`, a transaction of a master that was left out comes in late, when that master is back."""
         given = self.given
-        is_documented = self.replay.strategy == "none" and given.has_split
-        apart = (given.disturbances.may_be_apart(ref.origin, each) for each in given.masters)
+        is_documented = self.log.strategy_before(place) == "none" and given.has_split
+        apart = (given.disturbances.may_be_apart(origin, each) for each in given.masters)
         return UNREPAIRED if is_documented and any(apart) else ""
-
-    def _skips(self, event: Added) -> Iterator[Breach]:
-        """A round adds the smallest incoming transactions; in a split, late ones wait for the recovery."""
-        replay = self.replay
-        added = {ref.id for ref in event.refs}
-        last = replay.synced[-1].key if replay.missing and replay.synced else (0, "")
-        rest = len(added)
-        while self._heap and rest:
-            key = self._heap[0]
-            ref = replay.queue.get(key[1])
-            if ref is None or ref.key != key:
-                heappop(self._heap)
-            elif ref.id in added:
-                heappop(self._heap)
-                rest -= 1
-            elif key <= last:
-                heappop(self._heap)  # it comes back with the recovery
-            else:
-                greater = max(event.refs, key=lambda each: each.key)
-                if greater.key > key:
-                    yield Breach(
-                        rule="skipped",
-                        summary=f"{replay.master} added {_told(greater)}, and knew {_told(ref)}",
-                        records=[(replay.master, event.place)],
-                        facts={"id": ref.id},
-                    )
-                return
-
-
-def _told(ref: Ref) -> str:
-    return f"{ref.id} (ts {ref.ts})"
 
 
 def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -> int:
@@ -183,16 +189,16 @@ def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -
     groups = [[*walks]]
     while groups:
         group = groups.pop()
-        queues = {master: walks[master].replay.synced for master in group}
-        longest = max(queues.values(), key=len, default=[])
+        queues = {master: walks[master].synced for master in group}
+        longest = max(queues.values(), key=len, default=())
         differs = min((_first_difference(longest, queue, low) for queue in queues.values()), default=NEVER)
         found.count("order", pairs_of_queues=len(group) * (len(group) - 1) // 2)
         if differs >= len(longest):
             continue
-        by_entry: dict[Ref, list[str]] = {}
+        by_entry: dict[int, list[str]] = {}
         for master in group:
             if len(queues[master]) > differs:
-                by_entry.setdefault(queues[master][differs], []).append(master)
+                by_entry.setdefault(int(queues[master][differs]), []).append(master)
         found.breaches += (
             _divergence(given, walks, one, other, differs)
             for one, other in combinations(by_entry.values(), 2)
@@ -202,35 +208,33 @@ def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -
     return first
 
 
-def _first_difference(longer: Sequence[Ref], other: Sequence[Ref], low: int) -> int:
+def _first_difference(longer: Array, other: Array, low: int) -> int:
     """The first index at which the two have different entries; the length of the longer one if there is none."""
-    end = len(other)
-    if longer[low:end] == other[low:end]:
-        return len(longer)
-    return next(index for index in range(low, end) if longer[index] != other[index])
+    differs = numpy.flatnonzero(longer[low : len(other)] != other[low:])
+    return low + int(differs[0]) if len(differs) else len(longer)
 
 
 def _divergence(
     given: Given, walks: Mapping[str, _Walk], one: Sequence[str], other: Sequence[str], index: int
 ) -> Breach:
     """Of the masters `one` and `other`, which have different entries at the index."""
-    mine, theirs = walks[one[0]].replay, walks[other[0]].replay
+    mine, theirs = walks[one[0]], walks[other[0]]
     price = ""
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
         price = UNREPAIRED if mine.strategy == "none" else APART
     may_be_apart = given.disturbances.may_be_apart
     if mine.strategy == "none" and any(
-        may_be_apart(gone, each.master) for each in (mine, theirs) for gone in each.left_out[index]
+        may_be_apart(gone, each.master) for each in (mine, theirs) for gone in each.left_out(index)
     ):
         price = (
             UNREPAIRED  # a master that was left out comes back with its branch, and each takes a part of it
         )
+    entries = [given.columns.ref(int(each.synced[index])).told for each in (mine, theirs)]
     return Breach(
         rule="diverged",
-        summary=f"entry {index + 1} is {_told(mine.synced[index])} on {mine.master}, and "
-        f"{_told(theirs.synced[index])} on {theirs.master}",
-        records=[(each.master, each.of_entry[index].place) for each in (mine, theirs)],
+        summary=f"entry {index + 1} is {entries[0]} on {mine.master}, and {entries[1]} on {theirs.master}",
+        records=[(each.master, each.place_of_entry(index)) for each in (mine, theirs)],
         facts={"index": index, "epoch": mine.epoch},
         price=price,
     )
@@ -238,7 +242,7 @@ def _divergence(
 
 def _are_apart(given: Given, walks: Mapping[str, _Walk], one: str, other: str, index: int) -> bool:
     """By the faults, and by their own records: one of them had left the other out when it added the entry."""
-    left_out = other in walks[one].replay.left_out[index] or one in walks[other].replay.left_out[index]
+    left_out = other in walks[one].left_out(index) or one in walks[other].left_out(index)
     return left_out and given.disturbances.may_be_apart(one, other)
 
 
@@ -246,24 +250,45 @@ def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Found) -> None:
     """Each queue of the last epoch, against all transactions that were ever made."""
     if given.missing or (given.strategy == "none" and given.has_split):
         return
-    newest = max((walk.replay.epoch for walk in walks.values()), default=0)
-    by_key = sorted(given.stamped.values(), key=lambda ref: ref.key)
-    for master, walk in walks.items():
-        replay = walk.replay
-        if replay.epoch < newest or (walk.has_split and given.has_split):
+    newest = max((walk.epoch for walk in walks.values()), default=0)
+    columns, stamped = given.columns, given.stamped
+    all_keys = columns.order[stamped[stamped >= 0]]
+    for walk in walks.values():
+        if walk.epoch < newest or (walk.has_split and given.has_split):
             continue
         found.count("order", prefixes=1)
-        known = dict.fromkeys(ref.id for ref in replay.synced if ref.id in given.stamped)
-        queue = [given.stamped[name] for name in known]
-        if queue == by_key[: len(queue)]:
+        queue, keys = _firsts(given, walk)
+        # Of different transactions in order: none is left out if there are no more of them up to the last one.
+        if not len(keys) or (
+            (keys[1:] > keys[:-1]).all() and int((all_keys <= keys[-1]).sum()) == len(keys)
+        ):
             continue
-        index = next(at for at, ref in enumerate(queue) if by_key[at] != ref)
-        greater, lost = replay.place[queue[index].id] - 1, by_key[index]
-        found.breaches.append(
-            Breach(
-                rule="not-a-prefix",
-                summary=f"{master} has {_told(queue[index])} as entry {greater + 1}, and {_told(lost)} not before it",
-                records=[(lost.origin, given.made[lost.id].place), (master, replay.of_entry[greater].place)],
-                facts={"id": lost.id, "above": queue[index].id},
-            )
-        )
+        found.breaches.append(_not_a_prefix(given, walk, queue, keys))
+
+
+def _firsts(given: Given, walk: _Walk) -> tuple[Array, Array]:
+    """The ids of a queue, each at its first place, that masters made; and their newest keys."""
+    names = given.columns.id[walk.synced]
+    names = names[walk.place[names] == numpy.arange(1, len(names) + 1)]
+    names = names[given.stamped[names] >= 0]
+    return names, given.columns.order[given.stamped[names]]
+
+
+def _not_a_prefix(given: Given, walk: _Walk, queue: Array, keys: Array) -> Breach:
+    stamped, columns = given.stamped, given.columns
+    known = numpy.flatnonzero(stamped >= 0)
+    by_key = known[numpy.argsort(columns.order[stamped[known]], kind="stable")]
+    index = int(numpy.flatnonzero(by_key[: len(queue)] != queue)[0])
+    above = int(queue[index])
+    greater, lost = int(walk.place[above]) - 1, int(by_key[index])
+    missed = columns.ref(int(stamped[lost]))
+    return Breach(
+        rule="not-a-prefix",
+        summary=f"{walk.master} has {columns.ref(int(stamped[above])).told} as entry {greater + 1}, and {missed.told} not "
+        "before it",
+        records=[
+            (missed.origin, given.made.place(lost)[1]),
+            (walk.master, walk.place_of_entry(greater)),
+        ],
+        facts={"id": missed.id, "above": columns.names[above]},
+    )

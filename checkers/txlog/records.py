@@ -28,7 +28,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from checkers.txlog import kernels
+
 Record = Sequence[Any]
+MOST = 1 << 62
+"""Numbers of a record are less."""
 
 
 class Ref(NamedTuple):
@@ -39,8 +43,8 @@ class Ref(NamedTuple):
     origin: str
 
     @property
-    def key(self) -> tuple[int, str]:
-        return self.ts, self.id
+    def told(self) -> str:
+        return f"{self.id} (ts {self.ts})"
 
 
 class Backup(NamedTuple):
@@ -53,57 +57,7 @@ class Backup(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Life:
     place: int
-    life: int
     strategy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    place: int
-    counter: int
-    ref: Ref
-    steps: Sequence[Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    place: int
-    peer: str
-    counter: int
-    last: int | None
-    refs: Sequence[Ref]
-
-
-@dataclass(frozen=True, slots=True)
-class Acquired:
-    place: int
-    ids: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    place: int
-    index: int
-    refs: Sequence[Ref]
-    bound: int
-    posters: Sequence[str]
-    absent: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    place: int
-    index: int
-    refs: Sequence[Ref]
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    place: int
-    index: int
-    id: str
-    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +75,18 @@ class Rejoined:
 @dataclass(frozen=True, slots=True)
 class Recovering:
     place: int
-    epoch: int
     backup: Backup | None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
+    """Without the transactions, which are columns."""
+
     place: int
     epoch: int
     common: int
     winner: str
     votes: Mapping[str, int]
-    refs: Sequence[Ref]
-    queue: Sequence[Ref]
     counter: int
     last: Mapping[str, int]
 
@@ -151,31 +104,21 @@ class Chosen:
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """Of no weight for the checks: `peer`, `matched`, `worker-lost`, `worker-back`."""
-
-    place: int
+Rare = Life | Split | Rejoined | Recovering | Recovered | Restored | Chosen
+"""The records that are few in a long log: they stay objects. All others are columns alone."""
 
 
-Appended = Added | CaughtUp | Recovered
-"""The records after which the synchronised queue is a different one."""
-Event = (
-    Life
-    | Made
-    | Heard
-    | Acquired
-    | Added
-    | CaughtUp
-    | Executed
-    | Split
-    | Rejoined
-    | Recovering
-    | Recovered
-    | Restored
-    | Chosen
-    | Passed
-)
+class Row(NamedTuple):
+    """A record on its way into columns: `columns.Rows` says what the fields are, by kind."""
+
+    kind: int
+    number: int = 0
+    other: int = 0
+    what: Any = None
+    refs: Sequence[Any] = ()
+    queue: Sequence[Ref] = ()
+    more: Any = None
+    """Steps of "made", the hash of "executed", or the rare record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,59 +126,86 @@ class Log:
     """What one master left. `damage` says why not all of it could be read; "" if it was."""
 
     master: str
-    events: Sequence[Event]
+    rows: Sequence[Row]
     damage: str = ""
 
 
 def log_of(master: str, records: Sequence[Record], damage: str = "") -> Log:
     """The log of these records. A record that has not the form of the table is damage; what is before it counts."""
-    events: list[Event] = []
+    rows: list[Row] = []
     for place, record in enumerate(records, 1):
         try:
-            events.append(_event(master, place, record))
+            rows.append(_row(master, place, record))
         except (TypeError, ValueError, LookupError) as error:
-            return Log(master, events, f"record {place} of {master} cannot be read: {error}")
-    return Log(master, events, damage)
+            return Log(master, rows, f"record {place} of {master} cannot be read: {error}")
+    return Log(master, rows, damage)
 
 
-def _event(master: str, place: int, record: Record) -> Event:
+def _row(master: str, place: int, record: Record) -> Row:
     match record:
         case ["heard", peer, counter, last, refs]:
-            return Heard(place, peer, counter, last, refs_of(refs))
+            told = -1 if last is None else _number(last)
+            return Row(kernels.HEARD, _number(counter), told, _word(peer), _refs(refs))
         case ["executed", index, name, digest]:
-            return Executed(place, index, name, digest)
+            return Row(kernels.EXECUTED, _number(index, 1), 0, _word(name), more=_hash(digest))
         case ["made", counter, ts, name, steps]:
-            return Made(place, counter, Ref(ts, name, master), steps)
+            return Row(kernels.MADE, _number(counter), 0, _ref(ts, name, master), more=steps)
         case ["acquired", found]:
-            return Acquired(place, [name for name, _ in found])
+            return Row(kernels.ACQUIRED, refs=[_word(name) for name, _ in found])
         case ["added", index, refs, bound, posters, absent]:
-            return Added(place, index, refs_of(refs), bound, posters, absent)
+            group = tuple(map(_word, posters)), tuple(map(_word, absent))
+            return Row(kernels.ADDED, _number(index), _number(bound), group, _refs(refs))
         case ["caught-up", index, refs, source]:
-            return CaughtUp(place, index, refs_of(refs), source)
-        case ["life", life, strategy]:
-            return Life(place, life, strategy)
+            return Row(kernels.CAUGHT_UP, _number(index), 0, _word(source), _refs(refs))
+        case ["life", _, strategy]:
+            return Row(kernels.LIFE, more=Life(place, strategy))
         case ["split", missing, backup]:
-            return Split(place, tuple(missing), _backup(backup))
+            gone = tuple(map(_word, missing))
+            return Row(kernels.SPLIT, 0, len(gone), more=Split(place, gone, _backup(backup)))
         case ["rejoined"]:
-            return Rejoined(place)
-        case ["recovering", epoch, backup]:
-            return Recovering(place, epoch, _backup(backup))
+            return Row(kernels.REJOINED, more=Rejoined(place))
+        case ["recovering", _, backup]:
+            return Row(kernels.RECOVERING, more=Recovering(place, _backup(backup)))
         case ["recovered", epoch, common, winner, votes, refs, queue, counter, last]:
-            return Recovered(
-                place, epoch, common, winner, dict(votes), refs_of(refs), refs_of(queue), counter, dict(last)
+            newest = {_word(peer): _number(count) for peer, count in dict(last).items()}
+            over = Recovered(
+                place, _number(epoch), _number(common), winner, dict(votes), _number(counter), newest
             )
+            return Row(kernels.RECOVERED, common, len(refs), None, _refs(refs), _refs(queue), over)
         case ["restored", index, digest]:
-            return Restored(place, index, digest)
+            return Row(kernels.RESTORED, _number(index), more=Restored(place, index, _hash(digest)))
         case ["strategy", name]:
-            return Chosen(place, name)
+            return Row(kernels.CHOSEN, more=Chosen(place, name))
         case ["peer", _] | ["matched"] | ["worker-lost" | "worker-back", _]:
-            return Passed(place)
+            return Row(kernels.PASSED)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 
 
-def refs_of(told: Sequence[Sequence[Any]]) -> list[Ref]:
-    return [Ref(ts, name, origin) for ts, name, origin in told]
+def _number(told: Any, least: int = 0) -> int:
+    if not isinstance(told, int) or not least <= told < MOST:
+        raise ValueError(f"expected a number from {least} on, got {told!r}"[:100])
+    return int(told)
+
+
+def _word(told: Any) -> str:
+    if not isinstance(told, str) or not told:
+        raise ValueError(f"expected a name, got {told!r}"[:100])
+    return told
+
+
+def _hash(told: Any) -> bytes:
+    if not isinstance(told, bytes):
+        raise TypeError(f"expected a hash, got {told!r}"[:100])
+    return told
+
+
+def _ref(ts: Any, name: Any, origin: Any) -> Ref:
+    return Ref(_number(ts), _word(name), _word(origin))
+
+
+def _refs(told: Sequence[Sequence[Any]]) -> list[Ref]:
+    return [_ref(ts, name, origin) for ts, name, origin in told]
 
 
 def _backup(told: Sequence[Any] | None) -> Backup | None:
-    return None if told is None else Backup(told[0], told[1])
+    return None if told is None else Backup(_number(told[0]), _hash(told[1]))

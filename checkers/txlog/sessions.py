@@ -9,94 +9,111 @@ all answers are.
 
 from __future__ import annotations
 
-from checkers.history.operation import Operation
+from typing import Any
+
+import numpy
+
+from checkers.txlog import kernels
+from checkers.txlog.asked import INFO
+from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
-from checkers.txlog.records import Added, CaughtUp, Executed, Restored
-from checkers.txlog.replay import NEVER, Replay
+from checkers.txlog.kernels import NEVER
+from checkers.txlog.queues import room
+from checkers.txlog.records import Split
 from checkers.txlog.report import Breach, Found
+
+Array = Any  # numpy's
 
 PRICE = "documented: a part of a split cluster executes without the counters of the others"
 
 
 def judge(given: Given) -> Found:
     found = Found()
-    branches_from = _first_of_a_part(given) if given.strategy == "none" else NEVER
-    weak = {master: _weak(given, master, branches_from) for master in given.logs}
-    asked = [each for name, each in given.operations.items() if name in given.stamped]
-    moments = [(each.invoke_index, False, each) for each in asked]
-    moments += [(each.returned_index, True, each) for each in asked if each.returned_index is not None]
-    firm: Operation | None = None
-    soft: Operation | None = None
-    before = 0
-    for _, is_over, operation in sorted(moments, key=lambda moment: moment[:2]):
-        if is_over:
-            before += 1
-            if operation.transaction in weak.get(operation.node or "", ()):
-                soft = _later(given, soft, operation)
-            else:
-                firm = _later(given, firm, operation)
-            continue
-        found.count("sessions", transactions=1, with_earlier_ones=bool(before))
-        for earlier, price in ((firm, ""), (soft, PRICE)):
-            if earlier is not None and _key(given, operation) < _key(given, earlier):
-                found.breaches.append(_breach(given, earlier, operation, price if given.has_split else ""))
-                break
+    asked, stamped = given.asked, given.stamped
+    which = asked.last[stamped[asked.transaction[asked.last]] >= 0]
+    names = asked.transaction[which]
+    key = given.columns.order[stamped[names]]
+    out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
+    out, count, behind = given.kernels.swept(_slots(given, which), key, _is_soft(given, which, names), out)
+    if len(which):
+        found.count("sessions", transactions=len(which), with_earlier_ones=behind)
+    for _, later, earlier, is_soft, _ in out[:count].tolist():
+        price = PRICE if is_soft and given.has_split else ""
+        found.breaches.append(_breach(given, int(which[earlier]), int(which[later]), price))
     if not found.compared.get("sessions"):
         found.nothing["sessions"] = "no answer named a transaction"
     found.proofs["sessions"] = {"rule": "all in order", **found.compared.get("sessions", {})}
     return found
 
 
-def _key(given: Given, operation: Operation) -> tuple[int, str]:
-    return given.stamped[operation.transaction or ""].key
+def _slots(given: Given, which: Array) -> Array:
+    """By event: the operation that begins there (its place in `which`, and 1), or that is over (less than 0), or 0."""
+    asked, numbers = given.asked, numpy.arange(1, len(which) + 1)
+    invoke = asked.invoke[which]
+    returned = numpy.where(asked.type[which] == INFO, -1, asked.complete[which])
+    is_over = returned >= 0
+    last = max(int(invoke.max(initial=-1)), int(returned.max(initial=-1)))
+    slots = numpy.zeros(last + 1, dtype=numpy.int64)
+    slots[invoke] = numbers
+    slots[returned[is_over]] = -numbers[is_over]
+    return slots
 
 
-def _later(given: Given, one: Operation | None, other: Operation) -> Operation:
-    """The one with the greater place in the log."""
-    return other if one is None or _key(given, one) < _key(given, other) else one
+def _is_soft(given: Given, which: Array, names: Array) -> Array:
+    """The operations whose answer came from a part, or from a state that was taken back."""
+    asked = given.asked
+    parts = {master: Parts(given, log) for master, log in given.columns.logs.items()}
+    branches_from = NEVER
+    if given.strategy == "none":
+        branches_from = min((each.least for each in parts.values()), default=NEVER)
+    soft = numpy.zeros(len(which), dtype=numpy.bool_)
+    for master, log in given.columns.logs.items():
+        weak = parts[master].weak(given, log, branches_from)
+        if weak is not None:
+            soft |= asked.on(master)[which] & weak[names]
+    return soft
 
 
-def _first_of_a_part(given: Given) -> int:
-    """The least index at which a master that had left others out synchronised anything; NEVER if none did."""
-    first = NEVER
-    for master, log in given.logs.items():
-        replay = Replay(master)
-        for event in log.events:
-            if isinstance(event, Added | CaughtUp) and replay.missing:
-                first = min(first, event.index)
-            replay.apply(event)
-    return first
+class Parts:
+    """What a master executed in a split. `least`: the first index that came while it had left masters out (NEVER)."""
+
+    def __init__(self, given: Given, log: LogColumns) -> None:
+        self.least = NEVER
+        self._of_part: Array | None = None
+        if any(isinstance(each, Split) for each in log.rare):
+            self._of_part = numpy.zeros(len(log.digest), dtype=numpy.bool_)
+            left_out = numpy.zeros(room(log), dtype=numpy.bool_)
+            self.least = given.kernels.of_parts(log.rows, left_out, self._of_part)
+
+    def weak(self, given: Given, log: LogColumns, branches_from: int) -> Array | None:
+        """By id: the master first executed it in a split, or in a branch, or a restore took it back; None: nothing."""
+        restores = log.rows.of_kind(kernels.RESTORED)
+        if self._of_part is None and branches_from == NEVER and not len(restores):
+            return None
+        weak = numpy.zeros(len(given.columns.names), dtype=numpy.bool_)
+        rows = log.rows.of_kind(kernels.EXECUTED)
+        name, index = log.rows.name[rows], log.rows.number[rows]
+        back_to = numpy.minimum.accumulate(log.rows.number[restores][::-1])[::-1]
+        back_to = numpy.append(back_to, NEVER)[numpy.searchsorted(restores, rows)]
+        weak[name[index > back_to]] = True
+        is_first = given.first_two[log.master][0][name] == numpy.arange(len(rows))
+        of_branch = index > branches_from
+        if self._of_part is not None:
+            of_branch |= self._of_part
+        weak[name[is_first & of_branch]] = True
+        return weak
 
 
-def _weak(given: Given, master: str, branches_from: int) -> set[str]:
-    """The transactions that the master first executed in a split, or in a branch, or that a restore took back."""
-    events = given.logs[master].events
-    weak: set[str] = set()
-    least = NEVER
-    for event in reversed(events):
-        if isinstance(event, Restored):
-            least = min(least, event.index)
-        elif isinstance(event, Executed) and event.index > least:
-            weak.add(event.id)
-    replay, seen = Replay(master), set[str]()
-    for event in events:
-        if isinstance(event, Executed) and event.id not in seen:
-            seen.add(event.id)
-            is_of_part = event.index <= len(replay.left_out) and bool(replay.left_out[event.index - 1])
-            if is_of_part or event.index > branches_from:
-                weak.add(event.id)
-        replay.apply(event)
-    return weak
-
-
-def _breach(given: Given, earlier: Operation, later: Operation, price: str) -> Breach:
-    one, other = given.stamped[earlier.transaction or ""], given.stamped[later.transaction or ""]
+def _breach(given: Given, earlier: int, later: int, price: str) -> Breach:
+    asked, columns = given.asked, given.columns
+    first, second = int(asked.transaction[earlier]), int(asked.transaction[later])
+    one, other = (columns.ref(int(given.stamped[name])) for name in (first, second))
     return Breach(
         rule="submitted-later-sorts-before",
-        summary=f"{other.id} (ts {other.ts}) was submitted after {earlier.node} had executed {one.id} (ts {one.ts}), "
+        summary=f"{other.told} was submitted after {asked.nodes[asked.node[earlier]]} had executed {one.told}, "
         "and sorts before it",
-        records=[(one.origin, given.made[one.id].place), (other.origin, given.made[other.id].place)],
-        events=(*earlier.events, *later.events),
+        records=[(one.origin, given.made.place(first)[1]), (other.origin, given.made.place(second)[1])],
+        events=(*asked.events(earlier), *asked.events(later)),
         facts={"earlier": one.id, "later": other.id},
         price=price,
     )

@@ -15,94 +15,113 @@ several the longest one, of equals that of the smallest master id. With `simple`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy
+
+from checkers.txlog import kernels
 from checkers.txlog.given import Given
-from checkers.txlog.records import Recovered, Recovering, Ref
+from checkers.txlog.queues import Queues
+from checkers.txlog.records import Recovered
 from checkers.txlog.report import Breach, Found
 
-Queues = Mapping[str, Sequence[Ref]]
+Array = Any  # numpy's
+Frozen = Mapping[str, Array]
+"""By master a synchronised queue."""
 
 
 def judge(given: Given) -> Found:
     found = Found()
-    walks = given.walks()
-    found.count("vote", masters=len(walks))
-    going = dict(walks)
+    found.count("vote", masters=len(given.by_master))
+    going: dict[str, Queues] = {}
+    if any(log.recoveries for log in given.by_master.values()):
+        going = {master: Queues(given.columns, log) for master, log in given.by_master.items()}
+    number = 0
     while going:
-        frozen: dict[str, list[Ref]] = {}
-        for master, walk in going.items():
-            while not walk.ends_epoch():
-                if isinstance(walk.step(), Recovering):
-                    frozen[master] = list(walk.replay.synced)
-        first: tuple[str, Recovered] | None = None
-        winner = ""
-        counts: dict[str, int] = {}
-        is_whole = len(frozen) == len(given.masters)
-        if is_whole:
-            counts = votes(frozen)
-            winner = min(counts, key=lambda each: (-counts[each], -len(frozen[each]), each))
-        for master, walk in going.items():
-            if walk.next is None:
-                continue
-            event = walk.step()
-            assert isinstance(event, Recovered)
-            found.count("vote", recoveries=1, digests=len(frozen))
-            found.breaches += _recovered(given, master, event, frozen)
-            if is_whole:
-                found.breaches += _outcome(master, event, winner, counts)
-                kept = _kept(walk.replay.strategy, frozen, winner)
-                if walk.replay.synced != kept:
-                    found.breaches.append(
-                        _breach(
-                            "wrong-branch",
-                            [(master, event.place)],
-                            f"{master} has {len(walk.replay.synced)} entries behind the recovery, expected the "
-                            f"{len(kept)} of {winner}",
-                        )
-                    )
-            if first is not None and first[1].winner != event.winner:
-                found.breaches.append(
-                    _breach(
-                        "two-winners",
-                        [(first[0], first[1].place), (master, event.place)],
-                        f"{first[0]} elects {first[1].winner}, and {master} elects {event.winner}",
-                    )
-                )
-            first = first or (master, event)
-        going = {master: walk for master, walk in going.items() if walk.next is not None}
+        frozen: dict[str, Array] = {}
+        for master, queues in going.items():
+            end = queues.next_of(kernels.RECOVERED)
+            while (row := queues.next_of(kernels.RECOVERING)) < end:
+                queues.go_on(row + 1)
+                frozen[master] = queues.synced.copy()
+            queues.go_on(end)
+        going = {master: queues for master, queues in going.items() if queues.next < queues.end}
+        over = {master: given.by_master[master].recoveries[number] for master in going}
+        for queues in going.values():
+            queues.go_on(queues.next + 1)
+        if going:
+            found.count("vote", recoveries=len(going), digests=len(frozen) * len(going))
+        found.breaches += _recovery(given, frozen, over, {name: each.synced for name, each in going.items()})
+        going = {master: queues for master, queues in going.items() if queues.next < queues.end}
+        number += 1
     found.proofs["vote"] = {"rule": "all votes", **found.compared["vote"]}
     return found
 
 
-def votes(queues: Queues) -> dict[str, int]:
+def _recovery(
+    given: Given, frozen: Frozen, over: Mapping[str, Recovered], synced: Frozen
+) -> Iterator[Breach]:
+    """One recovery. `synced`: the queues behind it."""
+    winner = ""
+    counts: dict[str, int] = {}
+    kept: dict[str, Array] = {}
+    is_whole = len(frozen) == len(given.masters)
+    if is_whole and over:
+        counts = votes(frozen)
+        winner = min(counts, key=lambda each: (-counts[each], -len(frozen[each]), each))
+    first: tuple[str, Recovered] | None = None
+    for master, event in over.items():
+        yield from _recovered(given, master, event, frozen)
+        if is_whole:
+            yield from _outcome(master, event, winner, counts)
+            strategy = given.by_master[master].strategy_before(event.place)
+            if strategy not in kept:
+                kept[strategy] = _kept(strategy, frozen, winner)
+            if not numpy.array_equal(synced[master], kept[strategy]):
+                yield _breach(
+                    "wrong-branch",
+                    [(master, event.place)],
+                    f"{master} has {len(synced[master])} entries behind the recovery, expected the "
+                    f"{len(kept[strategy])} of {winner}",
+                )
+        if first is not None and first[1].winner != event.winner:
+            yield _breach(
+                "two-winners",
+                [(first[0], first[1].place), (master, event.place)],
+                f"{first[0]} elects {first[1].winner}, and {master} elects {event.winner}",
+            )
+        first = first or (master, event)
+
+
+def votes(queues: Frozen) -> dict[str, int]:
     """Master → how many masters support its branch."""
     return {
-        master: sum([*branch[: len(other)]] == [*other] for other in queues.values())
+        master: sum(numpy.array_equal(branch[: len(other)], other) for other in queues.values())
         for master, branch in sorted(queues.items())
     }
 
 
-def _kept(strategy: str, frozen: Queues, winner: str) -> list[Ref]:
+def _kept(strategy: str, frozen: Frozen, winner: str) -> Array:
     branch = frozen[winner]
     if strategy == "smart":
-        return [*branch]
+        return branch
     common = min(len(queue) for queue in frozen.values())
     for queue in frozen.values():
-        if queue[:common] != branch[:common]:
-            common = next(at for at in range(common) if queue[at] != branch[at])
-    return [*branch[:common]]
+        differs = numpy.flatnonzero(queue[:common] != branch[:common])
+        common = int(differs[0]) if len(differs) else common
+    return branch[:common]
 
 
-def _breach(rule: str, records: Sequence[tuple[str, int]], summary: str) -> Breach:
+def _breach(rule: str, records: list[tuple[str, int]], summary: str) -> Breach:
     return Breach(rule=rule, summary=summary, records=records)
 
 
-def _recovered(given: Given, master: str, event: Recovered, frozen: Queues) -> Iterator[Breach]:
+def _recovered(given: Given, master: str, event: Recovered, frozen: Frozen) -> Iterator[Breach]:
     without = [
         each
         for each in given.masters
-        if each not in frozen and each in given.logs and not given.logs[each].damage
+        if each not in frozen and each in given.columns.logs and not given.columns.logs[each].damage
     ]
     if without:
         yield _breach(

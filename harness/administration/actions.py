@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from harness.administration.additions import Introduction
 from harness.administration.deployed import Deployed
 from harness.administration.members import Addition, Removal, Replacement
 from harness.administration.options import ChangedOptions
 from harness.administration.restarts import Restarts
 from harness.administration.upgrades import VersionStep
 from harness.faults.fault import Evidence, Fault
+from harness.systems.system import AddsMembers
 
 
 class Action(Protocol):
@@ -30,6 +32,8 @@ def action_of(fault: Fault, deployed: Deployed) -> Action:
             return ChangedOptions(fault, deployed)
         case "remove":
             return Removal(fault, deployed)
+        case "add" if isinstance(deployed.system, AddsMembers):
+            return Introduction(fault, deployed)
         case "add":
             return Addition(fault, deployed)
         case "replace":

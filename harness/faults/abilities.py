@@ -18,6 +18,7 @@ Ability = Literal[
     "clock",
     "drift",
     "members",
+    "newcomers",
     "options",
     "versions",
     "failover",
@@ -31,7 +32,8 @@ Ability = Literal[
 | disk layer | write through `nodes.host.files`, which takes orders about faults and reports what was synced |
 | clock | report their wall clock (`wall_ns` in `qsync.status`) and can be given another |
 | drift | the same of the monotonic clock |
-| members | can leave and come |
+| members | can leave |
+| newcomers | can join |
 | options | change options while they run |
 | versions | run in another version on the same data |
 | failover | can be made the owner |
@@ -46,7 +48,7 @@ NEEDED: Final[Mapping[Does, Ability]] = {
     "disk-error": "disk layer",
     "clock": "clock",
     "remove": "members",
-    "add": "members",
+    "add": "newcomers",
     "replace": "members",
     "options": "options",
     "upgrade": "versions",
@@ -62,6 +64,7 @@ LACKS: Final[Mapping[Ability, str]] = {
     "clock": "does not report its wall clock, so a change of it could not be observed",
     "drift": "has the machine's own monotonic clock, which cannot drift",
     "members": "does not tell the harness how its members are changed while it runs",
+    "newcomers": "does not tell the harness how a node joins while it runs",
     "options": "does not tell the harness how its options are changed while it runs",
     "versions": "does not tell the harness how another version of it is started",
     "failover": "keeps its owner",

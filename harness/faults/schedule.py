@@ -63,6 +63,7 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
         and kind.is_among_all(plan.cluster, able)
         and plan.nodes >= kind.nodes_min
         and (name != FAILOVER or _can_fail_over(plan))
+        and (name != ADD or "members" in able or plan.expectations.late)
     ]
     names: list[str] = []
     for name in plan.faults:
@@ -77,8 +78,9 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
             _refuse(each, plan, able)
             if each not in names:
                 names.append(each)
-    if ADD in names and REMOVE not in names:
-        raise WrongUse(f"the fault {ADD!r} needs a node that has left; try: --faults {REMOVE},{ADD}")
+    if ADD in names and REMOVE not in names and not plan.expectations.late:
+        attempt = f"--faults {REMOVE},{ADD}" if "members" in able else "--late 1"
+        raise WrongUse(f"the fault {ADD!r} needs a node that is no member; try: {attempt}")
     if DOWNGRADE in names and UPGRADE not in names:
         raise WrongUse(
             f"the fault {DOWNGRADE!r} comes after an upgrade; try: --faults {UPGRADE},{DOWNGRADE}, or --node-from the "
@@ -135,7 +137,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
     rollout = _rollout(plan, asked)
     chance = plan.streams()["faults"]
     faults: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters, plan.without_a_vote)
+    members = plan.members_at_first
     free_ns = [FIRST_NS] * plan.overlap
     others = _order(names, chance, _beside_all(plan))
     is_a_step_due = True
@@ -226,7 +228,11 @@ def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
     if "all" not in plan.faults:
         return ()
     words = (word for word in dict.fromkeys(plan.faults) if word not in ("all", "none"))
-    return tuple(tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD) for word in words)
+    is_possible_at_first = plan.expectations.late > 0
+    return tuple(
+        tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD or is_possible_at_first)
+        for word in words
+    )
 
 
 def _order(

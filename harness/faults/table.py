@@ -186,7 +186,7 @@ SUMMARIES: Mapping[str, str] = {
     "memory-limit": "a node has hardly more memory than it needs",
     OOM: "there is no memory left for a node, and the kernel ends it; restart",
     REMOVE: "a node leaves the cluster: it is stopped, and no node counts it any more",
-    ADD: "a fresh node with an identity of its own joins at the address of one that left",
+    ADD: "a node joins: a fresh one at the address of one that left, or one that was no member at first",
     LOST_DISK: "a node loses its disk, and a fresh one with a new identity takes its place",
     TIMEOUTS: "a timeout (synchro, election, replication) is changed on all nodes for a while",
     QUORUM: "the quorum is greater on all nodes for a while; no linearizable reads are promised then",

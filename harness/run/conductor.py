@@ -24,7 +24,6 @@ from harness.administration.deployed import Deployed
 from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import BeginsAnew, Cluster, Task
 from harness.errors import ClusterError
-from harness.faults.membership import Membership
 from harness.generators.generator import Value
 from harness.operations import Completion, Done, Dump
 from harness.run.course import Course
@@ -76,7 +75,7 @@ class Conductor:
         self._clients = performing(system.client, cluster)
         self._recorder = recorder = Recorder(cluster, self.record, self.progress, self._show)
         self._course = course = Course(cluster)
-        members = Membership.at_first(plan.node_names, plan.quorum, plan.voters, plan.without_a_vote)
+        members = plan.members_at_first
         self._deployed = Deployed(plan, cluster, system, self.workload.spaces, recorder.members, members)
         self._deployed.note_option = recorder.option
         self._present = present = Present(plan, self._deployed, system.owner(plan))
@@ -147,7 +146,8 @@ class Conductor:
         course, nemesis, spawn = self._course, self._nemesis, self.cluster.spawn
         workers = [spawn(course.part(self.work(worker))) for worker in range(self.plan.workers)]
         faults = faults_of(self.plan, self.system)
-        if self.plan.changes_members or self.plan.changes_quorum:
+        is_absent = bool(self._deployed.members.absent)
+        if is_absent or self.plan.changes_members or self.plan.changes_quorum:
             self._deployed.tell(settled=True)
         nemesis.begin(faults)
         monitor = spawn(course.part(self._monitor.watch()))

@@ -16,7 +16,6 @@ from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
 from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
-from harness.faults.membership import Membership
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
@@ -61,7 +60,7 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
         except WrongUse as error:
             raise WrongUse(f"{here}: {error.message}") from error
     before: list[Fault] = []
-    members = Membership.at_first(plan.node_names, plan.quorum, plan.voters, plan.without_a_vote)
+    members = plan.members_at_first
     rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):

@@ -22,6 +22,8 @@ class Expectations:
     """The system's shortest name for these options; "" if it has no such names."""
     quorum: int | str | None = None
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
+    late: int = 0
+    """So many of the last nodes run and are no members until the fault `add-node` adds them."""
     needs_every_node: bool = False
     """The store serves little while any node is away."""
     heartbeat_ns: int = 250_000_000

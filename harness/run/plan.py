@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from harness.faults.fault import Count, Does, Fault
-from harness.faults.membership import quorum_of
+from harness.faults.membership import Membership, quorum_of
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.expectations import COMPLETE, Expectations
 from harness.run.node_options import CHANGE_OPTIONS, RECONFIGURING, Value
@@ -249,6 +249,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def time_limit_ns(self) -> int:
         return int(self.time_limit_s * SECOND_NS)
+
+    @property
+    def members_at_first(self) -> Membership:
+        first = Membership.at_first(self.node_names, self.quorum, self.voters, self.without_a_vote)
+        late = self.expectations.late
+        return first.without(*self.node_names[-late:]) if late else first
 
     @property
     def changes_members(self) -> bool:

@@ -159,7 +159,7 @@ class OwnStore:
     def abilities(self) -> frozenset[Ability]:
         """Members change if the client speaks that. The leader is asked to change them."""
         is_asked = self.leader != "none" and self.client.speaks >= MEMBER_CHANGES
-        return frozenset((*self.able, *(("members",) if is_asked else ())))
+        return frozenset((*self.able, *(("members", "newcomers") if is_asked else ())))
 
     @property
     def are_dialed_unready(self) -> bool:

@@ -279,6 +279,19 @@ class ChangesMembers(Protocol):
 
 
 @runtime_checkable
+class AddsMembers(Protocol):
+    """A system with nodes that run and are no members until every member is asked to count them."""
+
+    async def add_member(self, node: str, member: str, cluster: Cluster) -> str | None:
+        """Ask this member to count the node; None if it does, else why not."""
+        ...
+
+    def counts(self, status: Mapping[str, object], node: str) -> bool:
+        """The member with this status counts the node, and serves."""
+        ...
+
+
+@runtime_checkable
 class AdmitsMembers(Protocol):
     """A system with members that count a new node before it starts; its command names the members (`Place.joins`)."""
 

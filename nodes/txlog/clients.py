@@ -7,7 +7,7 @@
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
 | `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split |
-| `["add-peer", number, name]` | the same; the master must be added on all masters before it starts |
+| `["add-peer", number, name]` | the same; the master takes submissions when all masters have added it |
 
 A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
 recovery is under way, submissions wait: they would get timestamps that are too old.
@@ -62,13 +62,7 @@ class Clients:
             case ["strategy", int() as number, str() as name]:
                 self._change_strategy(link, number, name)
             case ["add-peer", int() as number, str() as name]:
-                if name in self._journal.masters:
-                    return self._fail(
-                        link, number, f"illegal-parameters: {name} is a master of this cluster"[:100]
-                    )
-                self._journal.write(["peer", name])
-                self._add_peer(name)
-                self._answer(link, number, {"type": "ok"})
+                self._take_peer(link, number, name)
             case [str() as word, int() as number, *_]:
                 self._fail(link, number, f"illegal-parameters: unknown request {word!r}"[:100])
         return None
@@ -117,10 +111,20 @@ class Clients:
             return self._fail(link, number, "illegal-parameters: expected steps that read")
         return self._answer(link, number, evaluated(known, self._journal.state.values)[0])
 
+    def _take_peer(self, link: int, number: int, name: str) -> None:
+        """Not during a split: the backup may be of a state that a new master never had."""
+        if name in self._journal.masters:
+            return self._fail(link, number, f"illegal-parameters: {name} is a master of this cluster"[:100])
+        if self._journal.is_settling:
+            return self._fail(link, number, "no master can be added during a split")
+        self._journal.write(["peer", name])
+        self._add_peer(name)
+        return self._answer(link, number, {"type": "ok"})
+
     def _change_strategy(self, link: int, number: int, name: str) -> None:
         if name not in get_args(Strategy):
             return self._fail(link, number, f"illegal-parameters: no strategy {name!r}"[:100])
-        if self._journal.missing or self._journal.is_recovering or self._journal.is_restoring:
+        if self._journal.is_settling:
             return self._fail(link, number, "the strategy cannot change during a split")
         self._journal.write(["strategy", name])
         return self._answer(link, number, {"type": "ok"})

@@ -14,14 +14,20 @@ A step that is refused, or does not match, undoes the transaction.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from nodes.iproto.packing import pack
 
 Step = list[Any]
 Place = tuple[str, str | int]
 READS = frozenset({"read", "scan"})
+UNDO_MAX = 10_000
+"""Transactions that a state can take back."""
+NOTHING: Final = object()
+"""In place of a value that was not there."""
 SPURIOUS = {"type": "fail", "error": "spurious-failure"}
 """What a transaction comes to that fails on one master alone."""
 Told = dict[str, Any]
@@ -53,6 +59,8 @@ class State:
         self.values: dict[Place, object] = {}
         self.index = 0
         self.hash = b""
+        self._undo: deque[tuple[bytes, dict[Place, object]]] = deque(maxlen=UNDO_MAX)
+        """Of each of the last transactions the hash before it, and the values that it replaced."""
 
     def copy(self) -> State:
         other = State()
@@ -64,11 +72,25 @@ class State:
     ) -> Told:
         """Execute the next transaction. `stored`: a value → the value that is stored. `fails`: for no reason."""
         told, changed = (dict(SPURIOUS), {}) if fails else evaluated(steps, self.values, stored)
+        self._undo.append((self.hash, {place: self.values.get(place, NOTHING) for place in changed}))
         self.values.update(changed)
         self.index += 1
         effect = pack([self.hash, name, told, [[*place, value] for place, value in changed.items()]])
         self.hash = hashlib.sha256(effect).digest()[:8]
         return told
+
+    def before(self, index: int) -> State | None:
+        """The state behind the first `index` transactions; None if that is too long ago."""
+        back = self.index - index
+        if back > len(self._undo):
+            return None
+        state = self.copy()
+        for state.hash, replaced in islice(reversed(self._undo), back):
+            state.values.update(replaced)
+            for place in [place for place, value in replaced.items() if value is NOTHING]:
+                del state.values[place]
+        state.index = index
+        return state
 
     def to_list(self) -> list[Any]:
         return [self.index, self.hash, [[*place, value] for place, value in self.values.items()]]

@@ -31,6 +31,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 from nodes.kernel.continuations import Then
@@ -46,17 +47,36 @@ FILE = "txlog.log"
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What one master brings to a recovery; it stays the same until that recovery is over everywhere."""
+    """What one master brings to a recovery; it stays the same until that recovery is over everywhere.
+
+    The first `start` entries, up to `base`, are the same on all masters: its backup is a state behind these.
+    """
 
     master: str
     epoch: int
+    start: int
+    base: str
     synced: tuple[Ref, ...]
+    """The entries behind `base`."""
     queue: tuple[Ref, ...]
     counter: int
 
     def to_list(self) -> list[object]:
-        """As a message carries it."""
-        return [self.master, self.epoch, lists_of(self.synced), lists_of(self.queue), self.counter]
+        """The fields of its message."""
+        return [
+            self.master,
+            self.epoch,
+            self.start,
+            self.base,
+            lists_of(self.synced),
+            lists_of(self.queue),
+            self.counter,
+        ]
+
+    @classmethod
+    def from_list(cls, told: Sequence[Any]) -> Digest:
+        master, epoch, start, base, synced, queue, counter = told
+        return cls(master, epoch, start, base, tuple(refs_of(synced)), tuple(refs_of(queue)), counter)
 
 
 class Journal:
@@ -101,6 +121,11 @@ class Journal:
     @property
     def masters(self) -> list[str]:
         return sorted((self._site.name, *self.peers))
+
+    @property
+    def is_settling(self) -> bool:
+        """A split, or what follows it, is under way."""
+        return bool(self.missing) or self.is_recovering or self.is_restoring
 
     def waiting(self) -> list[Ref]:
         """The incoming transactions that a round may add.
@@ -196,8 +221,15 @@ class Journal:
             case ["recovering", epoch, backup]:
                 self.is_recovering = True
                 self._back_up(backup)
+                start = 0 if self.backup is None else self.backup.index
                 self.frozen = Digest(
-                    self._site.name, epoch, tuple(self.synced), tuple(self.queue), self.counter
+                    self._site.name,
+                    epoch,
+                    start,
+                    self.synced[start - 1].id if start else "",
+                    tuple(self.synced[start:]),
+                    tuple(self.queue),
+                    self.counter,
                 )
             case ["recovered", epoch, common, _, _, refs, queue, counter, last]:
                 self.epoch, self.is_recovering, self.missing = epoch, False, ()
@@ -254,8 +286,8 @@ class Journal:
 
     def state_at(self, index: int) -> State:
         """The state behind the first `index` entries, all of which are executed."""
-        if index == self.state.index:
-            return self.state.copy()
+        if (before := self.state.before(index)) is not None:
+            return before
         state = State()
         for ref in self.synced[:index]:
             self._execute(state, ref.id)

@@ -11,7 +11,7 @@
 | strategy | masters with different strategies refuse each other |
 | missing, suspects | masters that are left out; with those that the poster would leave out |
 | recovering, digests | it waits for the digests of all masters, and has those of these |
-| apart | the masters that have posted what contradicts the own synchronised queue (strategy `none`) |
+| apart | masters whose synchronised queue contradicts the own one |
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The outcome of a recovery, from the digests of all masters: every master computes the same.
 
+A digest leaves out the entries that are the same everywhere, so a recovery costs what was done since the backups.
+
 *Vote.* A master supports every branch of which its synchronised queue is a prefix. The branch with the most
 supporters wins; of several the longer one; of equals the one of the smallest master id.
 
@@ -49,10 +51,26 @@ def winner_of(synced: Mapping[str, Sequence[Ref]]) -> str:
     return min(votes, key=lambda master: (-votes[master], -len(synced[master]), master))
 
 
+def branches(digests: Mapping[str, Digest], entries: Sequence[Ref]) -> tuple[int, dict[str, tuple[Ref, ...]]]:
+    """The first place where a digest starts, and master → its entries behind that place.
+
+    What comes before the start of a digest is the same on every master, so it is in `entries`.
+    """
+    start = min(digest.start for digest in digests.values())
+    return start, {
+        master: (*entries[start : digest.start], *digest.synced) for master, digest in sorted(digests.items())
+    }
+
+
 def outcome(
-    digests: Mapping[str, Digest], own: str, strategy: str, decisions: Decisions = CORRECT
+    digests: Mapping[str, Digest],
+    own: str,
+    entries: Sequence[Ref],
+    strategy: str,
+    decisions: Decisions = CORRECT,
 ) -> Outcome:
-    synced = {master: digest.synced for master, digest in sorted(digests.items())}
+    """`entries`: the synchronised queue of the master `own`."""
+    start, synced = branches(digests, entries)
     winner = winner_of(synced)
     branch = synced[winner]
     common = min(common_length(branch, other) for other in synced.values())
@@ -76,5 +94,5 @@ def outcome(
         rest = [ref._replace(ts=counter + number) for number, ref in enumerate(rest, 1)]
         counter += len(rest)
     votes = votes_of(synced)
-    rivals = {each.synced for master, each in digests.items() if votes[master] == votes[winner]}
-    return Outcome(stays, winner, votes, kept[stays:], rest, counter, len(rivals) > 1)
+    rivals = {branch for master, branch in synced.items() if votes[master] == votes[winner]}
+    return Outcome(start + stays, winner, votes, kept[stays:], rest, counter, len(rivals) > 1)

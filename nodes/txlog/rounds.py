@@ -81,7 +81,7 @@ class Rounds:
             suspects=self._suspects(),
             is_recovering=journal.is_recovering,
             digests=tuple(digests),
-            apart=self._apart(),
+            apart=tuple(peer for peer, post in self.newest.items() if not self.agrees(post)),
         ).to_message()
         for peer in journal.peers:
             self._links.send(peer, ROUNDS, message)
@@ -137,19 +137,13 @@ class Rounds:
         return self.agrees(post)
 
     def agrees(self, post: Post) -> bool:
-        """As far as is known here and at the poster: one of the two synchronised queues is a prefix of the other."""
-        return self._fits(post) and self._site.name not in post.apart
+        """The own synchronised queue is a prefix of the poster's, or the reverse, as far as either can tell.
 
-    def _fits(self, post: Post) -> bool:
-        """By base and index. A master does not see by itself that a longer queue contradicts its own."""
+        Of two queues that contradict each other, the base of the longer one tells the other master nothing.
+        """
         index = self._journal.index_of(post.base)
-        return index == post.index or (index is None and post.index > len(self._journal.synced))
-
-    def _apart(self) -> tuple[str, ...]:
-        """Only without a strategy: there queues that contradict each other once always do."""
-        if self._journal.strategy != "none":
-            return ()
-        return tuple(peer for peer, post in sorted(self.newest.items()) if not self._fits(post))
+        may_be_longer = index is None and post.index > len(self._journal.synced)
+        return self._site.name not in post.apart and (index == post.index or may_be_longer)
 
     def _merge(self, peer: str, post: Post, index: int | None) -> None:
         journal, decisions = self._journal, self._site.decisions

@@ -21,7 +21,7 @@ from nodes.txlog.journal import Digest, Journal
 from nodes.txlog.links import ROUNDS, Links
 from nodes.txlog.posts import Post
 from nodes.txlog.recovery import outcome
-from nodes.txlog.refs import lists_of, refs_of
+from nodes.txlog.refs import lists_of
 from nodes.txlog.rounds import Rounds
 from nodes.txlog.site import Site
 from nodes.txlog.sometimes import (
@@ -207,20 +207,22 @@ class Splits:
                 self._links.send(peer, ROUNDS, ["digest", 0, *digest.to_list()])
 
     def take_digest(self, told: list[Any]) -> None:
-        journal = self._journal
-        master, epoch, synced, queue, counter = told
-        if journal.is_recovering and epoch == journal.epoch and master in journal.masters:
-            self._digests[master] = Digest(
-                master, epoch, tuple(refs_of(synced)), tuple(refs_of(queue)), counter
-            )
-            self._finish_if_all()
+        journal, digest = self._journal, Digest.from_list(told)
+        is_due = journal.is_recovering and digest.epoch == journal.epoch
+        if not is_due or digest.master not in journal.masters:
+            return
+        if journal.index_of(digest.base) != digest.start:
+            self._site.log("refused a digest", "error", master=digest.master, base=digest.base)
+            return
+        self._digests[digest.master] = digest
+        self._finish_if_all()
 
     def _finish_if_all(self) -> None:
         journal, decisions = self._journal, self._site.decisions
         if not journal.is_recovering or not decisions.may_vote(len(self._digests), len(journal.masters)):
             return
-        found = outcome(self._digests, self._site.name, journal.strategy, decisions)
-        executed = [ref.id for ref in journal.synced[: journal.executed]]
+        found = outcome(self._digests, self._site.name, journal.synced, journal.strategy, decisions)
+        executed = [ref.id for ref in journal.synced[found.common : journal.executed]]
         journal.write(
             [
                 "recovered",
@@ -235,7 +237,7 @@ class Splits:
             ]
         )
         self._site.log("recovered", epoch=journal.epoch, winner=found.winner)
-        again = [ref.id for ref in (*journal.synced, *journal.queue)][: len(executed)]
+        again = [ref.id for ref in (*journal.synced[found.common :], *journal.queue)][: len(executed)]
         sometimes = self._site.sometimes
         sometimes[recovered_by(journal.strategy)] += 1
         sometimes[TIE] += found.is_tie

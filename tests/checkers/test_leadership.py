@@ -126,6 +126,23 @@ def test_after_healing_somebody_leads_and_all_become_equal(
     assert rules(*lines) == []
 
 
+@pytest.mark.parametrize(("healed", "found"), [(False, []), (True, ["no-leader"]), (None, ["no-leader"])])
+def test_nothing_has_healed_where_a_member_that_is_counted_stays_dead(
+    healed: bool | None, found: list[str]
+) -> None:
+    """If it failed, a removal that could never be decided would be an alarm about the election."""
+    start = {"id": 0, "name": "remove-node", "does": "remove", "nodes": ["n1"]}
+    end = {"id": 0, "took_effect": False, "heal_asked_ns": 4 * SECOND_NS, "healed": healed}
+    about = {"process": "nemesis", "f": "remove-node"}
+    lines = [
+        {"time": 1, "type": "invoke", **about, "value": start},
+        {"time": 4, "type": "info", **about, "value": end},
+        state(19, "n3"),
+        {**SETTLED, "value": False},
+    ]
+    assert rules(*lines, leader_within_ns=5 * SECOND_NS) == found
+
+
 @pytest.mark.parametrize(
     ("stopped", "may_stop", "found"),
     [

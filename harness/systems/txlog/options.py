@@ -33,6 +33,9 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_peer_lag: Annotated[
         float, Meta(ge=0, le=3600, description="Seconds for which a split cluster executes nothing.")
     ] = 0.2
+    late: Annotated[
+        int, Meta(ge=0, le=6, description="So many of the last masters are added by the fault add-node.")
+    ] = 0
     busy_ms: Annotated[
         float, Meta(gt=0, le=60_000, description="Time between rounds while transactions wait.")
     ] = 5.0
@@ -63,10 +66,18 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 f"expected a split time-out above two idle rounds ({2 * self.idle_ms:g} ms), or 0, "
                 f"got {self.split_timeout:g} s"
             )
+        if self.late and self.can_split:
+            raise ValueError(
+                "expected --split-timeout 0 with --late: a split that begins while a master is added has no outcome "
+                f"on which all masters agree, got {self.split_timeout:g} s"
+            )
+        if plan.nodes - self.late < 1:
+            raise ValueError(f"expected fewer late masters than nodes ({plan.nodes}), got {self.late}")
 
     def expectations(self, plan: Plan) -> Expectations:
         return Expectations(
             configuration=self.configuration,
+            late=self.late,
             needs_every_node=True,
             heartbeat_ns=int(self.idle_ms * MILLISECOND),
             election_timeout_s=ROUND_MS / 1000,

@@ -8,6 +8,7 @@ from typing import Any
 
 from checkers.check import Check
 from checkers.history.history import History
+from harness.clients.reply import Replied
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
@@ -32,6 +33,9 @@ from nodes.txlog.configuration import MILLISECOND, Configuration
 
 SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
+REQUEST_TIMEOUT_NS = SECOND_NS
+OPERATOR = -2
+"""The process of the operator's requests."""
 Statuses = Mapping[str, Mapping[str, object] | None]
 
 
@@ -43,7 +47,9 @@ class TxLogSystem(HasRareTurns, Varies):
     client: TxLogClient = CLIENT
     wire: Framed = WIRE
     options: type[TxLogOptions] = TxLogOptions
-    abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift", "scenes"})
+    abilities: frozenset[Ability] = frozenset(
+        {"torn logs", "disk layer", "clock", "drift", "scenes", "newcomers"}
+    )
     torn_logs: tuple[str, ...] = ("txlog.log",)
     are_dialed_unready: bool = False
 
@@ -64,11 +70,11 @@ class TxLogSystem(HasRareTurns, Varies):
         return node_host("txlog", self.durability(plan))
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
-        said = said_of(plan)
+        said, first = said_of(plan), plan.members_at_first.present
         return {
             name: Configuration(
                 name=name,
-                masters=plan.node_names,
+                masters=first if name in first else plan.node_names,
                 strategy=said.strategy,
                 split_ns=said.split_ns,
                 max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),
@@ -109,8 +115,9 @@ class TxLogSystem(HasRareTurns, Varies):
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
         """All masters have met each other, and take submissions."""
+        first = plan.members_at_first.present
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
+        while not self.is_settled({node: await cluster.status(node) for node in first}):
             if cluster.now_ns() > deadline_ns:
                 raise ClusterError(
                     f"the masters had not all met within {SET_UP_TIMEOUT_NS // SECOND_NS} s; "
@@ -132,6 +139,17 @@ class TxLogSystem(HasRareTurns, Varies):
             and _has_rejoined(node, known)
             for node, status in known.items()
         )
+
+    async def add_member(self, node: str, member: str, cluster: Cluster) -> str | None:
+        match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
+            case Replied([_, _, {"type": "ok"}]):
+                return None
+            case Replied([_, _, {"error": str() as error}]):
+                return None if "is a master of this cluster" in error else error
+        return "it did not answer"
+
+    def counts(self, status: Mapping[str, object], node: str) -> bool:
+        return node in _names(status.get("masters")) and bool(status.get("ready"))
 
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)

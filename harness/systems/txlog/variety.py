@@ -2,7 +2,7 @@
 
 | drawn | from |
 |---|---|
-| cluster | masters, mostly three; the strategy; half of the clusters never split |
+| cluster | masters, mostly three; the strategy; half of the clusters never split; one of the masters is added late |
 | pace | time between rounds, busy and idle; time of an execution, of a backup and its restore |
 | workers | how often one ends |
 | splits | the time-out, MaxPeerLag |
@@ -26,6 +26,7 @@ WORKER_LOSS: Weighted = ((0, 2), (50, 1))
 BACKUP_MS: Weighted = ((20.0, 2), (1_500.0, 1))
 SPLIT_S: Weighted = ((0.0, 5), (1.1, 3), (2.0, 2))
 LAG_S: Weighted = ((0.2, 2), (2.0, 1))
+LATE: Weighted = ((0, 4), (1, 1))
 WORKERS = 24
 """More than usual: while a master is away, all operations wait."""
 LEAST_OK = 150
@@ -74,10 +75,12 @@ class Varies:
     """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+        nodes, strategy, split_s = dice.nodes(), dice.weighted(STRATEGIES), dice.weighted(SPLIT_S)
+        may_be_late = nodes > 2 and not split_s and not {"nodes", "split_timeout"} & given
         return {
-            "nodes": dice.nodes(),
-            "strategy": dice.weighted(STRATEGIES),
-            "split_timeout": dice.weighted(SPLIT_S),
+            "nodes": nodes,
+            "strategy": strategy,
+            "split_timeout": split_s,
             "max_peer_lag": dice.weighted(LAG_S),
             "busy_ms": dice.weighted(BUSY_MS),
             "idle_ms": dice.weighted(IDLE_MS),
@@ -89,6 +92,7 @@ class Varies:
             "workers": WORKERS,
             "least_ok": 0 if {"rate", "time_limit_s"} & given else LEAST_OK,
             "overlap": dice.overlap(),
+            "late": dice.weighted(LATE) if may_be_late else 0,
         }
 
     def workloads(

@@ -39,6 +39,8 @@ def operation(xid: str, invoked: int, completed: int = -1, process: int = 1, **m
 TWO = {"n1": "t1 S:k1 F:k1 t2", "n2": "t1 S:k1 F:k1 t2"}
 K12 = (Cut(id="k1"), Cut(id="k2"))
 FAILED = Cut(id="k1", causes=("n2 was killed",))
+FAILED_LATE = Cut(id="k1", outcomes={"n1": "failed"}, causes=("n2 was away",))
+"""All servers have finished it, and one has left meanwhile."""
 TIMED = (Cut(id="k1", asked_ns=100, ended_ns=200),)
 
 RIGHT: dict[str, Given] = {
@@ -80,6 +82,11 @@ RIGHT: dict[str, Given] = {
         trace={"n1": "*k1 +a>n2", "n2": "-a *k1"},
         logs={"n1": "S:k1", "n2": "S:k1"},
         cuts=(FAILED,),
+    ),
+    "a failed cut of which a client learns late": given(
+        trace={"n1": "*k1 +a>c", "c": "-a *k1 +b>n2", "n2": "*k1 -b"},
+        logs={"n1": "S:k1 F:k1", "n2": "S:k1 F:k1"},
+        cuts=(FAILED_LATE,),
     ),
     "recovered behind the cut": given(logs={"n1": "S:k1 F:k1 t1!", "n2": "S:k1 F:k1 t1!"}),
     "had to fail, and did": given(

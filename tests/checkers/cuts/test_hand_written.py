@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from checkers.cuts import Cut, Given, Report, check, verify, verify_logs
+from checkers.cuts.checker import sideless
 from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, TWO, given, operation
 from tests.checkers.cuts.wrong_cuts import WRONG
 
@@ -19,7 +20,9 @@ OF_LOGS = ("transactions", "closure", "external-causality")
 def _proved(given_cut: Given, report: Report) -> None:
     for each in report.judgements["messages"]:
         if each.proof is not None and given_cut.trace is not None:
-            verify.check(given_cut.trace, each.cut, each.result, each.proof)
+            (cut,) = (cut for cut in given_cut.cuts if cut.id == each.cut)
+            apart = sideless(given_cut, cut, given_cut.trace)
+            verify.check(given_cut.trace, each.cut, each.result, each.proof, sideless=apart)
     for level in OF_LOGS:
         for each in report.judgements[level]:  # type: ignore[index] # the tuple is of levels
             if each.proof is not None and given_cut.logs is not None:

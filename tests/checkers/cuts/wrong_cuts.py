@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkers.cuts import Cut, Given, Restored, total
-from tests.checkers.cuts.right_cuts import FAILED, K12, TIMED, TWO, given, operation
+from tests.checkers.cuts.right_cuts import FAILED, FAILED_LATE, K12, TIMED, TWO, given, operation
 
 
 def _restored(**more: Any) -> Restored:
@@ -14,6 +14,15 @@ def _restored(**more: Any) -> Restored:
 
 
 WRONG: dict[str, tuple[str, str, Given]] = {
+    "a failed cut, and a client that takes word of it to a server": (
+        "messages",
+        "message-from-outside",
+        given(
+            trace={"n1": "*k1 +a>c", "c": "-a +b>n2 *k1", "n2": "-b *k1"},
+            logs={"n1": "S:k1 F:k1", "n2": "S:k1 F:k1"},
+            cuts=(FAILED_LATE,),
+        ),
+    ),
     "a message from outside": (
         "messages",
         "message-from-outside",

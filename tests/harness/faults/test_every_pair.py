@@ -21,7 +21,7 @@ from harness.run.draw import faults_of
 from harness.run.plan import Drawn, Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
-from harness.systems.system import ChangesMembers, HasVersions
+from harness.systems.system import AddsMembers, ChangesMembers, HasVersions
 
 REAL = {"local": LocalCluster, "docker": ContainerCluster, "ssh": SshCluster}
 OWN = "docs/mystore.py"
@@ -68,6 +68,8 @@ def _takes_effect(parts: Any, fault: Fault) -> None:
         assert REAL[plan.cluster]._at_work_for(cluster, fault) is not None
     if needed == "members":
         assert isinstance(system, ChangesMembers)
+    if needed == "newcomers":
+        assert isinstance(system, ChangesMembers | AddsMembers)
     if needed == "versions":
         assert isinstance(system, HasVersions)
 

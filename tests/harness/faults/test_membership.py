@@ -120,7 +120,7 @@ def test_a_written_plan_with_an_impossible_sequence_is_refused(faults: Any, word
 
 def test_who_comes_needs_a_place_that_somebody_left() -> None:
     """Broken, a run is asked for fresh nodes, never gets one, and ends well."""
-    with pytest.raises(WrongUse, match="needs a node that has left"):
+    with pytest.raises(WrongUse, match="needs a node that is no member"):
         parts_of(planned(cluster="sim", faults=("add-node",)))
 
 

@@ -84,6 +84,22 @@ def test_a_master_is_added_once() -> None:
     assert answers[0][2]["error"] == "illegal-parameters: n2 is a master of this cluster"
 
 
+def test_no_master_is_added_during_a_split() -> None:
+    """If it failed, a backup could be newer than what the new master has, and masters would go back too little."""
+    driver = met(strategy="smart", split_ns=1_100 * MILLISECOND)
+    answers: list[Any] = []
+    driver.answered = answers.append
+    driver.separate("n3")
+    driver.submit("n1")
+    driver.pass_ms(2_000)
+    answers.clear()
+    driver.ask("n1", ["add-peer", 1, "n4"])
+    driver.pass_ms(20)
+    assert [answer[2] for answer in answers] == [
+        {"type": "fail", "error": "no master can be added during a split"}
+    ]
+
+
 def test_a_master_that_is_not_configured_is_refused() -> None:
     """If it failed, a stranger could put transactions into the log of a cluster."""
     driver = met()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -179,6 +180,36 @@ def test_without_a_strategy_a_master_returns_to_its_part(longer: str) -> None:
     assert ids(driver, "n1") == ids(driver, "n2")
 
 
+def test_without_a_strategy_masters_with_the_shorter_log_do_not_wait_for_the_longer_one() -> None:
+    """If it failed, they would take it for a part of the cluster that is ahead, and add nothing ever again."""
+    driver = met("none", masters=FIVE[:3])
+    journals = {name: host.node.journal for name, host in driver.hosts.items()}
+    driver.cut = {("n3", "n1"), ("n3", "n2")}
+    driver.submit("n2")
+    driver.submit("n3")
+    _pass_until(driver, lambda: "n2-1-2" in journals["n1"].updates)
+    driver.cut = {("n2", "n1"), ("n3", "n1")}
+    _pass_until(driver, lambda: journals["n2"].last["n1"] == journals["n3"].last["n1"] == 4)
+    driver.separate("n1")
+    driver.pass_ms(SPLIT_MS + 600)
+    submit(driver, "n1", "n1", "n1")
+    assert modes(driver) == {"n1": "split", "n2": "normal", "n3": "normal"}
+    assert "n3-1-2" not in ids(driver, "n1") and ids(driver, "n2")[3:] == ["n2-1-2", "n3-1-2"]
+    driver.separate()
+    driver.pass_ms(3_000)
+    submit(driver, "n2")
+    driver.pass_ms(1_000)
+    assert "n2-1-3" in ids(driver, "n2") and "n2-1-3" in ids(driver, "n3")
+
+
+def _pass_until(driver: Driver, holds: Callable[[], bool]) -> None:
+    for _ in range(100):
+        if holds():
+            return
+        driver.pass_ms(2)
+    raise AssertionError("it did not come about")
+
+
 def test_without_a_strategy_a_master_that_added_nothing_comes_back() -> None:
     driver = met("none")
     driver.separate("n5")
@@ -282,6 +313,8 @@ def test_without_a_strategy_no_part_ever_stands_still(seed: int, masters: int) -
 
 def _no_part_stands_still(seed: int, masters: int) -> None:
     driver = _short_of_patience("none", seed, masters)
+    driver.pass_ms(2_000)
+    assert all(host.node.journal.is_matched for host in driver.hosts.values())
     for _ in range(4):
         driver.run(250 * masters)
         driver.partition()

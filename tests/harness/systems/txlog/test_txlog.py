@@ -89,6 +89,31 @@ def test_a_stored_plan_says_every_option() -> None:
     assert from_json(json.dumps(stored).encode(), "a stored plan") == asked
 
 
+def test_a_master_is_added_under_load() -> None:
+    """If it failed, no hunt would ever see a cluster that grows."""
+    grown = try_seed(plan(faults=("add-node", "kill"), nodes=4, late=1))
+    assert grown.outcome == "valid" and grown.took_effect["add-node"] == 1, grown
+    alone = try_seed(plan(faults=("none",), nodes=4, late=1))
+    assert alone.outcome == "valid" and not alone.took_effect, alone
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"late": 3}, "fewer late masters than nodes"),
+        ({"late": 1, "split_timeout": 2.0}, "expected --split-timeout 0 with --late"),
+    ],
+)
+def test_masters_that_cannot_be_late_are_refused(fields: dict[str, Any], expected: str) -> None:
+    with pytest.raises(WrongUse, match=expected):
+        plan(nodes=3, **fields)
+
+
+def test_a_fault_without_anybody_to_add_says_what_to_try() -> None:
+    with pytest.raises(WrongUse, match="try: --late 1"):
+        try_seed(plan(faults=("add-node",)))
+
+
 def test_a_bug_is_found_by_what_clients_see() -> None:
     """If it failed, the green light over histories would have nothing behind it."""
     seen = [try_seed(plan(bugs=("own-value",), seed=seed, faults=("none",))).violated for seed in (1, 2)]

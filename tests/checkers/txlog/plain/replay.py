@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from checkers.txlog.records import (
+from tests.checkers.txlog.plain.records import (
     Added,
     Appended,
     CaughtUp,

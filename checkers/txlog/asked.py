@@ -1,0 +1,99 @@
+"""What clients asked and were answered, as columns: transactions, and reads of the state of one master."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy
+
+from checkers.history.operation import Operation
+
+Array = Any  # numpy's
+
+OK, FAIL, INFO = range(3)
+TYPES: Mapping[str, int] = {"ok": OK, "fail": FAIL, "info": INFO}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Operations with a transaction, and reads that were answered without one; in order of invocation.
+
+    type         OK, FAIL or INFO
+    transaction  number of the id; -1: a read of a master's own state
+    node         number in `nodes`
+    invoke, complete, invoke_ns, complete_ns   indexes of events, and times; -1 where nothing was recorded
+    read         key and value of an operation, by its place here
+    """
+
+    nodes: Sequence[str | None]
+    type: Array
+    transaction: Array
+    node: Array
+    invoke: Array
+    complete: Array
+    invoke_ns: Array
+    complete_ns: Array
+    read: Callable[[int], tuple[str | None, Any]]
+
+    def __len__(self) -> int:
+        return len(self.type)
+
+    @cached_property
+    def with_one(self) -> Array:
+        """The operations with a transaction."""
+        return numpy.flatnonzero(self.transaction >= 0)
+
+    @cached_property
+    def first(self) -> Array:
+        """The first operation of each transaction that was asked for."""
+        return self._only(self.with_one[::-1])[::-1]
+
+    @cached_property
+    def last(self) -> Array:
+        """The last operation of each transaction that was asked for."""
+        return self._only(self.with_one)
+
+    def _only(self, operations: Array) -> Array:
+        """The last one of these of each transaction."""
+        names = self.transaction[operations]
+        last = numpy.full(int(names.max(initial=-1)) + 1, -1, dtype=numpy.int64)
+        last[names] = operations
+        return operations[last[names] == operations]
+
+    def events(self, operation: int) -> tuple[int, ...]:
+        invoke, complete = int(self.invoke[operation]), int(self.complete[operation])
+        return (invoke,) if complete < 0 else (invoke, complete)
+
+    def on(self, node: str) -> Array:
+        """Which operations were asked of this master."""
+        numbers = [number for number, name in enumerate(self.nodes) if name == node]
+        return numpy.isin(self.node, numbers)
+
+
+def asked_of(operations: Iterable[Operation], number_of: Mapping[str, int]) -> Asked:
+    """Of operations as objects."""
+    kept = [
+        each for each in operations if each.transaction is not None or (each.type == "ok" and each.f == "read")
+    ]
+    nodes = {name: number for number, name in enumerate(dict.fromkeys(each.node for each in kept))}
+
+    def read(place: int) -> tuple[str | None, Any]:
+        return kept[place].key, kept[place].value
+
+    def column(values: Iterable[int | None]) -> Array:
+        return numpy.array([-1 if each is None else each for each in values], dtype=numpy.int64)
+
+    return Asked(
+        nodes=[*nodes],
+        type=column(TYPES[each.type] for each in kept),
+        transaction=column(None if each.transaction is None else number_of[each.transaction] for each in kept),
+        node=column(nodes[each.node] for each in kept),
+        invoke=column(each.invoke_index for each in kept),
+        complete=column(each.complete_index for each in kept),
+        invoke_ns=column(each.invoke_ns for each in kept),
+        complete_ns=column(each.complete_ns for each in kept),
+        read=read,
+    )
