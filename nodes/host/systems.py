@@ -58,10 +58,11 @@ def twophase(config: bytes) -> Hosted:
 def txlog(config: bytes) -> Hosted:
     from nodes.framed import FramedCodec
     from nodes.txlog.configuration import Configuration
+    from nodes.txlog.links import described
     from nodes.txlog.node import TxLog
 
     configuration = Configuration.from_json(config)
-    return Hosted(configuration.name, TxLog(configuration), FramedCodec())
+    return Hosted(configuration.name, TxLog(configuration), FramedCodec(), described)
 
 
 SYSTEMS: dict[str, System] = {"qsync": qsync, "twophase": twophase, "txlog": txlog}

@@ -23,8 +23,18 @@ LANES = (ROUNDS, UPDATES)
 RETRY_NS = 50_000_000
 SILENT_NS = 600_000_000
 """A call that has had no answer for so long is given up."""
+WORDS = ("hello", "seen", "post", "difference", "digest", "updates?", "updates")
+"""Of the messages between masters."""
 Message = list[Any]
 Take = Callable[[str, int, Message], None]
+
+
+def described(message: object) -> tuple[str, str] | None:
+    """A message between masters, for a host that records them (`nodes.kernel.trace`)."""
+    match message:
+        case [str() as word, *_] if word in WORDS:
+            return word, ""
+    return None
 
 
 @dataclass(slots=True)

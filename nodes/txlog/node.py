@@ -105,13 +105,17 @@ class TxLog:
         journal, rounds = self.journal, self.rounds
         rounds.look()
         self.splits.look()
-        if not journal.is_matched and all(
-            peer in rounds.newest and rounds.newest[peer].base == journal.base for peer in journal.peers
-        ):
+        if not journal.is_matched and all(map(self._is_met, journal.peers)):
             journal.write(["matched"])
         rounds.post(self.splits.digests)
         self.executing.look()
         self.site.after(ROUND, rounds.pace_ns(), self._round)
+
+    def _is_met(self, peer: str) -> bool:
+        """It has posted the own base. Without a strategy a part that stays apart never does: its counter is enough."""
+        post, journal = self.rounds.newest.get(peer), self.journal
+        is_apart = journal.strategy == "none" and peer in journal.missing
+        return post is not None and (is_apart or post.base == journal.base)
 
     def _wake(self) -> None:
         """There is something to synchronise: the next round comes soon."""

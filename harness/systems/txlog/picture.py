@@ -26,6 +26,7 @@ from typing import Any, Literal
 from checkers.history.history import History
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.logs import MasterLog, Placed, logs_in
+from harness.systems.txlog.phases import AFTER, APART, BEFORE, FROZEN, Judged, judged, phases_told
 from harness.systems.txlog.queues import LINES, Queues, Row, at, place_at, rows_of, times_ns
 from nodes.txlog.refs import common_length
 
@@ -63,14 +64,14 @@ def drawn(
     masters = [master for master in masters if master.records]
     if not masters:
         return None
-    wrong = _violating(verdict)
+    wrong, checks = _violating(verdict), judged(verdict)
     stretches = _stretches(masters, wrong)
     end_ns = max(master.times[-1] for master in masters)
     rest = len(stretches) - STRETCHES_MAX
     return {
-        "whole": _stretch(masters, _Stretch("The whole run", 0, end_ns), wrong),
+        "whole": _stretch(masters, _Stretch("The whole run", 0, end_ns), wrong, checks),
         "stretches": [
-            _stretch(masters, each, wrong)
+            _stretch(masters, each, wrong, checks)
             for each in sorted(stretches[:STRETCHES_MAX], key=lambda each: each.start_ns)
         ],
         "not_drawn": f"{rest:,} more splits and recoveries are only in the picture of the whole run."
@@ -215,12 +216,13 @@ def _caught_up(master: _Master, time_ns: int) -> int:
 # ---- one stretch
 
 
-def _stretch(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> Picture:
+def _stretch(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong, checks: Judged) -> Picture:
     told: list[str] = []
     columns: Columns = []
     match stretch.shows:
         case "a split":
             told, columns = _told(masters, stretch), _columns(masters, stretch)
+            told += _by_phase(masters, stretch, checks)
         case "violations":
             told, columns = _violations_told(masters, stretch, wrong), _ends(masters, stretch)
     return {
@@ -392,11 +394,32 @@ def _told(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
                         f"It executes {_counted(again, 'transaction')} again, or others in their place."
                     )
     return [
-        *(f"{_names(who)} {'leaves' if len(who) == 1 else 'leave'} {what}" for what, who in splits.items()),
-        *(f"{_names(who)} finish{'es' if len(who) == 1 else ''} {what}" for what, who in votes.items()),
+        *(f"{_names(who)} {'leaves' if len(who) == 1 else 'leave'} {what}" for what, who in _once(splits)),
+        *(f"{_names(who)} finish{'es' if len(who) == 1 else ''} {what}" for what, who in _once(votes)),
         *restores,
-        *([f"All masters take part again, by the records of {_names(back)}."] if back else []),
+        *([f"All masters take part again, by the records of {_names(dict.fromkeys(back))}."] if back else []),
     ]
+
+
+def _once(told: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, Sequence[str]]]:
+    """Each name once: a master may leave the same ones out again."""
+    return ((what, [*dict.fromkeys(who)]) for what, who in told.items())
+
+
+def _by_phase(masters: Sequence[_Master], stretch: _Stretch, checks: Judged) -> list[str]:
+    phases = {
+        (master.name, place): _phase(master, place)
+        for master in masters
+        for place in master.places(stretch.start_ns, stretch.end_ns)
+    }
+    return phases_told(checks, {*phases.values()}, lambda name, place: phases.get((name, place), ""))
+
+
+def _phase(master: _Master, place: int) -> str:
+    row = master.rows[place]
+    if row.is_apart:
+        return FROZEN if row.is_recovering else APART
+    return BEFORE if any(first > place for first, _ in master.apart) else AFTER
 
 
 def _violations_told(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> list[str]:

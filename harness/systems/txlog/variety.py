@@ -36,11 +36,13 @@ SERVE = 2.5
 
 HELD: Mapping[str, Any] = {
     "nodes": 3,
+    "strategy": "none",
     "split_timeout": 0.0,
     "faults": ("holds",),
     "rate": 100.0,
     "workers": WORKERS,
     "busy_ms": 20.0,
+    "idle_ms": 500.0,
     "time_limit_s": 12.0,
     "least_ok": 20,
 }

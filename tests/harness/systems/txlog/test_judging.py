@@ -24,6 +24,7 @@ NAMES = {f"{PREFIX}{name}" for name in CHECKS}
 def plan(**fields: Any) -> Plan:
     usual = {
         "system": "txlog",
+        "split_timeout": 0.0,
         "cluster": "sim",
         "workload": "register",
         "time_limit_s": 10,

@@ -96,6 +96,40 @@ def _marks(lane: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {mark["kind"]: mark for mark in lane["marks"]}
 
 
+def _check(name: str, result: str, **details: Any) -> dict[str, Any]:
+    return {"checker": f"txlog-{name}", "result": result, "details": {"violations": 0, **details}}
+
+
+def _place(name: str, kind: str) -> int:
+    return [record[0] for record in LOGS[name]].index(kind) + 1
+
+
+def test_a_split_has_a_verdict_for_each_phase() -> None:
+    """If it failed, a reader would not know whether what went wrong is a price of the split, and when it happened."""
+    first, split = _place("n1", "added"), _place("n1", "split")
+    breach = {"rule": "diverged", "records": [["n1", split], ["n2", 1]]}
+    lost = {"rule": "lost", "records": [["n1", first]]}
+    last = {"rule": "state-differs", "records": [["n1", len(LOGS["n1"])]]}
+    checks = [
+        _check("order", "valid", documented=[breach]),
+        _check("kept", "invalid", violations=1, proofs=[lost]),
+        _check("state", "invalid", violations=1, proofs=[last]),
+    ]
+    (stretch,) = _drawn(LOGS, {"checks": checks})["stretches"]
+    assert [told for told in stretch["told"] if told.startswith("Verdict")] == [
+        "Verdict before the split: violation of lost (txlog-kept).",
+        "Verdict in the split: no violation; the documented price of the strategy: diverged (txlog-order).",
+        "Verdict in the recovery: no violation.",
+        "Verdict after it: violation of state-differs (txlog-state).",
+    ]
+    many = [*checks[:2], _check("state", "invalid", violations=9, proofs=[last])]
+    (stretch,) = _drawn(LOGS, {"checks": many})["stretches"]
+    assert "Verdict in the recovery: none of the violations that are listed." in stretch["told"]
+    unknown = [*checks, _check("vote", "unknown")]
+    (stretch,) = _drawn(LOGS, {"checks": unknown})["stretches"]
+    assert stretch["told"][-1] == "No verdict by phase: txlog-vote came to none."
+
+
 def test_a_split_is_a_fork_with_a_vote_and_a_jump_back() -> None:
     """If it failed, a reader would not see what a recovery took back."""
     picture = _drawn(LOGS)

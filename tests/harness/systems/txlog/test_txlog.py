@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from typing import Any
 
@@ -12,15 +13,20 @@ from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
 from harness.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
-from harness.systems.plans import planned
+from harness.run.plan import Plan, to_json
+from harness.systems.plans import from_json, planned
 from harness.systems.txlog.client import CLIENT
+from harness.systems.txlog.options import TxLogOptions
 from harness.systems.txlog.promises import promise_of
 from nodes.txlog.sometimes import OTHER_ORDER, recovered_by
+
+WHOLE = {"strategy": "none", "split_timeout": 0.0, "max_peer_lag": 2.0, "idle_ms": 500.0}
+"""No split can happen. These were the defaults of the first plans that were stored."""
 
 
 def plan(**fields: Any) -> Plan:
     usual = {
+        **WHOLE,
         "cluster": "sim",
         "workload": "register",
         "time_limit_s": 10,
@@ -65,6 +71,22 @@ def test_a_correct_cluster_is_not_blamed(fields: dict[str, Any]) -> None:
         assert tried.sometimes[recovered_by("smart")] and tried.sometimes[OTHER_ORDER], tried
     if fields == {"faults": ("none",)}:
         assert tried.outcome == "valid", tried
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_first_run_comes_to_a_verdict(seed: int) -> None:
+    """If it failed, a newcomer's first run would end without one: masters would wait for each other all the time."""
+    tried = try_seed(planned(system="txlog", cluster="sim", seed=seed))
+    assert tried.outcome == "valid", tried
+    assert tried.sometimes[recovered_by("smart")], tried
+
+
+def test_a_stored_plan_says_every_option() -> None:
+    """If it failed, a run of before would be repeated with the defaults of today."""
+    asked = planned(system="txlog", **WHOLE)
+    stored = json.loads(to_json(asked))
+    assert stored["options"].keys() == {*TxLogOptions.__struct_fields__}
+    assert from_json(json.dumps(stored).encode(), "a stored plan") == asked
 
 
 def test_a_master_is_added_under_load() -> None:
