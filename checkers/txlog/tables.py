@@ -147,7 +147,7 @@ def _log(folder: Path, master: str, damage: str, peer: Mapping[str, int]) -> Log
     return LogColumns(
         master=master, damage=damage, rows=rows, rare=rare, over=over_of(recoveries),
         over_last=last_of(recoveries, peer), digest=_numbers(folder / STATES, "digest")[0]["digest"], hashes=None,
-        steps=_Steps(folder / STEPS, len(rows.of_kind(kernels.MADE))),
+        steps=_Steps(folder / STEPS, int((rows.kind == kernels.MADE).sum())),
     )  # fmt: skip
 
 
@@ -220,9 +220,7 @@ def _check(folder: Path, columns: Columns) -> None:
     _need(folder / TRANSACTIONS, _within(columns.id, 0, ids), "a transaction with an id")
     _need(folder / TRANSACTIONS, _within(columns.origin, 0, len(columns.peers)), "a transaction of a master")
     _need(folder / TRANSACTIONS, _within(columns.ts, 0, records.MOST), "a timestamp from 0 on")
-    seen = numpy.zeros(refs, dtype=bool)
-    seen[columns.order] = True
-    _need(folder / TRANSACTIONS, int(seen.sum()) == refs, "each transaction once")
+    _need(folder / TRANSACTIONS, _are_different(columns), "each transaction once")
     for master, log in columns.logs.items():
         path, rows = folder / master / RECORDS, log.rows
         _need(path, _within(rows.kind, 0, kernels.KINDS), "a kind of record")
@@ -236,10 +234,44 @@ def _check(folder: Path, columns: Columns) -> None:
         limit = numpy.full(kernels.KINDS, records.MOST, dtype=numpy.int64)
         limit[[*bounds]] = [*bounds.values()]
         _need(path, bool(((rows.name >= 0) & (rows.name < limit[rows.kind])).all()), "a number that the tables have")
-        _need(path, _within(rows.listed, 0, max(refs, ids)), "listed ones that the tables have")
-        places = {each.place - 1 for each in log.rare}
-        kinds = [kernels.LIFE, *range(kernels.SPLIT, kernels.CHOSEN + 1)]
-        _need(path, places == {*rows.of_kind(*kinds).tolist()}, "an object for each rare record")
+        _need(path, _within(rows.listed, 0, min(refs, ids)) or _are_listed(rows, refs, ids), "listed ones that there are")
+        recoveries, executions = rows.of_kind(kernels.RECOVERED), rows.of_kind(kernels.EXECUTED)
+        size = rows.first[recoveries + 1] - rows.first[recoveries]
+        _need(path, bool((rows.other[recoveries] <= size).all()), "no more synchronised ones than are listed")
+        _need(path, bool((rows.number[executions] > 0).all()), "executed indexes from 1 on")
+        few = rows.of_kind(*(kind for kind, _ in FEW))
+        told = [(each.place - 1, type(each)) for each in log.rare]
+        kinds = dict(FEW)
+        wanted = [(row, kinds[kind]) for row, kind in zip(few.tolist(), rows.kind[few].tolist(), strict=True)]
+        _need(path, told == wanted, "an object for each record of a split or a start")
+
+
+FEW: Sequence[tuple[int, type[Rare]]] = (
+    (kernels.LIFE, records.Life),
+    (kernels.SPLIT, records.Split),
+    (kernels.REJOINED, records.Rejoined),
+    (kernels.RECOVERING, records.Recovering),
+    (kernels.RECOVERED, records.Recovered),
+    (kernels.RESTORED, records.Restored),
+    (kernels.CHOSEN, records.Chosen),
+)
+"""Kinds of records that are objects."""
+
+
+def _are_listed(rows: Rows, refs: int, ids: int) -> bool:
+    """Transactions, or ids where the record is one of updates."""
+    of_ids = numpy.repeat(rows.kind == kernels.ACQUIRED, numpy.diff(rows.first))
+    return _within(rows.listed[of_ids], 0, ids) and _within(rows.listed[~of_ids], 0, refs)
+
+
+def _are_different(columns: Columns) -> bool:
+    refs = len(columns.ts)
+    seen = numpy.zeros(refs, dtype=bool)
+    seen[columns.order] = True
+    # Of one timestamp and id there may be several, with different origins: then the log of some master is wrong.
+    return bool(seen.all()) or refs == len(
+        numpy.unique(columns.order.astype(numpy.int64) * len(columns.peers) + columns.origin)
+    )
 
 
 def _within(values: Array, least: int, end: int) -> bool:

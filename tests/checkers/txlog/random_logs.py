@@ -10,7 +10,7 @@ from tests.checkers.txlog.scripts import SECOND, Records, cut, history, operatio
 
 NAMES = ("n1", "n2", "n3")
 STRATEGIES = ("none", "simple", "smart")
-HASHES = (b"", b"a", b"b")
+HASHES = (b"", b"state  a", b"state  b")
 
 
 class RandomLogs:
