@@ -98,9 +98,7 @@ def is_less(one: int, other: int, first: Array, data: Array) -> bool:
 
 
 @bare_kernel
-def sift(
-    by_key: Array, begin: int, at: int, count: int, ref_id: Array, first: Array, data: Array
-) -> None:
+def sift(by_key: Array, begin: int, at: int, count: int, ref_id: Array, first: Array, data: Array) -> None:
     """Restore the heap (greatest name on top) of `count` places from `begin` on below the place `at`."""
     while 2 * at + 1 < count:
         child = 2 * at + 1
@@ -146,7 +144,15 @@ def places_by_key(ts: Array, ref_id: Array, first: Array, data: Array, by_key: A
 
 @bare_kernel
 def appended(
-    rows: Any, ref_id: Array, row: int, count: int, length: int, synced: Array, of_entry: Array, place: Array, queue: Array
+    rows: Any,
+    ref_id: Array,
+    row: int,
+    count: int,
+    length: int,
+    synced: Array,
+    of_entry: Array,
+    place: Array,
+    queue: Array,
 ) -> int:
     """Put the first `count` transactions of a record into the synchronised queue; returns its length."""
     index = rows.number[row]
@@ -165,6 +171,21 @@ def appended(
         if place[name] == 0:
             place[name] = length
         queue[name] = -1
+    return length
+
+
+@bare_kernel
+def synchronised(rows: Any, appends: Array, synced: Array) -> int:
+    """The synchronised queue behind all records; returns its length. `appends`: the rows that change it."""
+    length = 0
+    for number in range(appends.shape[0]):
+        row = appends[number]
+        first = rows.first[row]
+        count = rows.other[row] if rows.kind[row] == RECOVERED else rows.first[row + 1] - first
+        length = min(length, rows.number[row])
+        for at in range(first, first + count):
+            synced[length] = rows.listed[at]
+            length += 1
     return length
 
 
@@ -406,8 +427,8 @@ def last_places(keys: Array, wanted: Array, found: Array) -> None:
 
 @kernel
 def counted(
-    rows: Any, ref_ts: Array, over: Array, over_last: Array, own: int, is_master: Array, groups: Array, missing_of: Array,
-    base_counter: Array, out: Array,
+    rows: Any, ref_ts: Array, over: Array, over_last: Array, own: int, is_master: Array, groups: Array,
+    missing_of: Array, base_counter: Array, out: Array,
 ) -> Any:  # fmt: skip
     """The rules of counters and rounds. Masters are numbers that sort as their names.
 
@@ -570,8 +591,9 @@ def acquired(
 
 @kernel
 def executed(
-    rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, chain: Array, hash_of: Array, live: Array,
-    child: Array, sibling: Array, last_id: Array, of_sequence: Array, several: Array, digest: Array, out: Array,
+    rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, chain: Array, hash_of: Array,
+    live: Array, child: Array, sibling: Array, last_id: Array, of_sequence: Array, several: Array, digest: Array,
+    out: Array,
 ) -> Any:  # fmt: skip
     """The rules of executions. Sequences of transactions are a tree: `child`, `sibling`, the id of the last one.
 
@@ -729,13 +751,16 @@ PAIRED, ODD = 0, 1
 
 @bare_kernel
 def paired(process: Array, invokes: Array, running: Array, partner: Array) -> int:
-    """Fill `partner`: of an invocation the row of its completion (-1: none), of a completion -2.
+    """Fill `partner`: of an invocation the row of its completion (-1: none), of all other rows -2.
 
-    `running` has a place for every process, filled with -1. ODD if some process does not take turns.
+    `process`: -1 for rows that are of no client. `running` has a place for every process, filled with -1. ODD if some
+    process does not take turns.
     """
     for row in range(process.shape[0]):
         client = process[row]
-        if invokes[row]:
+        if client < 0:
+            partner[row] = -2
+        elif invokes[row]:
             if running[client] >= 0:
                 return ODD
             running[client] = row
@@ -753,7 +778,7 @@ def paired(process: Array, invokes: Array, running: Array, partner: Array) -> in
 
 
 @bare_kernel
-def hashed(first: int, end: int, data: Array) -> int:
+def hashed(first: int, end: int, data: Array) -> Any:
     """FNV-1a, with its upper bits mixed in."""
     value = numpy.uint64(14695981039346656037)
     for at in range(first, end):
@@ -791,11 +816,28 @@ def filed(first: Array, data: Array, table: Array) -> int:
 
 
 @bare_kernel
+def followed(first: Array, data: Array, in_first: Array, in_data: Array, found: Array) -> int:
+    """The number of each name that follows the one before it in the other names, else -1; -2 for "". How many -1."""
+    last, strange = -1, 0
+    for name in range(first.shape[0] - 1):
+        if first[name] == first[name + 1]:
+            found[name] = -2
+        elif last + 2 < in_first.shape[0] and is_same(first, data, name, in_first, in_data, last + 1):
+            last += 1
+            found[name] = last
+        else:
+            found[name] = -1
+            strange += 1
+    return strange
+
+
+@bare_kernel
 def looked_up(first: Array, data: Array, table: Array, in_first: Array, in_data: Array, found: Array) -> None:
-    """The number of each name, by a table of the names in `in_first` and `in_data`; -1 for one that is not there."""
+    """The number of each name with a -1, by a table of the names in `in_first` and `in_data`; -1: it is not there."""
     mask = numpy.uint64(table.shape[0] - 1)
     for name in range(first.shape[0] - 1):
-        at = hashed(first[name], first[name + 1], data) & mask
-        while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
-            at = (at + numpy.uint64(1)) & mask
-        found[name] = table[at]
+        if found[name] == -1:
+            at = hashed(first[name], first[name + 1], data) & mask
+            while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
+                at = (at + numpy.uint64(1)) & mask
+            found[name] = table[at]

@@ -14,7 +14,7 @@ HASHES = (b"", b"state  a", b"state  b")
 
 
 class RandomLogs:
-    """Each master follows the form of the records, and now and then its own queue; ids and numbers come from small sets."""
+    """Each master keeps to the form of the records, and often to its own queue; ids and numbers are few."""
 
     def __init__(self, random: Random, ids: int) -> None:
         self.random = random
@@ -60,7 +60,9 @@ class RandomLogs:
                 self._counter += random.choice((0, 1, 1, 1))
                 return ["made", self._counter, self.stamps[name], name, [["write", "s", "k", name]]]
             case "heard":
-                self._counter = max(self._counter, random.randint(0, len(self.ids))) - random.choice((0,) * 9 + (1,))
+                self._counter = max(self._counter, random.randint(0, len(self.ids))) - random.choice(
+                    (0,) * 9 + (1,)
+                )
                 self._counter = max(0, self._counter)
                 last = random.choice((None, self._counter, random.randint(0, len(self.ids))))
                 return ["heard", random.choice(NAMES), self._counter, last, self._refs(3)]
@@ -130,7 +132,11 @@ class RandomLogs:
                 at_s = end_s + 0.0001
         if random.random() < 0.7:
             start_s = random.uniform(0, 3)
-            lines.append(cut([(one, "n3") for one in self._some(("n1", "n2"))], start_s, start_s + random.uniform(0, 9)))
+            lines.append(
+                cut(
+                    [(one, "n3") for one in self._some(("n1", "n2"))], start_s, start_s + random.uniform(0, 9)
+                )
+            )
         if random.random() < 0.7:
             lines.append(told("settled", 30, random.random() < 0.5))
         return history(*lines)

@@ -103,7 +103,7 @@ def policy(records: list[list[Any]]) -> set[str]:
 
 
 def lost(cuts: Mapping[str, Sequence[Span]], timeout: int, by: int, slack: int) -> bool:
-    """At some time until `by`, every link to the master had been cut for the time-out. Links stand again after `slack`."""
+    """At some time until `by`, all links to the master were cut for the time-out. They stand again after `slack`."""
     return any(
         all(
             any(begin <= moment < end + slack for begin, end in spans)

@@ -71,9 +71,7 @@ def recoveries(strategy: str, choices: list[list[int]], wrongs: list[tuple[str, 
     return logs
 
 
-CHOICES = st.lists(
-    st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=3
-)
+CHOICES = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=3)
 
 
 @settings(max_examples=300, deadline=None)
@@ -145,7 +143,9 @@ def phases(strategy: str, does: list[str], planted: str, chance: Any) -> Records
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(["none", "simple", "smart"]), DOES, PLANTED, st.randoms(use_true_random=False))
-def test_phases_as_the_definition_allows_them(strategy: str, does: list[str], planted: str, chance: Any) -> None:
+def test_phases_as_the_definition_allows_them(
+    strategy: str, does: list[str], planted: str, chance: Any
+) -> None:
     records = phases(strategy, does, planted, chance)
     logs = {"n1": records, "n2": [life()], "n3": [life()]}
     ring = cut([("n1", "n2"), ("n1", "n3"), ("n2", "n3")], 1, 90)
@@ -176,7 +176,9 @@ CUTS = st.lists(st.tuples(st.sampled_from(["n1", "n2"]), TENTHS, st.integers(1, 
 @given(CUTS, st.integers(10, 120))
 def test_causes_of_splits_at_every_moment(cuts: list[tuple[str, int, int]], answered: int) -> None:
     """Where links that stand again a little later make no difference."""
-    links = {name: [(begin, begin + length) for one, begin, length in cuts if one == name] for name in ("n1", "n2")}
+    links = {
+        name: [(begin, begin + length) for one, begin, length in cuts if one == name] for name in ("n1", "n2")
+    }
     surely = definitions.lost(links, 20, answered, slack=0)
     perhaps = definitions.lost(links, 18, answered, slack=SLACK)
     assume(surely == perhaps)
@@ -184,7 +186,12 @@ def test_causes_of_splits_at_every_moment(cuts: list[tuple[str, int, int]], answ
         cut([(name, "n3")], begin / 10, (begin + length) / 10, number)
         for number, (name, begin, length) in enumerate(cuts)
     ]
-    records = [life(strategy="simple"), made(1, "n1-1"), ["split", ["n3"], BACKUP], added(0, 1, ["n2"], [], ref(1, "n1-1"))]
+    records = [
+        life(strategy="simple"),
+        made(1, "n1-1"),
+        ["split", ["n3"], BACKUP],
+        added(0, 1, ["n2"], [], ref(1, "n1-1")),
+    ]
     logs = {"n1": [*records, executed(1, "n1-1")], "n2": [life()], "n3": [life()]}
     asked = operation(0, 0, answered / 10 + 0.001, "n1-1")
     found = rules(logs, history(*faults, asked), of=("policy",), strategy="simple", split_ns=CAN["split_ns"])
@@ -193,7 +200,9 @@ def test_causes_of_splits_at_every_moment(cuts: list[tuple[str, int, int]], answ
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 150), st.sampled_from(["none", "simple", "smart"]))
+@given(
+    st.integers(0, 60), st.integers(0, 60), st.integers(1, 150), st.sampled_from(["none", "simple", "smart"])
+)
 def test_executions_before_max_peer_lag(fault: int, asked: int, waited: int, strategy: str) -> None:
     """A split is not before the time-out of its fault, nor before what was submitted before it."""
     answered = asked + waited
@@ -202,11 +211,20 @@ def test_executions_before_max_peer_lag(fault: int, asked: int, waited: int, str
     assume(answered >= fault + 21)
     is_early = strategy != "none" and answered < earliest + 20
     backup = None if strategy == "none" else BACKUP
-    records = [life(strategy=strategy), made(1, "n1-1"), ["split", ["n3"], backup], added(0, 1, ["n2"], [], ref(1, "n1-1"))]
+    records = [
+        life(strategy=strategy),
+        made(1, "n1-1"),
+        ["split", ["n3"], backup],
+        added(0, 1, ["n2"], [], ref(1, "n1-1")),
+    ]
     logs = {"n1": [*records, executed(1, "n1-1")], "n2": [life()], "n3": [life()]}
     away = cut([("n1", "n3"), ("n2", "n3")], fault / 10, 90)
     found = rules(
-        logs, history(away, operation(0, asked / 10, answered / 10, "n1-1")), of=("policy",), strategy=strategy, **CAN
+        logs,
+        history(away, operation(0, asked / 10, answered / 10, "n1-1")),
+        of=("policy",),
+        strategy=strategy,
+        **CAN,
     )
     event(f"early: {is_early}")
     assert found == ({"executed-too-early"} if is_early else set())
@@ -227,7 +245,11 @@ def test_liveness_at_every_moment(
     names = [f"n1-{number}" for number in range(len(asked) + 1)]
     refs = [ref(number + 1, name) for number, name in enumerate(names)]
     logs = {
-        name: [life(), *(made(*each[:2]) for each in refs if name == "n1"), caught_up(0, "n9", *(refs[:-1] if at < lacking else refs))]
+        name: [
+            life(),
+            *(made(*each[:2]) for each in refs if name == "n1"),
+            caught_up(0, "n9", *(refs[:-1] if at < lacking else refs)),
+        ]
         for at, name in enumerate(NAMES)
     }
     spans = [(begin, begin + length + RECONNECT) for begin, length in faults]
@@ -237,11 +259,16 @@ def test_liveness_at_every_moment(
         for number, (begin, length) in enumerate(asked)
     ]
     lines += [
-        cut([("n1", "n2")], begin / 10, (begin + length) / 10, number) for number, (begin, length) in enumerate(faults)
+        cut([("n1", "n2")], begin / 10, (begin + length) / 10, number)
+        for number, (begin, length) in enumerate(faults)
     ]
     bound = 30 if after % 2 else 180
     broken = definitions.drained(
-        logs, [(begin, begin + length) for begin, length in asked], spans, None if is_quiet else gave_up, bound
+        logs,
+        [(begin, begin + length) for begin, length in asked],
+        spans,
+        None if is_quiet else gave_up,
+        bound,
     )
     event(f"broken: {sorted(broken)}")
     record = history(*lines, told("settled", gave_up / 10, is_quiet))

@@ -58,7 +58,9 @@ def changed(path: Path, column: str, row: int, value: int) -> None:
         ("n1/listed.parquet", "listed", 1_000),
     ],
 )
-def test_numbers_that_the_tables_have_not_are_refused(tmp_path: Path, file: str, column: str, value: int) -> None:
+def test_numbers_that_the_tables_have_not_are_refused(
+    tmp_path: Path, file: str, column: str, value: int
+) -> None:
     """Else a kernel would read what is behind the end of an array."""
     written(tmp_path, 3)
     row = 0

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.records import Added, Event, Heard, Made, Recovered, Ref
 from tests.checkers.txlog.plain.replay import Replay
-from checkers.txlog.report import Breach, Found
 
 
 def judge(given: Given) -> Found:
