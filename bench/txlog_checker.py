@@ -88,7 +88,9 @@ class Rounds:
         own = pyarrow.array(self.ts).cast(pyarrow.large_string())
         origins = prefixes.take(pyarrow.array(self.origin))
         dash = pyarrow.scalar("-", own.type)
-        return tables.names_of(pyarrow.chunked_array([pyarrow.compute.binary_join_element_wise(origins, own, dash)]))
+        return tables.names_of(
+            pyarrow.chunked_array([pyarrow.compute.binary_join_element_wise(origins, own, dash)])
+        )
 
     def columns(self) -> Columns:
         others = [tuple(name for name in MASTERS if name != master) for master in MASTERS]
@@ -111,13 +113,19 @@ class Rounds:
     def _calm(self, log: Log, own: int, begin: int, end: int) -> None:
         numbers = numpy.arange(begin * BATCH, end * BATCH).reshape(-1, BATCH)
         one, other = (each for each in range(SHARES) if each != own)
-        mine, theirs = numbers[:, own::SHARES], numpy.hstack((numbers[:, one::SHARES], numbers[:, other::SHARES]))
+        mine, theirs = (
+            numbers[:, own::SHARES],
+            numpy.hstack((numbers[:, one::SHARES], numbers[:, other::SHARES])),
+        )
         counter = self.ts[numbers[:, -1:]]
         share, nothing = BATCH // SHARES, numpy.zeros_like(counter)
         log.add(
-            [kernels.MADE] * share + [kernels.HEARD] * 2 + [kernels.ACQUIRED, kernels.ADDED] + [kernels.EXECUTED] * BATCH,
+            [kernels.MADE] * share + [kernels.HEARD] * 2
+            + [kernels.ACQUIRED, kernels.ADDED] + [kernels.EXECUTED] * BATCH,
             number=numpy.hstack((self.ts[mine], counter, counter, nothing, numbers[:, :1], numbers + 1)),
-            other=numpy.hstack((nothing.repeat(share, 1), counter, counter, nothing, counter, nothing.repeat(BATCH, 1))),
+            other=numpy.hstack(
+                (nothing.repeat(share, 1), counter, counter, nothing, counter, nothing.repeat(BATCH, 1))
+            ),
             name=numpy.hstack((mine, nothing + one, nothing + other, nothing, nothing + own, numbers)),
             count=[0] * share + [share, share, 2 * share, BATCH] + [0] * BATCH,
             listed=numpy.hstack((theirs, theirs, numbers)),
@@ -195,7 +203,10 @@ class Rounds:
         texts = pyarrow.LargeStringArray.from_buffers(
             self.count, pyarrow.py_buffer(names.first), pyarrow.py_buffer(names.data)
         )
-        rows = [dict(each, index=int(place) + at) for at, (place, each) in enumerate(zip(places, faults, strict=True))]
+        rows = [
+            dict(each, index=int(place) + at)
+            for at, (place, each) in enumerate(zip(places, faults, strict=True))
+        ]
         write_history(path, texts, self.origin, process, time_ns, by_time, index, rows)
 
     def _faults(self) -> list[dict[str, Any]]:
@@ -231,7 +242,10 @@ class Log:
     def add(self, kind: Any, number: Any = 0, other: Any = 0, name: Any = 0, count: Any = 0, listed: Any = (),
             digest: Any = ()) -> None:  # fmt: skip
         """Records, or as many rounds of records as `number` has rows."""
-        shape = (len(number) if isinstance(number, numpy.ndarray) else 1, len(kind) if isinstance(kind, list) else 1)
+        shape = (
+            len(number) if isinstance(number, numpy.ndarray) else 1,
+            len(kind) if isinstance(kind, list) else 1,
+        )
         given = {"kind": kind, "number": number, "other": other, "name": name, "count": count}
         for field, values in given.items():
             whole = numpy.broadcast_to(numpy.asarray(values, dtype=DTYPES[field]), shape)
@@ -264,7 +278,14 @@ DTYPES = {
 
 
 def write_history(
-    path: Path, texts: Any, origin: Array, process: Array, time_ns: Array, by_time: Array, index: Array, others: Any
+    path: Path,
+    texts: Any,
+    origin: Array,
+    process: Array,
+    time_ns: Array,
+    by_time: Array,
+    index: Array,
+    others: Any,
 ) -> None:
     """The events of the clients in order, and `others` at their indexes."""
     schema = parquet.schema()
@@ -286,9 +307,13 @@ def write_history(
                 "value": pyarrow.array(which).cast(pyarrow.string()),
             }  # fmt: skip
             for name, (codes, meanings) in words.items():
-                codes = numpy.broadcast_to(numpy.asarray(codes, dtype=numpy.int32), count)
-                columns[name] = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes), pyarrow.array(meanings))
-            nothing = {field.name: pyarrow.nulls(count, field.type) for field in schema if field.name not in columns}
+                numbers = numpy.broadcast_to(numpy.asarray(codes, dtype=numpy.int32), count)
+                columns[name] = pyarrow.DictionaryArray.from_arrays(
+                    pyarrow.array(numbers), pyarrow.array(meanings)
+                )
+            nothing = {
+                field.name: pyarrow.nulls(count, field.type) for field in schema if field.name not in columns
+            }
             whole = {**columns, **nothing}
             file.write_table(pyarrow.table([whole[name] for name in schema.names], schema=schema))
             last = int(columns["index"][-1])
@@ -334,7 +359,9 @@ def row(submissions: int, splits: int) -> list[str]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="The checker of the TxLog, from Parquet to its verdicts.")
     arguments.add_argument("submissions", nargs="*", type=int, default=SIZES, help="how many, one line each")
-    arguments.add_argument("--splits", type=int, nargs="*", default=(0, SPLITS), help="how many, one line each")
+    arguments.add_argument(
+        "--splits", type=int, nargs="*", default=(0, SPLITS), help="how many, one line each"
+    )
     given = arguments.parse_args()
     rows = [row(count, splits) for count in given.submissions for splits in given.splits]
     head = ("submissions", "splits", "Parquet", "core, read", "core, whole", "clock", "core each", "memory")

@@ -9,6 +9,7 @@ without a gap. Clocks may drift, and links take a while to stand again: both sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from checkers.history.faults import CUTS, FaultSpan, Span
 from checkers.history.history import History
@@ -34,7 +35,7 @@ class Disturbances:
         self._crashes = [(crash.node, crash.time_ns) for crash in history.crashes]
         self._apart: dict[tuple[str, str], tuple[Span, ...]] = {}
 
-    @property
+    @cached_property
     def spans(self) -> tuple[Span, ...]:
         """The times in which anything was disturbed, in order."""
         crashed = [(time_ns, OPEN) for _, time_ns in self._crashes]

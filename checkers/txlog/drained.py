@@ -122,7 +122,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
 
 def _waiting(given: Given) -> list[tuple[int, str]]:
     """Ids that were made, and the masters that have not synchronised them."""
-    lacks = {master: queues.place == 0 for master, queues in given.ends.items()}
+    lacks = given.lacks
     of_any = numpy.any([*lacks.values()], axis=0) if lacks else given.made.ref < 0
     return [
         (name, master)

@@ -19,7 +19,7 @@ from checkers.txlog.asked import OK, Asked, asked_of
 from checkers.txlog.columns import Columns, LogColumns, columns_of
 from checkers.txlog.disturbances import Disturbances
 from checkers.txlog.kernels import NEVER
-from checkers.txlog.queues import Bases, Queues, bases_of
+from checkers.txlog.queues import Bases, bases_of, synchronised
 from checkers.txlog.records import Log, Split
 
 Array = Any  # numpy's
@@ -129,12 +129,14 @@ class Given:
         return bases_of(self.columns)
 
     @cached_property
-    def ends(self) -> Mapping[str, Queues]:
-        """By master its queues behind all records."""
-        ends = {master: Queues(self.columns, log) for master, log in self.by_master.items()}
-        for queues in ends.values():
-            queues.go_on(None)
-        return ends
+    def lacks(self) -> Mapping[str, Array]:
+        """By master, and by id: it is not in the synchronised queue behind all records."""
+        lacks: dict[str, Array] = {}
+        for master, log in self.by_master.items():
+            synced = synchronised(self.columns, log)
+            lacks[master] = numpy.ones(len(self.columns.names), dtype=numpy.bool_)
+            lacks[master][self.columns.id[synced]] = False
+        return lacks
 
     @cached_property
     def first_two(self) -> Mapping[str, tuple[Array, Array]]:

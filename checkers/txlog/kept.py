@@ -102,10 +102,10 @@ def _as_brought(given: Given, gone: Array, brought: list[tuple[str, int]]) -> li
 def _lost(given: Given) -> Iterator[Breach]:
     if given.history.settled is not True or not given.by_master:
         return
-    lost = numpy.any([queues.place == 0 for queues in given.ends.values()], axis=0) & (given.made.ref >= 0)
+    lost = numpy.any([*given.lacks.values()], axis=0) & (given.made.ref >= 0)
     price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
     for name in given.made.in_order(lost) if lost.any() else ():
-        lacking = [master for master, queues in given.ends.items() if not queues.place[name]]
+        lacking = [master for master, lacks in given.lacks.items() if lacks[name]]
         operation, told = int(given.operation_of[name]), given.columns.names[name]
         origin, place = given.made.place(name)
         yield Breach(

@@ -176,6 +176,21 @@ def appended(
 
 
 @bare_kernel
+def synchronised(rows: Any, appends: Array, synced: Array) -> int:
+    """The synchronised queue behind all records; returns its length. `appends`: the rows that change it."""
+    length = 0
+    for number in range(appends.shape[0]):
+        row = appends[number]
+        first = rows.first[row]
+        count = rows.other[row] if rows.kind[row] == RECOVERED else rows.first[row + 1] - first
+        length = min(length, rows.number[row])
+        for at in range(first, first + count):
+            synced[length] = rows.listed[at]
+            length += 1
+    return length
+
+
+@bare_kernel
 def replay(
     rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, of_entry: Array, place: Array,
     queue: Array, turn: Array,
@@ -419,7 +434,8 @@ def counted(
     """The rules of counters and rounds. Masters are numbers that sort as their names.
 
     `counts_from`: by master the row from which every round counts it. `groups`: for each group of posters and absent
-    masters 1 for a poster, 2 for an absent one, 3 for both. `missing_of`: by split which masters are left out. `base_counter`: by round and poster, -1 for none.
+    masters 1 for a poster, 2 for an absent one, 3 for both. `missing_of`: by split which masters are left out.
+    `base_counter`: by round and poster, -1 for none.
     """
     peers = counts_from.shape[0]
     last = numpy.zeros(peers, dtype=numpy.int64)
@@ -581,8 +597,9 @@ def acquired(
 
 @kernel
 def executed(
-    rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, chain: Array, hash_of: Array, live: Array,
-    child: Array, sibling: Array, last_id: Array, of_sequence: Array, several: Array, digest: Array, out: Array,
+    rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, chain: Array, hash_of: Array,
+    live: Array, child: Array, sibling: Array, last_id: Array, of_sequence: Array, several: Array, digest: Array,
+    out: Array,
 ) -> Any:  # fmt: skip
     """The rules of executions. Sequences of transactions are a tree: `child`, `sibling`, the id of the last one.
 
@@ -740,13 +757,16 @@ PAIRED, ODD = 0, 1
 
 @bare_kernel
 def paired(process: Array, invokes: Array, running: Array, partner: Array) -> int:
-    """Fill `partner`: of an invocation the row of its completion (-1: none), of a completion -2.
+    """Fill `partner`: of an invocation the row of its completion (-1: none), of all other rows -2.
 
-    `running` has a place for every process, filled with -1. ODD if some process does not take turns.
+    `process`: -1 for rows that are of no client. `running` has a place for every process, filled with -1. ODD if some
+    process does not take turns.
     """
     for row in range(process.shape[0]):
         client = process[row]
-        if invokes[row]:
+        if client < 0:
+            partner[row] = -2
+        elif invokes[row]:
             if running[client] >= 0:
                 return ODD
             running[client] = row
@@ -764,7 +784,7 @@ def paired(process: Array, invokes: Array, running: Array, partner: Array) -> in
 
 
 @bare_kernel
-def hashed(first: int, end: int, data: Array) -> int:
+def hashed(first: int, end: int, data: Array) -> Any:
     """FNV-1a, with its upper bits mixed in."""
     value = numpy.uint64(14695981039346656037)
     for at in range(first, end):
@@ -802,11 +822,28 @@ def filed(first: Array, data: Array, table: Array) -> int:
 
 
 @bare_kernel
+def followed(first: Array, data: Array, in_first: Array, in_data: Array, found: Array) -> int:
+    """The number of each name that follows the one before it in the other names, else -1; -2 for "". How many -1."""
+    last, strange = -1, 0
+    for name in range(first.shape[0] - 1):
+        if first[name] == first[name + 1]:
+            found[name] = -2
+        elif last + 2 < in_first.shape[0] and is_same(first, data, name, in_first, in_data, last + 1):
+            last += 1
+            found[name] = last
+        else:
+            found[name] = -1
+            strange += 1
+    return strange
+
+
+@bare_kernel
 def looked_up(first: Array, data: Array, table: Array, in_first: Array, in_data: Array, found: Array) -> None:
-    """The number of each name, by a table of the names in `in_first` and `in_data`; -1 for one that is not there."""
+    """The number of each name with a -1, by a table of the names in `in_first` and `in_data`; -1: it is not there."""
     mask = numpy.uint64(table.shape[0] - 1)
     for name in range(first.shape[0] - 1):
-        at = hashed(first[name], first[name + 1], data) & mask
-        while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
-            at = (at + numpy.uint64(1)) & mask
-        found[name] = table[at]
+        if found[name] == -1:
+            at = hashed(first[name], first[name + 1], data) & mask
+            while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
+                at = (at + numpy.uint64(1)) & mask
+            found[name] = table[at]

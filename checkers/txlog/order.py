@@ -86,7 +86,7 @@ class _Walk:
 
     @property
     def is_over(self) -> bool:
-        return self._at == self._ends[-1]
+        return bool(self._at == self._ends[-1])
 
     @property
     def length(self) -> int:
@@ -284,8 +284,8 @@ def _not_a_prefix(given: Given, walk: _Walk, queue: Array, keys: Array) -> Breac
     missed = columns.ref(int(stamped[lost]))
     return Breach(
         rule="not-a-prefix",
-        summary=f"{walk.master} has {columns.ref(int(stamped[above])).told} as entry {greater + 1}, and {missed.told} not "
-        "before it",
+        summary=f"{walk.master} has {columns.ref(int(stamped[above])).told} as entry {greater + 1}, "
+        f"and {missed.told} not before it",
         records=[
             (missed.origin, given.made.place(lost)[1]),
             (walk.master, walk.place_of_entry(greater)),

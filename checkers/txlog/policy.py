@@ -130,7 +130,7 @@ class _Master:
         """`executions`: their rows, one behind the other."""
         waits = bool(self._missing) and self._strategy != "none"
         early = numpy.zeros(len(executions), dtype=bool)
-        done_ns = since_ns = None
+        done_ns, since_ns = executions, 0
         if waits:
             self.found.count("policy", executed_in_a_split=len(executions))
             given, clock = self.given, self.given.clocks[self.log.master]

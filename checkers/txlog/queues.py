@@ -23,6 +23,13 @@ def room(log: LogColumns) -> int:
     return int((rows.first[appends + 1] - rows.first[appends]).sum() + rows.other[recoveries].sum())
 
 
+def synchronised(columns: Columns, log: LogColumns) -> Array:
+    """The synchronised queue behind all records."""
+    synced = numpy.empty(room(log), dtype=numpy.int32)
+    appends = log.rows.of_kind(kernels.ADDED, kernels.CAUGHT_UP, kernels.RECOVERED)
+    return synced[: columns.kernels.synchronised(log.rows, appends, synced)]
+
+
 class Queues:
     """The queues of one master behind the records that were applied.
 
@@ -44,9 +51,8 @@ class Queues:
             kind: [*map(int, log.rows.of_kind(kind))] for kind in (kernels.RECOVERED, kernels.RECOVERING)
         }
 
-    def go_on(self, until: int | None) -> None:
-        """Apply all records before a row; None: all there are."""
-        until = self.end if until is None else until
+    def go_on(self, until: int) -> None:
+        """Apply all records before a row."""
         log, columns = self._log, self._columns
         columns.kernels.replay(
             log.rows, columns.id, self.next, until, self._state, self._synced, self._of_entry, self.place, self.queue,

@@ -65,7 +65,6 @@ class Clients:
                 self._take_peer(link, number, name)
             case [str() as word, int() as number, *_]:
                 self._fail(link, number, f"illegal-parameters: unknown request {word!r}"[:100])
-        return None
 
     def _submit(self, link: int, number: int, steps: object, until: str) -> None:
         try:

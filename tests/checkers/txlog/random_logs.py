@@ -10,11 +10,11 @@ from tests.checkers.txlog.scripts import SECOND, Records, cut, history, operatio
 
 NAMES = ("n1", "n2", "n3")
 STRATEGIES = ("none", "simple", "smart")
-HASHES = (b"", b"a", b"b")
+HASHES = (b"", b"state  a", b"state  b")
 
 
 class RandomLogs:
-    """Each master follows the form of the records, and now and then its own queue; ids and numbers come from small sets."""
+    """Each master keeps to the form of the records, and often to its own queue; ids and numbers are few."""
 
     def __init__(self, random: Random, ids: int) -> None:
         self.random = random

@@ -1,4 +1,4 @@
-"""The columns against the checks over objects (`plain`): the same verdicts, witnesses, proofs and counts on any logs."""
+"""Columns against the checks over objects (`plain`): the same verdicts, witnesses, proofs and counts on any logs."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def test_columns_say_what_objects_say_on_many_logs(seed: int, ids: int) -> None:
     same(seed, ids)
 
 
+@pytest.mark.nightly  # compiling takes a minute; the benchmark calls the same code
 def test_compiled_columns_say_what_objects_say() -> None:
     """The same logs with the kernels that long logs are judged by."""
     with mock.patch.object(columns, "FEW", -1):
