@@ -12,7 +12,8 @@
 
 `columns.Rows` says what the numbers are. The metadata of transactions.parquet has the masters' names, the groups of
 rounds and the missing masters of splits; that of records.parquet has the few records that are objects. Hashes must
-have 8 bytes. pyarrow is imported only when one of the functions is called.
+have 8 bytes, and names must be different (that is looked at where answers do not come in the order of the names).
+pyarrow is imported only when one of the functions is called.
 """
 
 from __future__ import annotations
@@ -208,7 +209,8 @@ def _table(path: Path, *columns: str) -> Arrow:
 def _numbers(path: Path, *columns: str) -> tuple[dict[str, Array], Any]:
     table = _table(path, *columns)
     told = msgspec.json.decode((table.schema.metadata or {}).get(_METADATA, b"null"))
-    return {name: _array(table[name]) for name in columns}, told
+    with parquet.damage_told(path):
+        return {name: _array(table[name]) for name in columns}, told
 
 
 def _array(column: Arrow) -> Array:
@@ -345,7 +347,8 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
         and _are_same(partner, *f)
         and _are_same(partner, *key)
     ):
-        return history, *_operations(path, table, names, partner, (types, names_of_types), f)
+        with parquet.damage_told(path):
+            return history, *_operations(path, table, names, partner, (types, names_of_types), f)
     parquet.read(path)  # says what is wrong with the record
     raise AssertionError("the record of the clients adds up, and does not")
 
