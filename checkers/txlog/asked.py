@@ -76,7 +76,9 @@ class Asked:
 def asked_of(operations: Iterable[Operation], number_of: Mapping[str, int]) -> Asked:
     """Of operations as objects."""
     kept = [
-        each for each in operations if each.transaction is not None or (each.type == "ok" and each.f == "read")
+        each
+        for each in operations
+        if each.transaction is not None or (each.type == "ok" and each.f == "read")
     ]
     nodes = {name: number for number, name in enumerate(dict.fromkeys(each.node for each in kept))}
 
@@ -89,7 +91,9 @@ def asked_of(operations: Iterable[Operation], number_of: Mapping[str, int]) -> A
     return Asked(
         nodes=[*nodes],
         type=column(TYPES[each.type] for each in kept),
-        transaction=column(None if each.transaction is None else number_of[each.transaction] for each in kept),
+        transaction=column(
+            None if each.transaction is None else number_of[each.transaction] for each in kept
+        ),
         node=column(nodes[each.node] for each in kept),
         invoke=column(each.invoke_index for each in kept),
         complete=column(each.complete_index for each in kept),

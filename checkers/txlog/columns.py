@@ -185,7 +185,9 @@ class Columns:
         return left_out
 
     def ref(self, number: int) -> Ref:
-        return Ref(int(self.ts[number]), self.names[int(self.id[number])], self.peers[int(self.origin[number])])
+        return Ref(
+            int(self.ts[number]), self.names[int(self.id[number])], self.peers[int(self.origin[number])]
+        )
 
 
 class _Numbers(dict[Any, int]):
@@ -200,9 +202,7 @@ def columns_of(logs: Mapping[str, Log], masters: Iterable[str] = (), ids: Iterab
     names, refs, groups, missing, hashes = (_Numbers() for _ in range(5))
     peers = sorted({*masters, *logs, *chain.from_iterable(map(_peers, logs.values()))})
     peer = {name: number for number, name in enumerate(peers)}
-    made = {
-        name: _log(log, peer, names, refs, groups, missing, hashes) for name, log in logs.items()
-    }
+    made = {name: _log(log, peer, names, refs, groups, missing, hashes) for name, log in logs.items()}
     for name in ids:
         names.of(name)
     return Columns(

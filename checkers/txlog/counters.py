@@ -23,6 +23,7 @@ import numpy
 from checkers.txlog import kernels
 from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
+from checkers.txlog.records import Joined
 from checkers.txlog.report import Breach, Found
 
 COUNTED = {"timestamps": kernels.MADE, "posts": kernels.HEARD, "rounds": kernels.ADDED}
@@ -31,15 +32,14 @@ COUNTED = {"timestamps": kernels.MADE, "posts": kernels.HEARD, "rounds": kernels
 def judge(given: Given) -> Found:
     found = Found()
     columns = given.columns
-    is_master = numpy.isin(columns.peers, given.masters)
     for master, log in columns.logs.items():
         told = [(log.rows.of_kind(kind), name) for name, kind in COUNTED.items()]
         for rows, name in sorted((each for each in told if len(each[0])), key=lambda each: int(each[0][0])):
             found.count("counters", **{name: len(rows)})
         out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         out, count = given.kernels.counted(
-            log.rows, columns.ts, log.over, log.over_last, columns.peer[master], is_master, columns.flags,
-            columns.missing_of, given.bases.counter[master], out,
+            log.rows, columns.ts, log.over, log.over_last, columns.peer[master], _counts_from(given, log),
+            columns.flags, columns.missing_of, given.bases.counter[master], out,
         )  # fmt: skip
         found.breaches += (_breach(given, log, *each) for each in out[:count].tolist())
     if not found.compared:
@@ -80,8 +80,20 @@ def _told(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int
     return "master-not-counted", f"adds without the counter of {forgotten}"
 
 
+def _counts_from(given: Given, log: LogColumns) -> numpy.typing.NDArray[numpy.int64]:
+    """By master the row from which its rounds count it; NEVER for what is no master."""
+    joined = {each.master: each.place for each in reversed(log.rare) if isinstance(each, Joined)}
+    late = {} if log.master in given.late else dict.fromkeys(given.late, kernels.NEVER)
+    since = {
+        **dict.fromkeys(given.masters, 0),
+        **{each: joined.get(each, never) for each, never in late.items()},
+    }
+    return numpy.array([since.get(each, kernels.NEVER) for each in given.columns.peers], dtype=numpy.int64)
+
+
 def _forgotten(given: Given, log: LogColumns, row: int, split: int) -> Iterator[str]:
     """`split`: the number of the masters that were left out, -1 for none."""
+    since = dict(zip(given.columns.peers, _counts_from(given, log).tolist(), strict=True))
     posters, absent = given.columns.groups[log.rows.name[row]]
     counted = {log.master, *posters, *absent, *(given.columns.missing[split] if split >= 0 else ())}
-    return (each for each in given.masters if each not in counted)
+    return (each for each in given.masters if each not in counted and row >= since.get(each, 0))

@@ -234,7 +234,9 @@ class _Master:
         self.restores += 1
         if not self.given.can_split:
             yield self._breach(
-                event.place, "restored-without-split", f"goes back to {event.index}: no master can be left out"
+                event.place,
+                "restored-without-split",
+                f"goes back to {event.index}: no master can be left out",
             )
         if self._backup is None or (event.index, event.hash) != self._backup:
             yield self._breach(
@@ -243,9 +245,7 @@ class _Master:
         if event.index > state[kernels.KEPT]:
             says = f"goes back to {event.index}, and the recovery kept {state[kernels.KEPT]} entries"
             yield self._breach(event.place, "restored-too-much", says)
-        self.given.kernels.undone(
-            state, self._live, self._index_of, self.undone, event.index, event.place
-        )
+        self.given.kernels.undone(state, self._live, self._index_of, self.undone, event.index, event.place)
         state[kernels.CHAIN] = min(int(state[kernels.CHAIN]), event.index + 1)
         state[kernels.AT], state[kernels.KEPT] = event.index, NEVER
         state[kernels.IS_LOST] = state[kernels.CHAIN] != event.index + 1

@@ -30,6 +30,7 @@ NO_HISTORY = History(header=Header(), events=(), operations=())
 class Given:
     """`masters`: all that are configured; times are nanoseconds.
 
+    late              masters that are added in the course of the run: another one counts them from its record on
     logs              of objects, or columns that were read
     told              the operations of the clients as columns; None: those of the history
     split_ns          so long without progress, and silent masters are left out; 0: never
@@ -40,6 +41,7 @@ class Given:
     """
 
     masters: Sequence[str]
+    late: Sequence[str] = ()
     logs: Mapping[str, Log] | Columns
     history: History = NO_HISTORY
     told: Asked | None = None
@@ -203,7 +205,11 @@ class Clock:
         is_first = given.first_two[log.master][0][name] == numpy.arange(len(done))
         may = numpy.flatnonzero((operation >= 0) & is_first)
         operation = operation[may]
-        tells = asked.on(log.master)[operation] & (asked.type[operation] == OK) & (asked.complete_ns[operation] >= 0)
+        tells = (
+            asked.on(log.master)[operation]
+            & (asked.type[operation] == OK)
+            & (asked.complete_ns[operation] >= 0)
+        )
         self._done = done[may[tells]] + 1
         self._not_after = numpy.minimum.accumulate(asked.complete_ns[operation[tells]][::-1])[::-1]
 

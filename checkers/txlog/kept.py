@@ -143,7 +143,9 @@ def _rounds(given: Given, found: Found) -> None:
         given.kernels.updates(log.rows, columns.id, has[columns.peer[master]])
     made = given.made.ref
     made_ts = numpy.where(made >= 0, columns.ts[made], -1) if len(columns.ts) else made.astype(numpy.int64)
-    is_whole = numpy.array([name in logs and not logs[name].damage for name in columns.peers], dtype=numpy.bool_)
+    is_whole = numpy.array(
+        [name in logs and not logs[name].damage for name in columns.peers], dtype=numpy.bool_
+    )
     for master, log in logs.items():
         rows = log.rows.of_kind(kernels.ADDED)
         if len(rows):
@@ -173,7 +175,9 @@ def _may_be(given: Given, out: Array, is_whole: Array) -> Array:
     for log in columns.logs.values():
         rows = log.rows
         for row in rows.of_kind(kernels.RECOVERED).tolist():
-            stamped[columns.order[rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]]] = True
+            stamped[columns.order[rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]]] = (
+                True
+            )
     again = (given.made.ref[columns.id[refs]] >= 0) & stamped[columns.order[refs]]
     strange[strange] = again | ~is_whole[columns.origin[refs]]
     return strange

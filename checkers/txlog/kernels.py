@@ -16,7 +16,7 @@ from checkers.compiled import bare_kernel, kernel
 
 Array = Any  # numpy's
 
-KINDS = 14
+KINDS = 15
 (
     LIFE,
     MADE,
@@ -31,6 +31,7 @@ KINDS = 14
     RECOVERED,
     RESTORED,
     CHOSEN,
+    JOINED,
     PASSED,
 ) = range(KINDS)
 
@@ -98,9 +99,7 @@ def is_less(one: int, other: int, first: Array, data: Array) -> bool:
 
 
 @bare_kernel
-def sift(
-    by_key: Array, begin: int, at: int, count: int, ref_id: Array, first: Array, data: Array
-) -> None:
+def sift(by_key: Array, begin: int, at: int, count: int, ref_id: Array, first: Array, data: Array) -> None:
     """Restore the heap (greatest name on top) of `count` places from `begin` on below the place `at`."""
     while 2 * at + 1 < count:
         child = 2 * at + 1
@@ -146,7 +145,15 @@ def places_by_key(ts: Array, ref_id: Array, first: Array, data: Array, by_key: A
 
 @bare_kernel
 def appended(
-    rows: Any, ref_id: Array, row: int, count: int, length: int, synced: Array, of_entry: Array, place: Array, queue: Array
+    rows: Any,
+    ref_id: Array,
+    row: int,
+    count: int,
+    length: int,
+    synced: Array,
+    of_entry: Array,
+    place: Array,
+    queue: Array,
 ) -> int:
     """Put the first `count` transactions of a record into the synchronised queue; returns its length."""
     index = rows.number[row]
@@ -406,15 +413,15 @@ def last_places(keys: Array, wanted: Array, found: Array) -> None:
 
 @kernel
 def counted(
-    rows: Any, ref_ts: Array, over: Array, over_last: Array, own: int, is_master: Array, groups: Array, missing_of: Array,
-    base_counter: Array, out: Array,
+    rows: Any, ref_ts: Array, over: Array, over_last: Array, own: int, counts_from: Array, groups: Array,
+    missing_of: Array, base_counter: Array, out: Array,
 ) -> Any:  # fmt: skip
     """The rules of counters and rounds. Masters are numbers that sort as their names.
 
-    `groups`: for each group of posters and absent masters 1 for a poster, 2 for an absent one, 3 for both.
-    `missing_of`: by split which masters are left out. `base_counter`: by round and poster, -1 for none.
+    `counts_from`: by master the row from which every round counts it. `groups`: for each group of posters and absent
+    masters 1 for a poster, 2 for an absent one, 3 for both. `missing_of`: by split which masters are left out. `base_counter`: by round and poster, -1 for none.
     """
-    peers = is_master.shape[0]
+    peers = counts_from.shape[0]
     last = numpy.zeros(peers, dtype=numpy.int64)
     value = numpy.zeros(peers, dtype=numpy.int64)
     missing = -1
@@ -471,7 +478,11 @@ def counted(
                 out = noted(out, found, ABOVE_THE_BOUND, row, highest, 0, 0)
                 found += 1
             for peer in range(peers):
-                if is_master[peer] and value[peer] < 0 and (missing < 0 or not missing_of[missing, peer]):
+                if (
+                    row >= counts_from[peer]
+                    and value[peer] < 0
+                    and (missing < 0 or not missing_of[missing, peer])
+                ):
                     out = noted(out, found, NOT_COUNTED, row, missing, 0, 0)
                     found += 1
                     break

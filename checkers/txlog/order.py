@@ -21,7 +21,7 @@ split, too. With the strategy `none` nothing repairs that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -73,7 +73,9 @@ class _Walk:
         self._at = 0
         self._epochs = log.over[:, 0].tolist()
         self._state = numpy.zeros(kernels.STATES, dtype=numpy.int64)
-        self._synced, self._of_entry, self._left_out = (numpy.empty(entries, dtype=numpy.int32) for _ in range(3))
+        self._synced, self._of_entry, self._left_out = (
+            numpy.empty(entries, dtype=numpy.int32) for _ in range(3)
+        )
         self._place, self._seen = (numpy.zeros(ids, dtype=numpy.int32) for _ in range(2))
         self._queue = numpy.full(ids, -1, dtype=numpy.int32)
         heard = rows.of_kind(kernels.HEARD)
@@ -259,9 +261,7 @@ def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Found) -> None:
         found.count("order", prefixes=1)
         queue, keys = _firsts(given, walk)
         # Of different transactions in order: none is left out if there are no more of them up to the last one.
-        if not len(keys) or (
-            (keys[1:] > keys[:-1]).all() and int((all_keys <= keys[-1]).sum()) == len(keys)
-        ):
+        if not len(keys) or ((keys[1:] > keys[:-1]).all() and int((all_keys <= keys[-1]).sum()) == len(keys)):
             continue
         found.breaches.append(_not_a_prefix(given, walk, queue, keys))
 

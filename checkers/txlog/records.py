@@ -104,7 +104,15 @@ class Chosen:
     strategy: str
 
 
-Rare = Life | Split | Rejoined | Recovering | Recovered | Restored | Chosen
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An operator has added this master."""
+
+    place: int
+    master: str
+
+
+Rare = Life | Split | Rejoined | Recovering | Recovered | Restored | Chosen | Joined
 """The records that are few in a long log: they stay objects. All others are columns alone."""
 
 
@@ -176,7 +184,9 @@ def _row(master: str, place: int, record: Record) -> Row:
             return Row(kernels.RESTORED, _number(index), more=Restored(place, index, _hash(digest)))
         case ["strategy", name]:
             return Row(kernels.CHOSEN, more=Chosen(place, name))
-        case ["peer", _] | ["matched"] | ["worker-lost" | "worker-back", _]:
+        case ["peer", name]:
+            return Row(kernels.JOINED, more=Joined(place, _word(name)))
+        case ["matched"] | ["worker-lost" | "worker-back", _]:
             return Row(kernels.PASSED)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 

@@ -71,7 +71,13 @@ def _put_log(folder: Path, log: LogColumns) -> None:
     rows = log.rows
     told = {"rare": [[type(each).__name__, asdict(each)] for each in log.rare]}
     count = numpy.diff(rows.first).astype(numpy.int32)
-    fields = {"kind": rows.kind, "number": rows.number, "other": rows.other, "name": rows.name, "count": count}
+    fields = {
+        "kind": rows.kind,
+        "number": rows.number,
+        "other": rows.other,
+        "name": rows.name,
+        "count": count,
+    }
     _put(folder / RECORDS, fields, told)
     _put(folder / LISTED, {"listed": rows.listed})
     _put(folder / STATES, {"digest": _digests(log)})
@@ -96,7 +102,12 @@ def _put(path: Path, fields: Mapping[str, Any], told: Any = None) -> None:
     table = pyarrow.table({name: pyarrow.array(values) for name, values in fields.items()})
     table = table.replace_schema_metadata({_METADATA: msgspec.json.encode(told)})
     pyarrow.parquet.write_table(
-        table, path, compression="zstd", use_dictionary=False, write_statistics=False, write_page_checksum=True
+        table,
+        path,
+        compression="zstd",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=True,
     )
 
 
@@ -208,7 +219,9 @@ def names_of(column: Arrow) -> Names:
     """Of a column of texts."""
     import pyarrow
 
-    texts = pyarrow.concat_arrays(column.cast(pyarrow.large_string()).chunks or [pyarrow.array([], pyarrow.large_string())])
+    texts = pyarrow.concat_arrays(
+        column.cast(pyarrow.large_string()).chunks or [pyarrow.array([], pyarrow.large_string())]
+    )
     _, offsets, data = texts.buffers()
     first = numpy.frombuffer(offsets, dtype=numpy.int64)[texts.offset : texts.offset + len(texts) + 1]
     return Names(first, numpy.frombuffer(data or b"\0", dtype=numpy.uint8))
@@ -226,8 +239,16 @@ def _check(folder: Path, columns: Columns) -> None:
     for master, log in columns.logs.items():
         path, rows = folder / master / RECORDS, log.rows
         _need(path, _within(rows.kind, 0, kernels.KINDS), "a kind of record")
-        _need(path, _within(rows.number, 0, records.MOST) and _within(rows.other, -1, records.MOST), "numbers from 0 on")
-        _need(path, int(rows.first[-1]) == len(rows.listed) and (numpy.diff(rows.first) >= 0).all(), "so many listed")
+        _need(
+            path,
+            _within(rows.number, 0, records.MOST) and _within(rows.other, -1, records.MOST),
+            "numbers from 0 on",
+        )
+        _need(
+            path,
+            int(rows.first[-1]) == len(rows.listed) and (numpy.diff(rows.first) >= 0).all(),
+            "so many listed",
+        )
         _need(path, len(log.digest) == len(rows.of_kind(kernels.EXECUTED)), "a state for each execution")
         bounds = {
             kernels.MADE: refs, kernels.HEARD: len(columns.peers), kernels.ADDED: len(columns.groups),
@@ -235,10 +256,14 @@ def _check(folder: Path, columns: Columns) -> None:
         }  # fmt: skip
         limit = numpy.full(kernels.KINDS, records.MOST, dtype=numpy.int64)
         limit[[*bounds]] = [*bounds.values()]
-        _need(path, bool(((rows.name >= 0) & (rows.name < limit[rows.kind])).all()), "a number that the tables have")
+        _need(
+            path,
+            bool(((rows.name >= 0) & (rows.name < limit[rows.kind])).all()),
+            "a number that the tables have",
+        )
         _need(path, _within(rows.listed, 0, max(refs, ids)), "listed ones that the tables have")
         places = {each.place - 1 for each in log.rare}
-        kinds = [kernels.LIFE, *range(kernels.SPLIT, kernels.CHOSEN + 1)]
+        kinds = [kernels.LIFE, *range(kernels.SPLIT, kernels.JOINED + 1)]
         _need(path, places == {*rows.of_kind(*kinds).tolist()}, "an object for each rare record")
 
 
@@ -344,9 +369,7 @@ class _Reads:
 def _coded(column: Arrow) -> Coded:
     joined = column.unify_dictionaries()
     words = joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else []
-    codes = [
-        each.indices.fill_null(len(words)).to_numpy(zero_copy_only=False) for each in joined.chunks
-    ]
+    codes = [each.indices.fill_null(len(words)).to_numpy(zero_copy_only=False) for each in joined.chunks]
     return numpy.concatenate([numpy.zeros(0, dtype=numpy.int32), *codes]), [*words, None]
 
 

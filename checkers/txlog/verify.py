@@ -429,7 +429,8 @@ def _not_counted(masters: Sequence[str], records: Records, proof: Proof) -> None
     missing: Sequence[str] = ()
     for each in records[master][: place - 1]:
         missing = each[1] if each[0] == "split" else () if each[0] in ("rejoined", "recovered") else missing
-    counted = {master, *record[4], *record[5], *missing}
+    later = {each[1] for each in records[master][place - 1 :] if each[0] == "peer"}
+    counted = {master, *record[4], *record[5], *missing, *later}
     _need(not counted.issuperset(masters), "all are counted")
 
 

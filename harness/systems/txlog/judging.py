@@ -7,6 +7,7 @@ from functools import partial
 
 from checkers.check import Check
 from checkers.history.history import History
+from checkers.history.members import at_the_end
 from checkers.txlog import CHECKS, PREFIX, Given, Name, check, log_of
 from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
@@ -47,9 +48,11 @@ class _Judging:
 
     def _given(self, history: History) -> Given:
         plan, said = self._plan, said_of(self._plan)
-        logs = logs_in(self._files, plan.node_names)
+        masters = at_the_end(history)
+        logs = logs_in(self._files, masters)
         return Given(
-            masters=plan.node_names,
+            masters=masters,
+            late=plan.members_at_first.absent,
             logs={
                 name: log_of(name, [[each.kind, *each.fields] for each in log.records], log.damage)
                 for name, log in logs.items()

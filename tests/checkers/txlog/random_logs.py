@@ -45,7 +45,7 @@ class RandomLogs:
         kinds = (
             ["made", "heard", "acquired", "added", "caught-up", "executed"] * 4
             + ["executed", "split", "rejoined", "recovering", "recovered", "restored"]
-            + [random.choice(["life", "strategy", "matched"])]
+            + [random.choice(["life", "strategy", "matched", "peer"])]
         )
         for _ in range(count):
             record = self._record(master, random.choice(kinds))
@@ -60,7 +60,9 @@ class RandomLogs:
                 self._counter += random.choice((0, 1, 1, 1))
                 return ["made", self._counter, self.stamps[name], name, [["write", "s", "k", name]]]
             case "heard":
-                self._counter = max(self._counter, random.randint(0, len(self.ids))) - random.choice((0,) * 9 + (1,))
+                self._counter = max(self._counter, random.randint(0, len(self.ids))) - random.choice(
+                    (0,) * 9 + (1,)
+                )
                 self._counter = max(0, self._counter)
                 last = random.choice((None, self._counter, random.randint(0, len(self.ids))))
                 return ["heard", random.choice(NAMES), self._counter, last, self._refs(3)]
@@ -106,6 +108,8 @@ class RandomLogs:
                 return ["life", 2, random.choice(STRATEGIES)]
             case "strategy":
                 return ["strategy", random.choice(STRATEGIES)]
+            case "peer":
+                return ["peer", random.choice((*NAMES, "n4"))]
         return ["matched"]
 
     def history(self) -> History:
@@ -130,7 +134,11 @@ class RandomLogs:
                 at_s = end_s + 0.0001
         if random.random() < 0.7:
             start_s = random.uniform(0, 3)
-            lines.append(cut([(one, "n3") for one in self._some(("n1", "n2"))], start_s, start_s + random.uniform(0, 9)))
+            lines.append(
+                cut(
+                    [(one, "n3") for one in self._some(("n1", "n2"))], start_s, start_s + random.uniform(0, 9)
+                )
+            )
         if random.random() < 0.7:
             lines.append(told("settled", 30, random.random() < 0.5))
         return history(*lines)
@@ -143,4 +151,5 @@ class RandomLogs:
             "max_peer_lag_ns": random.choice((0, SECOND, 3 * SECOND)),
             "agrees_within_ns": random.choice((0, SECOND, 5 * SECOND)),
             "is_deterministic": random.random() < 0.8,
+            "late": random.choice(((), (), ("n3",), ("n1", "n2"))),
         }

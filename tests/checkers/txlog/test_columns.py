@@ -20,7 +20,9 @@ from tests.checkers.txlog.random_logs import RandomLogs
 from tests.checkers.txlog.scripts import Records
 
 
-def said(logs: Mapping[str, Records], told: History, masters: tuple[str, ...], **fields: Any) -> dict[str, Any]:
+def said(
+    logs: Mapping[str, Records], told: History, masters: tuple[str, ...], **fields: Any
+) -> dict[str, Any]:
     found = {master: log_of(master, records) for master, records in logs.items()}
     judged = check(Given(masters=masters, logs=found, history=told, **fields))
     return {name: verdict.to_json() for name, verdict in judged.items()}

@@ -56,6 +56,13 @@ def test_their_neighbours(records: Records) -> None:
     assert rules(logs(*records)) == set()
 
 
+def test_a_master_that_is_added_counts_from_its_record_on() -> None:
+    """If it failed, every round before it came would be an alarm, or none behind that would be one."""
+    before, after = [made(1, "n1-1"), added(0, 1, [], [], A)], [["peer", "n2"]]
+    assert rules(logs(*before, *after), late=("n2",)) == set()
+    assert rules(logs(*after, *before), late=("n2",)) == {"master-not-counted"}
+
+
 def test_a_poster_counts_as_long_as_it_has_the_base() -> None:
     """n1 has heard nothing of it in its own records: the POST had a base that n1 came to later."""
     fine = logs(made(1, "n1-1"), heard("n2", 5, None), added(0, 5, ["n2"], [], A))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.checkers.txlog.plain import counters, drained, executed, kept, order, policy, sessions, vote
-from tests.checkers.txlog.plain.given import Given
 from checkers.txlog.report import CHECKS, Found, Name, verdict
 from checkers.verdict import Verdict
+from tests.checkers.txlog.plain import counters, drained, executed, kept, order, policy, sessions, vote
+from tests.checkers.txlog.plain.given import Given
 
 PARTS = (
     order.judge,

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.checkers.txlog.plain.given import Given
-from tests.checkers.txlog.plain.records import Added, Event, Heard, Made, Recovered, Ref
-from tests.checkers.txlog.plain.replay import Replay
 from checkers.txlog.report import Breach, Found
+from tests.checkers.txlog.plain.given import Given
+from tests.checkers.txlog.plain.records import Added, Event, Heard, Joined, Made, Recovered, Ref
+from tests.checkers.txlog.plain.replay import Replay
 
 
 def judge(given: Given) -> Found:
@@ -98,7 +98,13 @@ def _round(given: Given, replay: Replay, event: Added) -> Iterator[Breach]:
     highest = _highest(event.refs)
     if highest > event.bound:
         yield _breach(replay, "above-the-bound", event, f"adds a timestamp of {highest}, above {event.bound}")
-    forgotten = [each for each in given.masters if each not in counted and each not in replay.missing]
+    events = given.logs[replay.master].events[: event.place]
+    known = {*given.masters} - {*given.late} | {each.master for each in events if isinstance(each, Joined)}
+    if replay.master in given.late:
+        known = {*given.masters}
+    forgotten = [
+        each for each in given.masters if each in known and each not in counted and each not in replay.missing
+    ]
     if forgotten:
         yield _breach(
             replay, "master-not-counted", event, f"adds without the counter of {', '.join(forgotten)}"

@@ -17,9 +17,9 @@ from itertools import pairwise
 from checkers.history.faults import Span
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.order import UNREPAIRED
-from checkers.txlog.report import Breach, Found
 
 STALL_NS = 1_000_000_000
 """A longer time without any answer is reported with its cause."""

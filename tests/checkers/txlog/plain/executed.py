@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.operation import Operation
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.records import (
     Added,
@@ -37,7 +38,6 @@ from tests.checkers.txlog.plain.records import (
     Split,
 )
 from tests.checkers.txlog.plain.replay import NEVER, Replay
-from checkers.txlog.report import Breach, Found
 
 UNDONE = "documented: a restore takes back what a part of a split cluster had executed"
 SPURIOUS = "documented: a spurious failure makes the states of masters differ"

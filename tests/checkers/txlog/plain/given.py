@@ -29,6 +29,7 @@ class Given:
     """
 
     masters: Sequence[str]
+    late: Sequence[str] = ()
     logs: Mapping[str, Log]
     history: History = NO_HISTORY
     strategy: str = "none"

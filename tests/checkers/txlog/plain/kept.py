@@ -18,11 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.order import UNREPAIRED
-from tests.checkers.txlog.plain.records import Acquired, Added, CaughtUp, Log, Made, Recovered, Recovering, Ref
+from tests.checkers.txlog.plain.records import (
+    Acquired,
+    Added,
+    CaughtUp,
+    Log,
+    Made,
+    Recovered,
+    Recovering,
+    Ref,
+)
 from tests.checkers.txlog.plain.replay import NEVER, Base, Replay
-from checkers.txlog.report import Breach, Found
 
 
 def judge(given: Given) -> Found:

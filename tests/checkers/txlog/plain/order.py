@@ -25,10 +25,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.records import Added, CaughtUp, Event, Heard, Made, Recovered, Ref, Rejoined
 from tests.checkers.txlog.plain.replay import NEVER, Walk
-from checkers.txlog.report import Breach, Found
 
 UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"
 APART = "documented: parts of a split cluster go on by themselves"

@@ -20,10 +20,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from checkers.txlog.disturbances import DRIFT
-from tests.checkers.txlog.plain.given import Given
-from tests.checkers.txlog.plain.records import Chosen, Event, Executed, Life, Log, Recovered, Recovering, Restored, Split
-from tests.checkers.txlog.plain.replay import NEVER, Replay
 from checkers.txlog.report import Breach, Found
+from tests.checkers.txlog.plain.given import Given
+from tests.checkers.txlog.plain.records import (
+    Chosen,
+    Event,
+    Executed,
+    Life,
+    Log,
+    Recovered,
+    Recovering,
+    Restored,
+    Split,
+)
+from tests.checkers.txlog.plain.replay import NEVER, Replay
 
 
 def judge(given: Given) -> Found:

@@ -152,8 +152,14 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    place: int
+    master: str
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
-    """Of no weight for the checks: `peer`, `matched`, `worker-lost`, `worker-back`."""
+    """Of no weight for the checks: `matched`, `worker-lost`, `worker-back`."""
 
     place: int
 
@@ -174,6 +180,7 @@ Event = (
     | Recovered
     | Restored
     | Chosen
+    | Joined
     | Passed
 )
 
@@ -228,7 +235,9 @@ def _event(master: str, place: int, record: Record) -> Event:
             return Restored(place, index, digest)
         case ["strategy", name]:
             return Chosen(place, name)
-        case ["peer", _] | ["matched"] | ["worker-lost" | "worker-back", _]:
+        case ["peer", str() as name]:
+            return Joined(place, name)
+        case ["matched"] | ["worker-lost" | "worker-back", _]:
             return Passed(place)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 

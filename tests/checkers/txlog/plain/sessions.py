@@ -10,10 +10,10 @@ all answers are.
 from __future__ import annotations
 
 from checkers.history.operation import Operation
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.records import Added, CaughtUp, Executed, Restored
 from tests.checkers.txlog.plain.replay import NEVER, Replay
-from checkers.txlog.report import Breach, Found
 
 PRICE = "documented: a part of a split cluster executes without the counters of the others"
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.records import Recovered, Recovering, Ref
-from checkers.txlog.report import Breach, Found
 
 Queues = Mapping[str, Sequence[Ref]]
 
