@@ -105,7 +105,7 @@ def test_a_master_is_added_under_load() -> None:
     ],
 )
 def test_masters_that_cannot_be_late_are_refused(fields: dict[str, Any], expected: str) -> None:
-    with pytest.raises(WrongUse, match=expected):
+    with pytest.raises(ValueError, match=expected):
         plan(nodes=3, **fields)
 
 
