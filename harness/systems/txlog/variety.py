@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.faults.table import ADD
 from harness.run.dice import Dice, Weighted
 from harness.run.plan import Plan
 
@@ -111,7 +112,8 @@ class Varies:
         return frozenset()
 
     def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
-        return plan
+        """A master that is to come is added early: nothing is known of one that never came."""
+        return plan.changed(faults=(*plan.faults, ADD)) if plan.expectations.late else plan
 
     def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
         return next((BUG_PLANS.get(bug, HELD) for bug in bugs), {})
