@@ -334,7 +334,7 @@ def make(folder: Path, submissions: int, splits: int) -> int:
 
 
 def judged(folder: Path) -> dict[str, Any]:
-    """What a new process says, and what that took."""
+    """The verdict of a new process, and its cost."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", CHILD, str(folder), json.dumps(CONFIGURED)],
         capture_output=True, text=True, check=False,

@@ -49,7 +49,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class TracedTxLog(TxLogSystem):
-    """Its hosts record the messages between masters."""
+    """The system whose hosts record the messages between masters."""
 
     def command(self, plan: Plan) -> Command:
         return node_host("txlog", self.durability(plan), is_traced=True)

@@ -52,7 +52,7 @@ class Host:
 
 
 class Masters:
-    """They hear each other after exactly `delay_ns`, unless they are `apart`."""
+    """Masters that hear each other after exactly `delay_ns`, unless they are `apart`."""
 
     def __init__(self, count: int, delay_ns: int, entries: int = 0, **settings: Any) -> None:
         names = tuple(f"n{number}" for number in range(1, count + 1))

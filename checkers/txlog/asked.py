@@ -1,4 +1,4 @@
-"""What clients asked and were answered, as columns: transactions, and reads of the state of one master."""
+"""Requests of clients and their answers, as columns: transactions, and reads of the state of one master."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Asked:
         return (invoke,) if complete < 0 else (invoke, complete)
 
     def on(self, node: str) -> Array:
-        """Which operations were asked of this master."""
+        """The operations that were asked of this master."""
         numbers = [number for number, name in enumerate(self.nodes) if name == node]
         return numpy.isin(self.node, numbers)
 

@@ -56,7 +56,7 @@ def _ms(time_ns: int) -> int:
 
 
 def _disturbed(asked: Asked, operations: Array, spans: Sequence[Span]) -> Array:
-    """Which of these overlap a span. Spans are in order, and have gaps between them."""
+    """By operation whether a span overlaps it. Spans are in order, and have gaps between them."""
     begin_ns, end_ns = asked.invoke_ns[operations], asked.complete_ns[operations]
     end_ns = numpy.where(end_ns < 0, begin_ns, end_ns)
     begins, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))

@@ -78,7 +78,7 @@ def judge(given: Given) -> Found:
 
 
 class _States:
-    """Which state each sequence of transactions comes to. Sequences are a tree of numbers, 0 the empty one.
+    """The state behind each sequence of transactions. Sequences are a tree of numbers, 0 the empty one.
 
     Executions have numbers, too: those of one master behind those of the one before it.
     """

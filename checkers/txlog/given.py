@@ -179,7 +179,7 @@ class Made:
         return self.logs[self.log[name]].master, int(self.row[name]) + 1
 
     def in_order(self, which: Array) -> list[int]:
-        """Those ids of a mask that were made, in the order of their first records, one log behind the other."""
+        """The ids of a mask that were made, in the order of their first records, one log behind the other."""
         found: dict[int, None] = {}
         for log in self.logs:
             ids = self._columns.id[log.rows.name[log.rows.of_kind(kernels.MADE)]]

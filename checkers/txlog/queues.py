@@ -106,7 +106,7 @@ class Bases:
 
 
 def bases_of(columns: Columns) -> Bases:
-    """What the posters of all rounds had, as their own records say."""
+    """The queues of the posters of all rounds, as their own records say."""
     logs = columns.logs
     told = {master: _lengths(columns, log) for master, log in logs.items()}
     epochs = numpy.unique(numpy.concatenate([[0], *(log.over[:, 0] for log in logs.values())]))

@@ -131,7 +131,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What one master left. `damage` says why not all of it could be read; "" if it was."""
+    """The log that one master left. `damage` says why not all of it could be read; "" if it was."""
 
     master: str
     rows: Sequence[Row]

@@ -75,7 +75,10 @@ def _is_soft(given: Given, which: Array, names: Array) -> Array:
 
 
 class Parts:
-    """What a master executed in a split. `least`: the first index that came while it had left masters out (NEVER)."""
+    """The transactions that a master executed in a split.
+
+    `least`: the first index that came while it had left masters out (NEVER).
+    """
 
     def __init__(self, given: Given, log: LogColumns) -> None:
         self.least = NEVER

@@ -58,7 +58,7 @@ def _left_out(told: Json) -> tuple[str, ...]:
 
 
 def _tells_most(told: Json) -> bool:
-    """It has a violation, or a jump back."""
+    """The stretch has a violation, or a jump back."""
     marks = (mark for lane in as_mappings(told.get("lanes")) for mark in as_mappings(lane.get("marks")))
     return any("from" in mark or mark.get("kind") == "wrong" for mark in marks)
 

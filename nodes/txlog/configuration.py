@@ -20,7 +20,7 @@ class Configuration:
     masters: tuple[str, ...]
     """All of them, this one included. A master talks to no other."""
     strategy: Strategy = "none"
-    """What follows when a split is over."""
+    """The way back to one log when a split is over."""
     split_ns: int = 0
     """So long without progress, and masters that are silent are left out; 0: never."""
     max_peer_lag_ns: int = 2_000 * MILLISECOND

@@ -12,7 +12,7 @@ from nodes.txlog.refs import Ref
 
 
 class Decisions:
-    """Those of one master in one life of its process."""
+    """The decisions of one master in one life of its process."""
 
     # ---- counters
 
@@ -65,7 +65,7 @@ class Decisions:
         return digests == masters
 
     def to_queue_at_rejoin(self, rest: Iterable[Ref]) -> list[Ref]:
-        """What the branches hold beside the agreed queue: each transaction once."""
+        """The transactions that the branches hold beside the agreed queue, each once."""
         return list({ref.id: ref for ref in rest}.values())
 
     def kept_of_losers(self, refs: list[Ref]) -> list[Ref]:

@@ -1,4 +1,4 @@
-"""What an update does to the key-value state, the same on every master.
+"""Updates of the key-value state, the same on every master.
 
 | step | result |
 |---|---|
@@ -29,7 +29,7 @@ UNDO_MAX = 10_000
 NOTHING: Final = object()
 """In place of a value that was not there."""
 SPURIOUS = {"type": "fail", "error": "spurious-failure"}
-"""What a transaction comes to that fails on one master alone."""
+"""The answer of a transaction that fails on one master alone."""
 Told = dict[str, Any]
 """{"type": "ok", "results"}, {"type": "mismatch", "step", "found"} or {"type": "fail", "error"}."""
 

@@ -47,7 +47,7 @@ FILE = "txlog.log"
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What one master brings to a recovery; it stays the same until that recovery is over everywhere.
+    """The queues and the counter of one master in a recovery: the same until that recovery is over everywhere.
 
     The first `start` entries, up to `base`, are the same on all masters: its backup is a state behind these.
     """
@@ -101,7 +101,7 @@ class Journal:
         """The workers that the master takes to be there."""
         self.backup: State | None = None
         self.is_restoring = False
-        """What is executed is not what is synchronised: first the backup must be restored."""
+        """The executed transactions are not the synchronised ones: first the backup must be restored."""
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
         self.is_recovering = False

@@ -112,7 +112,7 @@ class TxLog:
         self.site.after(ROUND, rounds.pace_ns(), self._round)
 
     def _is_met(self, peer: str) -> bool:
-        """It has posted the own base. Without a strategy a part that stays apart never does: its counter is enough."""
+        """The peer has posted the own base; without a strategy, the counter of a part that stays apart is enough."""
         post, journal = self.rounds.newest.get(peer), self.journal
         is_apart = journal.strategy == "none" and peer in journal.missing
         return post is not None and (is_apart or post.base == journal.base)

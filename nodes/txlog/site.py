@@ -1,4 +1,4 @@
-"""What all parts of a master share: its configuration, its decisions, the effects of this step."""
+"""The state that all parts of a master share: its configuration, its decisions, the effects of this step."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Splits:
         return None
 
     def _is_back(self, peer: str) -> bool:
-        """It is heard, again if it was left out, and has finished the recovery before this epoch.
+        """The peer is heard, again if it was left out, and has finished the recovery before this epoch.
 
         Until it has, it needs the own digest of that recovery.
         """
@@ -196,7 +196,7 @@ class Splits:
         self._finish_if_all()
 
     def _send_digests(self, peer: str, post: Post) -> None:
-        """Those of that epoch which the peer lacks."""
+        """Send the digests of that epoch that the peer lacks."""
         now_ns = self._site.now.monotonic_ns
         for master, digest in sorted(self._digests.items()):
             key = (peer, master)

@@ -1,4 +1,4 @@
-"""What masters leave: every record of each log, with its place (`nodes.txlog.journal` has the table of records)."""
+"""The logs that masters leave: every record, with its place (`nodes.txlog.journal` has the table of records)."""
 
 from __future__ import annotations
 

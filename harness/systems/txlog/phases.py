@@ -30,7 +30,7 @@ class Breached:
 @dataclass(frozen=True, slots=True)
 class Judged:
     checks: Sequence[str]
-    """Those of the logs; none if nothing judged them."""
+    """The verdicts over the logs; none if nothing judged them."""
     breaches: Sequence[Breached]
     unknown: Sequence[str]
     """Checks that came to no verdict."""

@@ -37,9 +37,9 @@ STRETCHES_MAX = 5
 BOXES, LEAD = 14, 3
 """In a cell of a board; of those, entries that the masters have in common at its beginning."""
 LEAD_NS = 3_000_000_000
-"""What is drawn before a split, at most."""
+"""The stretch that is drawn before a split, at most."""
 NEAR_NS = 500_000_000
-"""What is drawn on both sides of a violation."""
+"""The stretch that is drawn on both sides of a violation."""
 SPLIT, RECOVERING = "split", "recovering"
 SMALL = ("worker", "caught-up")
 MARKS = ("wrong", "restored", "vote", "split", "backup", "start", *SMALL)
@@ -108,7 +108,7 @@ class _Master:
         return self.times[min(max(place, 1), len(self.times)) - 1]
 
     def places(self, start_ns: int, end_ns: int) -> range:
-        """Those of the records from one time to the other, both included."""
+        """The times of the records from one time to the other, both included."""
         return range(place_at(self.times, start_ns) + 1, place_at(self.times, end_ns + 1) + 1)
 
     @cached_property
@@ -154,7 +154,7 @@ def _violating(verdict: Mapping[str, Any]) -> Wrong:
 
 
 def _stretches(masters: Sequence[_Master], wrong: Wrong) -> list[_Stretch]:
-    """Those with violations first, then those in which a queue falls, then by time."""
+    """Stretches with violations first, then those in which a queue falls, then by time."""
     times = [
         (master.time_of(first), master.time_of(last)) for master in masters for first, last in master.apart
     ]
@@ -303,7 +303,7 @@ def _state(queues: Row | Queues) -> tuple[str, str]:
 
 
 def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
-    """What a reader is shown at one point: a fall of a queue has both its ends."""
+    """The values that are drawn at one point: a fall of a queue has both its ends."""
     if rule:
         text = f"violation of {rule}: record {record.place} ({record.kind})"
         return {"kind": "wrong", "label": rule, "text": text}

@@ -1,4 +1,4 @@
-"""What the TxLog promises, with the words of its design ("Design of the TxLog sync protocol").
+"""The promises of the TxLog, with the words of its design ("Design of the TxLog sync protocol").
 
 | | writes, and reads through the log | reads of one master | after healing |
 |---|---|---|---|
