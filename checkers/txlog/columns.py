@@ -22,8 +22,8 @@ from checkers.txlog.records import Chosen, Life, Log, Rare, Recovered, Ref, Spli
 
 Array = Any  # numpy's
 
-FEW = 20_000
-"""Records with fewer entries are judged by the plain kernels: loading the compiled ones would take longer."""
+FEW = 500_000
+"""Records with fewer entries are judged by the plain kernels, in 3 s at most: compiling takes a minute, once."""
 HASH_BYTES = 8
 
 
