@@ -48,7 +48,7 @@ class _Judging:
 
     def _given(self, history: History) -> Given:
         plan, said = self._plan, said_of(self._plan)
-        masters = at_the_end(history)
+        masters = at_the_end(history) or plan.node_names
         logs = logs_in(self._files, masters)
         return Given(
             masters=masters,
