@@ -161,7 +161,7 @@ class Rounds:
     def collect(self) -> None:
         """A full round, if every master that takes part has posted for the own base."""
         peers = self._peers()
-        if all(peer in self._current for peer in peers):
+        if all(self._takes_part(peer) for peer in peers):
             self._add({peer: self._current[peer] for peer in peers}, [])
             if self._fresh.issuperset(peers):
                 self._next_round()
@@ -175,12 +175,21 @@ class Rounds:
         if now_ns - self._began_ns < self._site.configuration.round_ns:
             return
         peers = self._peers()
-        posters = {peer: self._current[peer] for peer in peers if peer in self._fresh}
+        posters = {
+            peer: self._current[peer] for peer in peers if peer in self._fresh and self._takes_part(peer)
+        }
         missing = [peer for peer in peers if peer not in posters]
         has_added = not (missing and self._needs_all()) and self._add(posters, missing)
         if missing and journal.waiting():
             self._site.sometimes[TIME_OUT_ROUND if has_added else EMPTY_ROUND] += 1
         self._next_round()
+
+    def _takes_part(self, peer: str) -> bool:
+        """It has posted for the own base, and leaves out the same masters: a master that has not split yet may hear a
+        missing one again, and add what that one made.
+        """
+        post, journal = self._current.get(peer), self._journal
+        return post is not None and (journal.strategy == "none" or post.missing == journal.missing)
 
     def _needs_all(self) -> bool:
         """In a split, only full rounds add: no counter bounds what the missing masters made, and one master of a part

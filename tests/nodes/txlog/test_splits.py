@@ -202,11 +202,34 @@ def test_without_a_strategy_masters_with_the_shorter_log_do_not_wait_for_the_lon
     assert "n2-1-3" in ids(driver, "n2") and "n2-1-3" in ids(driver, "n3")
 
 
+def test_a_master_that_has_not_split_yet_takes_no_part_in_a_split() -> None:
+    """If it failed, a master would add without a missing one, beside another that hears that one again."""
+    driver = met("smart", masters=FIVE[:3])
+    journals = {name: host.node.journal for name, host in driver.hosts.items()}
+    first, second = "n1", "n3"
+    driver.separate("n2")
+    submit(driver, first)
+    driver.pass_ms(SPLIT_MS - 200)
+    driver.cut |= {(first, second)}
+    _pass_until(driver, lambda: bool(journals[first].missing))
+    assert journals[first].missing == ("n2",) and not journals[second].missing
+    before = ids(driver, first)
+    driver.separate(first)
+    submit(driver, first, first)
+    driver.pass_ms(100)
+    assert ids(driver, first) == before
+    driver.separate("n2")
+    driver.pass_ms(300)
+    assert len(ids(driver, first)) == len(before) + 3
+    driver.separate()
+    healed(driver)
+
+
 def _pass_until(driver: Driver, holds: Callable[[], bool]) -> None:
-    for _ in range(100):
+    for _ in range(400):
         if holds():
             return
-        driver.pass_ms(2)
+        driver.pass_ms(1)
     raise AssertionError("it did not come about")
 
 
