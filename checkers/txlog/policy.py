@@ -17,7 +17,7 @@ for what may have been in time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy
@@ -119,12 +119,15 @@ class _Master:
             yield self._breach("split-without-backup", event.place, f"leaves {missing} out without a backup")
 
     def _has_cause(self, missing: Sequence[str], strategy: str, by_ns: int) -> bool:
-        """With `none`, masters whose branches contradict the own one are left out again when they are back."""
+        """With `none`, masters whose branches contradict the own one are left out. Masters of one part may come to
+        that, too: each has taken a different piece of another part's branch.
+        """
         disturbances = self.given.disturbances
         if strategy != "none":
             return disturbances.may_leave_out(missing, by_ns=by_ns)
-        part = [each for each in self.given.masters if each not in missing]
-        return all(any(disturbances.may_be_apart(one, each, by_ns=by_ns) for each in part) for one in missing)
+        return any(
+            disturbances.may_be_apart(*pair, by_ns=by_ns) for pair in combinations(self.given.masters, 2)
+        )
 
     def _executes(self, executions: Array) -> Iterator[Breach]:
         """`executions`: their rows, one behind the other."""

@@ -55,6 +55,13 @@ def test_a_split_needs_a_fault_that_keeps_all_others_away_at_once(faults: Histor
     assert found == (set() if is_cause else {"split-without-cause"})
 
 
+@pytest.mark.parametrize(("faults", "is_cause"), [(AWAY, True), (history(), False)])
+def test_without_a_strategy_one_split_is_the_cause_of_all_later_ones(faults: History, is_cause: bool) -> None:
+    """If it failed, parts that take pieces of a third one, and contradict each other then, would be an alarm."""
+    found = rules(logs(["split", ["n2"], None], strategy="none"), faults, **{**CAN, "strategy": "none"})
+    assert ("split-without-cause" in found) == (not is_cause)
+
+
 def test_a_split_that_came_before_its_fault() -> None:
     """The answer of what was executed behind it says when it was over."""
     split = logs(["split", ["n3"], BACKUP], made(1, "n1-1"), added(0, 1, ["n2"], [], A), executed(1, "n1-1"))
