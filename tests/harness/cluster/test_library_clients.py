@@ -247,10 +247,15 @@ class Listener:
     def __init__(self, *answers: str) -> None:
         self._answers = answers
         self.heard: list[bytes] = []
+        self._closed = threading.Semaphore(0)
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
         self._serving = threading.Thread(target=self._serve, daemon=True)
         self._serving.start()
+
+    def closes(self) -> None:
+        """Wait until the next connection is closed: what is sent before that is reset, and has no known outcome."""
+        assert self._closed.acquire(timeout=PATIENCE_S)
 
     def ends(self) -> None:
         """Wait until no connection is taken any more."""
@@ -265,6 +270,7 @@ class Listener:
                 connection.sendall(answer.encode())
                 if not answer:
                     connection.recv(1)  # until the client has had enough
+            self._closed.release()
         self._server.close()
 
 
@@ -288,6 +294,7 @@ def test_http_dials_anew_and_asks_nothing_twice() -> None:
     async def story(clients: LibraryClients) -> None:
         for _ in range(2):
             assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((200, {"is": 1}))
+            server.closes()
         broken = await clients.perform(1, "n1", WRITE, LONG_NS)
         assert isinstance(broken, Completion)
         assert broken.type == "info"
