@@ -6,7 +6,7 @@
 | `["read", number, steps]` | the results of reading steps on the executed state of this master |
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
-| `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split |
+| `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split; a start takes the configured one |
 | `["add-peer", number, name]` | the same; the master takes submissions when all masters have added it |
 
 A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
