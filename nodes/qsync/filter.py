@@ -12,8 +12,9 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 | PROMOTE, DEMOTE | checked | checked |
 
 *Checked*: it names the owner that we know; PROMOTE and DEMOTE are of a term above all others; the lsn is what is
-confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue. A row that fails a check is a **split-brain**:
-the sender has a history that contradicts ours, nothing of it may be taken in, and we stop following that peer.
+confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue, and was not rolled back. A row that fails a check
+is a **split-brain**: the sender has a history that contradicts ours, nothing of it may be taken in, and we stop
+following that peer.
 
 A PROMOTE that *waits* (`Row.wait_ack`) decides only when it is confirmed. So one of a term that is over is not a
 contradiction (it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late,
@@ -43,6 +44,8 @@ OUT_OF_RANGE = "got a request lsn out of queue range"
 OLD_ASYNC = "got an async transaction from an old term"
 KEPT_BY_PROMOTE = "got a ROLLBACK of what a PROMOTE keeps"
 """Ours alone: Tarantool has no PROMOTE that waits."""
+KEPT_AFTER_ROLLBACK = "got a request lsn that was rolled back"
+"""Ours alone: Tarantool compares an lsn with the first and the last of the queue."""
 
 
 class Contradiction(Exception):
@@ -201,3 +204,5 @@ def _check_lsn(lsn: int, limbo: Limbo) -> None:
         raise Contradiction(Code.SPLIT_BRAIN, FUTURE_LSN)
     if not bounds[0] <= lsn <= bounds[1]:
         raise Contradiction(Code.SPLIT_BRAIN, OUT_OF_RANGE)
+    if lsn in limbo.rolled_back:
+        raise Contradiction(Code.SPLIT_BRAIN, KEPT_AFTER_ROLLBACK)

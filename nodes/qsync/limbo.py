@@ -61,6 +61,8 @@ class Limbo:
         """By owner, present and past: up to where its transactions are confirmed (`confirmed_vclock`)."""
         self.forgets_confirmed = False
         """As the first versions: a new owner's confirmed lsn begins at 0, even if it has owned the queue before."""
+        self.rolled_back: set[int] = set()
+        """The lsns of the owner's entries that were rolled back while others before them went on waiting."""
         self.is_in_rollback = False
         self.rollback_count = 0
         """Entries rolled back since the node started."""
@@ -129,6 +131,8 @@ class Limbo:
                 break
             done.append(self.entries.popleft())
             self.size -= entry.size
+        if not self.entries:
+            self.rolled_back.clear()
         return done
 
     def roll_back(self, lsn: int) -> list[Entry]:
@@ -140,6 +144,8 @@ class Limbo:
         discarded = [self.entries.pop() for _ in range(len(self.entries) - kept)]
         self.size -= sum(entry.size for entry in discarded)
         self.rollback_count += len(discarded)
+        if self.entries:
+            self.rolled_back.update(entry.lsn for entry in discarded)
         return discarded
 
     def drop_newest(self, entry: Entry) -> None:
@@ -154,6 +160,7 @@ class Limbo:
         discarded = self.roll_back(lsn + 1)
         self.owner_id, self.term = owner_id, term
         self.held_lsn = 0
+        self.rolled_back.clear()
         self.term_of[origin] = term
         kept = 0 if self.forgets_confirmed else self.confirmed_of.get(owner_id, 0)
         self.confirmed_lsn = self.confirming_lsn = kept
