@@ -53,10 +53,11 @@ class Restarts:
             if await deployed.cluster.status(node) is None:
                 self._seen_ns.setdefault(node, deployed.cluster.now_ns())
         known = furthest(await deployed.statuses())
+        for node in nodes if self._wanted else ():
+            # All of them before the first starts: the end of another fault may start one in the meantime.
+            deployed.configure(node, options)
+            self._note(node, is_back)
         for node in nodes:
-            if self._wanted:
-                deployed.configure(node, options)
-                self._note(node, is_back)
             try:
                 await deployed.administered.start_again(node)
             except ClusterError as error:

@@ -165,6 +165,28 @@ def test_a_restart_with_another_option_takes_effect_and_undone(at_once: bool) ->
     assert history.states[-1].status["quorum"] == 2
 
 
+def test_a_node_that_another_fault_starts_in_the_middle_has_the_new_options() -> None:
+    """If it failed, a node would keep for good the options that it should have had for a while."""
+    restart = {"does": "restart", "nodes": ALL, "options": {QUORUM: 3}, "at_once": True}
+    moment = Moment(does="sends", what="heartbeat")
+    plan = having(
+        {**restart, "at_ns": SECOND_NS, "until_ns": 3 * SECOND_NS},
+        {
+            "does": "kill",
+            "name": "kill-writing",
+            "nodes": ("n3",),
+            "on": moment,
+            "at_ns": 2_800_000_000,
+            "until_ns": 2_950_000_000,
+        },
+        overlap=2,
+    )
+    history = recorded(plan).history
+    assert all(each.took_effect and each.healed for each in history.faults)
+    last = {state.node: state.status for state in history.states if state.status["up"]}
+    assert {node: status["quorum"] for node, status in last.items()} == dict.fromkeys(ALL, 2)
+
+
 def test_an_option_of_one_node_takes_effect_and_undone() -> None:
     """If it failed, a run would count as one with a changed option in which nothing changed."""
     (fault,) = (recorded(having({"does": "options", "nodes": ("n3",), "options": {MODE: "off"}})),)
