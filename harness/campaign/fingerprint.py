@@ -8,36 +8,21 @@ The fingerprint of a witness is made of
 - the state around it: whether the queue's owner changed between the witness's first event and its last
 - for a crash how the process ended, and in which function or with which last line: two different crashes differ
 
-A run with several anomalies has several fingerprints; `leading` is the one nearest to the cause, and groups runs.
-Violations lead before findings. A violation in the nodes' logs or at the quorum explains a stale read, and not
-conversely: that is the order.
+A run with several anomalies has several fingerprints; the one nearest to the cause leads, and groups runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from harness.causes import ranked
 
-CAUSES_FIRST = (
-    "crash",
-    "audit",
-    "quorum",
-    "cuts",
-    "convergence",
-    "kept",
-    "linearizable",
-    "transactional",
-    "prefix",
-    "dirty",
-)
-"""Checkers by how near to the cause they look; those of no name here come last."""
-RULES_FIRST = ("lost-write", "diverged")
 CRASHES = ("crash", "assertion", "out-of-memory")
 _FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
 _OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "gsignal", "abort", "raise")
@@ -69,41 +54,19 @@ class Sighting:
 
 
 def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
-    """One for every witness in a verdict.json, in its order."""
+    """One for every witness in a verdict.json, the one nearest to the cause first (`harness.causes`)."""
     by_event = {index: operation for operation in history.operations for index in operation.events}
-    violated = verdict.get("violations")
     return [
         Sighting(
-            checker=check["checker"],
-            rule=witness["rule"],
-            number=number,
-            shape=_shape(check["checker"], witness, by_event, history),
-            summary=witness["summary"],
-            is_violation=violated is None or check["checker"] in violated,
+            checker=each.checker,
+            rule=each.rule,
+            number=each.number,
+            shape=_shape(each.checker, each.witness, by_event, history),
+            summary=each.witness["summary"],
+            is_violation=each.is_violation,
         )
-        for check in verdict["checks"]
-        if check["result"] == "invalid"
-        for number, witness in enumerate(check["witnesses"])
+        for each in ranked(verdict, once=False)
     ]
-
-
-def leading(found: Sequence[Sighting]) -> Sighting | None:
-    """The one nearest to the cause; None if there is none."""
-    return min(found, key=_distance, default=None)
-
-
-def _distance(sighting: Sighting) -> tuple[bool, int, int, str, int]:
-    return (
-        not sighting.is_violation,
-        _place(CAUSES_FIRST, sighting.checker),
-        _place(RULES_FIRST, sighting.rule),
-        sighting.shape,
-        sighting.number,
-    )
-
-
-def _place(order: Sequence[str], name: str) -> int:
-    return order.index(name) if name in order else len(order)
 
 
 def _shape(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from checkers.check import RunCheck, run_here
 from checkers.history.errors import HistoryError
 from checkers.history.jsonl import read as read_history
-from harness.campaign.fingerprint import leading, sightings
+from harness.campaign.fingerprint import sightings
 from harness.campaign.journal import Ended, Found, ToJudge, now
 from harness.errors import HarnessError, broke
 from harness.judge import EXIT_CODES
@@ -101,8 +101,5 @@ def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, 
         found = sightings(verdict, read_history(folder / "history.jsonl"))
     except (OSError, HistoryError):
         return (), ()  # then the anomaly is new: nothing says otherwise
-    first = leading(found)
-    if first is None:
-        return (), ()
-    words = {first.fingerprint: first.shape} | {each.fingerprint: each.shape for each in found}
+    words = {each.fingerprint: each.shape for each in found}
     return tuple(words), tuple(words.values())

@@ -23,6 +23,7 @@ from checkers.history.history import History
 from checkers.limits import Limits
 from checkers.meaning import Judged
 from checkers.verdict import Verdict
+from harness.causes import headline
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 
@@ -177,14 +178,8 @@ def _subject(asked: Asked) -> str:
 def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:
     match outcome:
         case "anomaly":
-            first = next(each for each in judgement.verdicts if each.checker == judgement.violations[0])
-            also = (
-                f" Violated as well: {', '.join(judgement.violations[1:])}."
-                if judgement.violations[1:]
-                else ""
-            )
-            text = first.witnesses[0].summary.rstrip(".")
-            return f"{text[:1].upper()}{text[1:]}.{also}"
+            wrong = [each.to_json() for each in judgement.verdicts if each.checker in judgement.violations]
+            return headline({"checks": wrong}, has_times=False)
         case "inconclusive":
             return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
         case "unknown":

@@ -29,11 +29,10 @@ from checkers.verdict import Verdict, run_safely, stopped
 from checkers.wal import LogRules, NodeLog, Replayed, Settled, early, state
 from checkers.wal.effects import Effect, Rested
 from checkers.wal.settle import joined, shown
+from harness.causes import SETTLED
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
-SETTLED = "-settled"
-"""Ends the name of a check that judged a history settled by the logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from checkers.history.history import History
 from checkers.verdict import Result, Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
+from harness.causes import TermOf
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
@@ -113,7 +115,7 @@ def judge(
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": sentence(outcome, decisive, evidence, left_out),
+        "sentence": sentence(outcome, decisive, evidence, left_out, _terms_of(history)),
         "promise": {
             "configuration": promise.configuration,
             "why": promise.why,
@@ -152,6 +154,21 @@ def judge(
             "bugs": list(plan.bugs),
         },
     }
+
+
+def _terms_of(history: History) -> TermOf:
+    """The terms by the nodes' reports to the monitor."""
+    told: dict[str, list[tuple[int, int]]] = {}
+    for state in history.states:
+        if isinstance(term := state.status.get("term"), int):
+            told.setdefault(state.node, []).append((state.time_ns, term))
+
+    def term_of(node: str, time_ns: int) -> int | None:
+        reports = told.get(node, [])
+        place = bisect_right(reports, time_ns, key=lambda report: report[0])
+        return reports[place - 1][1] if place else None
+
+    return term_of
 
 
 def _shown_by_fresh_reads(promise: Promise, promised: Sequence[Verdict]) -> set[str]:

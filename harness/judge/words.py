@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from checkers.verdict import Verdict
+from harness.causes import TermOf, headline, no_term
 from harness.judge.weighed import Outcome
 from harness.run.plan import Options, Plan
 from harness.systems.long_options import long_options
 
 
 def sentence(
-    outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any], left_out: Sequence[str] = ()
+    outcome: Outcome,
+    verdicts: Sequence[Verdict],
+    evidence: dict[str, Any],
+    left_out: Sequence[str] = (),
+    term_of: TermOf = no_term,
 ) -> str:
     """`left_out`: the parts that the user excluded; they are named first."""
-    text = _sentence(outcome, verdicts, evidence)
+    text = _sentence(outcome, verdicts, evidence, term_of)
     if not left_out:
         return text
     found = "" if outcome == "unknown" and _nothing_undecided(verdicts) else f" {text}"
@@ -28,10 +33,14 @@ def _nothing_undecided(verdicts: Sequence[Verdict]) -> bool:
     return all(verdict.result == "valid" for verdict in verdicts)
 
 
-def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any]) -> str:
+def _sentence(
+    outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str, Any], term_of: TermOf
+) -> str:
     match outcome:
         case "anomaly":
-            return _anomaly([verdict for verdict in verdicts if verdict.result == "invalid"])
+            return headline(
+                {"checks": [each.to_json() for each in verdicts if each.result == "invalid"]}, term_of
+            )
         case "inconclusive":
             return "Nothing can be said of this run: " + "; ".join(evidence["missing"][:3]) + "."
         case "unknown":
@@ -44,15 +53,6 @@ def _sentence(outcome: Outcome, verdicts: Sequence[Verdict], evidence: dict[str,
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."
             )
-
-
-def _anomaly(wrong: Sequence[Verdict]) -> str:
-    """The first witness in its own words, and how much more there is."""
-    first = wrong[0].witnesses[0]
-    text = first.summary.rstrip(".")
-    others = [verdict.checker for verdict in wrong[1:]]
-    also = f" Violated as well: {', '.join(others)}." if others else ""
-    return f"{text[:1].upper()}{text[1:]}.{also}"
 
 
 _NAMED = {

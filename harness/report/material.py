@@ -10,7 +10,6 @@ states, and the operations of the witnesses with their neighbours on the same ke
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from checkers.history import Event, Header, HistoryError, Operation, jsonl
 from checkers.history.operation import FASTEST_NS, Outcome, paired
+from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
 
 OK, FAIL, INFO = 0, 1, 2
@@ -130,26 +130,6 @@ def _in_todays_words(verdict: Json) -> Json:
     return {**verdict, **today}
 
 
-def witnesses(verdict: Json) -> Iterator[tuple[Json, Json]]:
-    """(check, witness) of all violations, then of all findings.
-
-    The first witnesses of each check come first, each of a different rule if there are several.
-    """
-    violated = set(map(str, as_list(verdict.get("violations"))))
-    checks = as_mappings(verdict.get("checks"))
-    later: list[tuple[Json, Json]] = []
-    for check in sorted(checks, key=lambda check: str(check.get("checker")) not in violated):
-        rules: set[str] = set()
-        for witness in as_mappings(check.get("witnesses")):
-            rule = str(witness.get("rule"))
-            if rule in rules or len(rules) > 1:
-                later.append((check, witness))
-            else:
-                rules.add(rule)
-                yield check, witness
-    yield from later
-
-
 def witness_indexes(witness: Json) -> tuple[int, ...]:
     return tuple(index for index in map(as_whole, as_list(witness.get("events"))) if index is not None)
 
@@ -157,9 +137,8 @@ def witness_indexes(witness: Json) -> tuple[int, ...]:
 def _wanted(verdict: Json) -> _Wanted:
     indexes: set[int] = set()
     places: list[tuple[str, int, int]] = []
-    for number, (_check, witness) in enumerate(witnesses(verdict)):
-        if number == WITNESSES_DRAWN:
-            break
+    for sighted in ranked(verdict)[:WITNESSES_DRAWN]:
+        witness = sighted.witness
         indexes.update(witness_indexes(witness))
         start_ns, end_ns = as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns"))
         if start_ns is not None and end_ns is not None and isinstance(witness.get("key"), str):

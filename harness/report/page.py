@@ -14,6 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.causes import Sighted, ranked
 from harness.report import first_screen, material, node_logs, tables
 from harness.report.cut_table import cut_table
 from harness.report.cycle_drawing import cycle_drawing, picture_of
@@ -92,7 +93,8 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
 class WitnessView:
     """One witness as the template draws it."""
 
-    checker: str
+    checkers: str
+    """The check, and others that say the same."""
     standing: str
     """violation, or finding: allowed by what is promised."""
     rule: str
@@ -114,27 +116,26 @@ class WitnessView:
 
 def _witnesses(read: Material, bands: Sequence[FaultBand]) -> tuple[list[WitnessView], list[str]]:
     """The first witnesses as drawings, the next ones as a sentence each."""
-    found = list(material.witnesses(read.verdict))
-    views = [_witness_view(read, check, witness, bands) for check, witness in found[:WITNESSES_DRAWN]]
+    found = ranked(read.verdict)
+    views = [_witness_view(read, sighted, bands) for sighted in found[:WITNESSES_DRAWN]]
     listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
-    sentences = [
-        f"{as_text(check.get('checker'), 60)}: {as_text(witness.get('summary'))}" for check, witness in listed
-    ]
+    sentences = [f"{clipped(each.checker, 60)}: {as_text(each.witness.get('summary'))}" for each in listed]
     unlisted = len(found) - len(views) - len(sentences)
     return views, sentences + ([f"… and {unlisted:,} more, in verdict.json."] if unlisted else [])
 
 
-def _witness_view(read: Material, check: Json, witness: Json, bands: Sequence[FaultBand]) -> WitnessView:
+def _witness_view(read: Material, sighted: Sighted, bands: Sequence[FaultBand]) -> WitnessView:
+    check, witness = sighted.check, sighted.witness
     shown = proof(read, witness, bands)
     summary = as_text(witness.get("summary"), 600)
     said = summary.rstrip(".").lower() in as_text(read.verdict.get("sentence"), 600).lower()
     where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
-    checker, rule = as_text(check.get("checker"), 60), as_text(witness.get("rule"), 60)
+    checker, rule = clipped(sighted.checker, 60), as_text(witness.get("rule"), 60)
     told = as_texts(witness.get("explanation"), 600)
     picture = picture_of(check, rule)
     return WitnessView(
-        checker=checker,
-        standing="violation" if checker in as_texts(read.verdict.get("violations"), 60) else "finding",
+        checkers=clipped(", ".join(sighted.checkers), 200),
+        standing="violation" if sighted.is_violation else "finding",
         rule=rule,
         summary=summary,
         said=said,

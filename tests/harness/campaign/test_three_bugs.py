@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[3]
 PLAN = ROOT / "plans" / "three-bugs.toml"
 SEEDS, CLUSTERS, LIMIT = "seeds = 4", 'cluster = ["sim", "local", "docker"]', "time_limit_s = 20"
 PRINTS = {
-    "confirm-early": "a6545e6517",
+    "confirm-early": "b1e3bff5de",
     "duplicate-confirm": "1b2f30f03e",
-    "decide-on-confirmed": "4458887f04",
+    "decide-on-confirmed": "ba0f71bb09",
 }
 
 

@@ -1,0 +1,344 @@
+"""Which witness is nearest to the cause: one order of witnesses for the sentence, the page and the fingerprints.
+
+An anomaly shows in several checks: a node breaks an invariant, logs contradict each other, a client reads an old value,
+and in the end the nodes do not agree. A reader wants the first of these first. The order is
+
+1. violations before findings
+2. the first witness of each rule before further ones of the same rule
+3. how near the rule is to the cause (`Near`)
+4. among invariants of nodes the earliest; elsewhere the row of `TABLE`, and then the earliest
+5. the number of the witness within its check
+
+| Near | what a witness of it says |
+|---|---|
+| NODE | one node did what it must not do: it crashed, or left the state that its own log says |
+| LOGS | the logs of nodes contradict each other, or what clients were told |
+| CLIENTS | a client saw what it must not see |
+| END | at the end the cluster had not settled: no leader, different data, transactions that still wait |
+
+A check that is not in `TABLE` (an external system may bring one) counts as CLIENTS, behind all others.
+
+The module reads the JSON of a verdict and never raises for one of odd shape: a page must open all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+Json = Mapping[str, Any]
+TermOf = Callable[[str, int], int | None]
+"""Of a node at a time (ns): the term that it last reported."""
+
+
+def no_term(node: str, time_ns: int) -> None:
+    """For systems without terms."""
+
+
+SETTLED = "-settled"
+"""Ends the name of a check that was judged once more, with what the logs know (`harness.judge.audit`)."""
+NEVER_NS = 1 << 62
+CRASH = "crash"
+SHOWN_CHARACTERS = 220
+"""How much of a consequence the headline repeats."""
+
+
+class Near(IntEnum):
+    """How near a witness is to the cause."""
+
+    NODE = 0
+    LOGS = 1
+    CLIENTS = 2
+    END = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some rules of a check, the nearest first; without `rules` all others of that check."""
+
+    near: Near
+    check: str
+    rules: tuple[str, ...] = ()
+
+
+def _rows(near: Near, *checks: str | tuple[str, ...]) -> Iterator[Row]:
+    for each in checks:
+        yield Row(near, each) if isinstance(each, str) else Row(near, each[0], each[1:])
+
+
+TABLE: tuple[Row, ...] = (
+    *_rows(
+        Near.NODE,
+        "crash",
+        "node-state",
+        (
+            "acknowledged-early",
+            *("term-lost", "rows-lost", "term-not-durable", "vote-not-durable", "claimed-before-durable"),
+            *("answered-before-quorum", "answered-before-confirm", "shown-before-confirm", "read-behind"),
+        ),
+        "acknowledged-early",
+        ("leadership", "two-leaders", "unfenced", "runaway-term", "deposed", "idle-promote"),
+        "txlog-vote",
+        ("txlog-kept", "dropped-at-recovery"),
+        ("txlog-order", "entries-removed"),
+        "txlog-counters",
+        "txlog-acquired",
+        (
+            "txlog-executed",
+            *("restored-without-split", "restored-too-much", "restored-another", "backup-differs"),
+            *("executed-without-restore", "executed-another", "executed-out-of-turn", "answered-unexecuted"),
+        ),
+        (
+            "txlog-policy",
+            *("strategy-changed", "split-without-backup", "acted-without-strategy"),
+            *("executed-too-early", "executed-in-recovery"),
+        ),
+    ),
+    *_rows(
+        Near.LOGS,
+        "stored-start",
+        "cuts-form",
+        "cuts-messages",
+        "cuts-marker",
+        "cuts-transactions",
+        ("cuts-finish", "finished-without-record", "finished-on-some"),
+        "cuts-quorum",
+        "cuts-closure",
+        "cuts-acknowledged",
+        "cuts-external-causality",
+        "cuts-state",
+        "cuts-restored",
+        (
+            "audit",
+            *("two-votes-in-a-term", "term-not-increasing", "two-owners-of-a-term"),
+            *("promoted-without-votes", "confirm-not-increasing", "confirmed-without-quorum"),
+            *("snapshot-forgets", "snapshot-differs", "confirmed-and-rolled-back", "confirmed-and-void"),
+            *("same-lsn-other-content", "decision-without-entry", "claimed-but-missing", "confirmed-order"),
+        ),
+        "quorum",
+        "audit",  # what clients were told, against the logs
+        "replication",
+        ("leadership", "stopped"),
+        "txlog-once",
+        "txlog-order",
+        "txlog-executed",
+        "txlog-state",
+        "txlog-kept",
+    ),
+    *_rows(
+        Near.CLIENTS,
+        "early-timeout",
+        "overruled",
+        "txlog-sessions",
+        "queue-order",
+        "write-once",
+        "rollback-honesty",
+        "linearizable",
+        "transactional",
+        "snapshots",
+        "prefix",
+        *("coherence", "read-your-writes", "monotonic-reads", "monotonic-writes", "writes-follow-reads"),
+        "staleness",
+        "dirty",
+        *("bank", "balances", "set-full", "counter", "queues", "unique-ids", "long-fork", "causal-reverse"),
+        *("monotonic", "restored-total", "durability", "kept"),
+    ),
+    *_rows(
+        Near.END,
+        "convergence",
+        ("txlog-policy", "split-without-cause"),
+        "txlog-policy",
+        "txlog-drained",
+        "cuts-finish",
+        ("leadership", "no-leader", "not-converged"),
+        "leadership",
+        "upgrade",
+        "availability",
+    ),
+)
+_WHOLE = {row.check: place for place, row in enumerate(TABLE) if not row.rules}
+_SOME = {
+    (row.check, rule): (place, nr) for place, row in enumerate(TABLE) for nr, rule in enumerate(row.rules)
+}
+
+
+def place_of(check: str, rule: str) -> tuple[Near, int, int] | None:
+    """How near, the row, and the place in the row; None if the table has neither the rule nor its check."""
+    check = check.removesuffix(SETTLED)
+    row, nr = _SOME.get((check, rule), (_WHOLE.get(check), 0))
+    return None if row is None else (TABLE[row].near, row, nr)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """A witness with its place. `number` is its place among those of its check; `also`: checks that say the same."""
+
+    check: Json
+    witness: Json
+    number: int
+    is_violation: bool
+    also: tuple[str, ...] = ()
+
+    @property
+    def checker(self) -> str:
+        return str(self.check.get("checker"))
+
+    @property
+    def rule(self) -> str:
+        return str(self.witness.get("rule"))
+
+    @property
+    def node(self) -> str:
+        return str(self.witness.get("node") or "")
+
+    @property
+    def summary(self) -> str:
+        return str(self.witness.get("summary") or self.rule).rstrip(".")
+
+    @property
+    def near(self) -> Near:
+        return self.place[0]
+
+    @property
+    def place(self) -> tuple[Near, int, int]:
+        return place_of(self.checker, self.rule) or (Near.CLIENTS, len(TABLE), 0)
+
+    @property
+    def time_ns(self) -> int | None:
+        """When it showed. What a client saw shows with the last answer, all else when it begins."""
+        names = ("end_ns", "start_ns") if self.near in (Near.CLIENTS, Near.END) else ("start_ns", "end_ns")
+        times = (self.witness.get(name) for name in names)
+        return next((each for each in times if isinstance(each, int) and each >= 0), None)
+
+    @property
+    def checkers(self) -> tuple[str, ...]:
+        return (self.checker, *self.also)
+
+    @property
+    def _distance(self) -> tuple[int, ...]:
+        near, row, nr = self.place
+        time_ns = NEVER_NS if self.time_ns is None else self.time_ns
+        first = time_ns if near == Near.NODE else 0
+        return (near, first, row, nr, time_ns)
+
+
+def ranked(verdict: Json, *, once: bool = True) -> list[Sighted]:
+    """All witnesses of a verdict.json, nearest to the cause first; `once`: those that checks share are there once."""
+    violated = verdict.get("violations")
+    checks = [each for each in _listed(verdict.get("checks")) if isinstance(each, Mapping)]
+    found = [
+        Sighted(check, witness, number, violated is None or check.get("checker") in _listed(violated))
+        for check in checks
+        for number, witness in enumerate(_listed(check.get("witnesses")))
+        if isinstance(witness, Mapping)
+    ]
+    found.sort(key=lambda each: (each._distance, each.checker, each.number))
+    seen: Counter[tuple[str, str]] = Counter()
+    order: list[tuple[bool, bool, int, Sighted]] = []
+    for place, each in enumerate(_once(found) if once else found):
+        kind = (each.checker, each.rule)
+        order.append((not each.is_violation, seen[kind] > 0, place, each))
+        seen[kind] += 1
+    return [each for *_, each in sorted(order, key=lambda entry: entry[:3])]
+
+
+def leading(verdict: Json) -> Sighted | None:
+    return next(iter(ranked(verdict)), None)
+
+
+def _once(found: Sequence[Sighted]) -> Iterator[Sighted]:
+    """Each event once, under its nearest check: two checks may prove the same by the same words and lines."""
+    first: dict[tuple[object, ...], int] = {}
+    kept: list[Sighted] = []
+    for each in found:
+        told = (each.is_violation, each.summary, tuple(map(str, _listed(each.witness.get("events")))))
+        place = first.setdefault(told, len(kept))
+        if place == len(kept):
+            kept.append(each)
+        elif each.checker not in kept[place].checkers:
+            kept[place] = replace(kept[place], also=(*kept[place].also, each.checker))
+    yield from kept
+
+
+def consequences(ranking: Sequence[Sighted]) -> list[Sighted]:
+    """What followed from the leading witness: a crash, and the worst of the rest.
+
+    A consequence is of a different check that is not nearer to the cause. What a client saw says most, then what did
+    not settle, then what the logs say. One that is surely later comes first: only such a one can have followed.
+    """
+    if not ranking:
+        return []
+    lead = ranking[0]
+    others = [
+        each
+        for each in ranking
+        if each.checker not in lead.checkers and each.is_violation and each.near >= lead.near
+    ]
+    crash = [each for each in others if each.checker == CRASH and _is_later(lead, each)][:1]
+    rest = [each for each in others if each.checker != CRASH]
+    order = (Near.CLIENTS, Near.END, Near.LOGS, Near.NODE)
+    worst = min(rest, key=lambda each: (not _is_later(lead, each), order.index(each.near)), default=None)
+    return crash if worst is None else [*crash, worst]
+
+
+def _is_later(lead: Sighted, other: Sighted) -> bool:
+    return lead.time_ns is not None and other.time_ns is not None and other.time_ns > lead.time_ns
+
+
+def headline(verdict: Json, term_of: TermOf = no_term, *, has_times: bool = True) -> str:
+    """The anomaly in sentences: the moment, the term and the node of the leading witness, and what followed from it.
+
+    `has_times` False: the times of the record are places in a file. They tell what is later, and are no moments.
+    """
+    ranking = [each for each in ranked(verdict) if each.is_violation] or ranked(verdict)
+    if not ranking:
+        return "A promise is broken, and no witness was recorded."
+    lead, followed = ranking[0], consequences(ranking)
+    text = f"{_at(lead, term_of) if has_times else ''}{_on(lead)}."
+    text = f"{text[:1].upper()}{text[1:]}"
+    text += "".join(f" {_followed(lead, then, has_times)}." for then in followed)
+    told = {*lead.checkers, *(checker for then in followed for checker in then.checkers)}
+    others = dict.fromkeys(each.checker for each in ranking if each.checker not in told)
+    return f"{text} Violated as well: {', '.join(others)}." if others else text
+
+
+def _at(lead: Sighted, term_of: TermOf) -> str:
+    """`At 12.300 s, in term 3, `; empty if the moment is not known."""
+    if lead.time_ns is None:
+        return ""
+    term = term_of(lead.node, lead.time_ns) if lead.node else None
+    return (
+        f"At {seconds(lead.time_ns)}, in term {term}, "
+        if term is not None
+        else f"At {seconds(lead.time_ns)} "
+    )
+
+
+def _on(lead: Sighted) -> str:
+    """The summary, with the node if that does not name it."""
+    named = not lead.node or re.search(rf"\b{re.escape(lead.node)}\b", lead.summary)
+    return lead.summary if named else f"{lead.summary} (at {lead.node})"
+
+
+def _followed(lead: Sighted, then: Sighted, has_times: bool) -> str:
+    text = then.summary
+    if len(text) > SHOWN_CHARACTERS:
+        text = text[: SHOWN_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
+    if not _is_later(lead, then) or then.time_ns is None:
+        return f"Also: {text}"
+    if then.near == Near.END or not has_times:
+        return f"Since then: {text}"
+    return f"Since then, at {seconds(then.time_ns)}: {text}"
+
+
+def seconds(time_ns: int) -> str:
+    """`12.300 s`; with more digits for a moment in the first tenth of a second."""
+    return f"{time_ns / 1e9:.{3 if time_ns >= 100_000_000 else 4}f} s"
+
+
+def _listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
