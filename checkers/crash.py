@@ -29,6 +29,8 @@ CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
     "clock": lambda fault: "changed its clock",
 }
 """Actions of faults (`FaultSpan.does`) under which a node goes on running, and may end as a consequence."""
+ASSERTION: Final = "AssertionError"
+"""How an end begins that a node's own check made."""
 BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
 """Ends that no fault excuses (SIGILL, SIGBUS, SIGFPE, SIGSEGV): a store that gives up does so in order, or aborts."""
 
@@ -108,6 +110,8 @@ def _of(promised: str) -> str:
 
 def _crashed(crash: Crash, cause: FaultSpan | None, promised: str) -> Witness:
     rule, summary = "crash", f"{crash.node} ended although no fault ended it: {crash.how}"
+    if crash.how.startswith(ASSERTION):
+        summary = f"{crash.node} stopped with an assertion{crash.how.removeprefix(ASSERTION)}"
     if crash.out_of_memory:
         rule = "out-of-memory"
         summary = f"{crash.node} was ended by the kernel, which no fault asked to: {crash.out_of_memory}"

@@ -28,6 +28,7 @@ from checkers.history.faults import Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.words import vclock_words
 
 NAME = "leadership"
 MODEL = "one leader a term, fenced without a quorum, there again after healing"
@@ -319,8 +320,10 @@ def _differences(history: History) -> str:
     for node in sorted(newest):
         status = newest[node]
         stopped = status.get("stopped")
-        why = f", stopped: {stopped}" if stopped else ""
-        told.append(f"{node} {status.get('role', 'silent')} at {status.get('vclock')}{why}")
+        why = "".join(f", stopped following {other} ({said})" for other, said in (stopped or {}).items())
+        told.append(
+            f"{node} is {status.get('role', 'silent')} at {vclock_words(status.get('vclock') or {})}{why}"
+        )
     return "; ".join(told)
 
 

@@ -35,6 +35,7 @@ from checkers.history.history import Header, History
 from checkers.history.members import Count, counts
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.words import value_words
 
 NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
@@ -253,7 +254,9 @@ def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int,
 
 def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum: int) -> Witness:
     faults = {fault.id: fault for silence in silent for fault in silence.faults}
-    value = f"{operation.value[0]} → {operation.value[1]}" if operation.f == "cas" else str(operation.value)
+    value = value_words(operation.value)
+    if operation.f == "cas":
+        value = " → ".join(map(value_words, operation.value))
     key = f" under key {operation.key}" if operation.key is not None else ""
     what = f"{operation.f} {value[:80]}{key}"
     if operation.is_deletion:

@@ -41,6 +41,8 @@ class Witness:
     start_ns: int | None = None
     end_ns: int | None = None
     explanation: tuple[str, ...] = ()
+    records: tuple[tuple[int, int], ...] = ()
+    """Rows of logs that prove it, by (origin, lsn): whoever knows their times derives the window. Not kept in JSON."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values."""

@@ -43,6 +43,8 @@ SETTLED = "-settled"
 """Ends the name of a check that was judged once more, with what the logs know (`harness.judge.audit`)."""
 NEVER_NS = 1 << 62
 CRASH = "crash"
+ENDS_WITH_AN_ANSWER = ("acknowledged-early",)
+"""Invariants of nodes that an answer breaks: the witness begins with the question."""
 SHOWN_CHARACTERS = 220
 """How much of a consequence the headline repeats."""
 
@@ -209,8 +211,9 @@ class Sighted:
 
     @property
     def time_ns(self) -> int | None:
-        """When it showed. What a client saw shows with the last answer, all else when it begins."""
-        names = ("end_ns", "start_ns") if self.near in (Near.CLIENTS, Near.END) else ("start_ns", "end_ns")
+        """When it showed: what a node alone did when it began, all else with the last of what proves it."""
+        begins = self.near == Near.NODE and self.checker not in ENDS_WITH_AN_ANSWER
+        names = ("start_ns", "end_ns") if begins else ("end_ns", "start_ns")
         times = (self.witness.get(name) for name in names)
         return next((each for each in times if isinstance(each, int) and each >= 0), None)
 
@@ -300,7 +303,7 @@ def headline(verdict: Json, term_of: TermOf = no_term, *, has_times: bool = True
     lead, followed = ranking[0], consequences(ranking)
     text = f"{_at(lead, term_of) if has_times else ''}{_on(lead)}."
     text = f"{text[:1].upper()}{text[1:]}"
-    text += "".join(f" {_followed(lead, then, has_times)}." for then in followed)
+    text += "".join(f" {_followed(lead, then, has_times)}" for then in followed)
     told = {*lead.checkers, *(checker for then in followed for checker in then.checkers)}
     others = dict.fromkeys(each.checker for each in ranking if each.checker not in told)
     return f"{text} Violated as well: {', '.join(others)}." if others else text
@@ -328,6 +331,7 @@ def _followed(lead: Sighted, then: Sighted, has_times: bool) -> str:
     text = then.summary
     if len(text) > SHOWN_CHARACTERS:
         text = text[: SHOWN_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
+    text += "" if text.endswith("…") else "."
     if not _is_later(lead, then) or then.time_ns is None:
         return f"Also: {text}"
     if then.near == Near.END or not has_times:

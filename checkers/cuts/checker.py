@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from checkers.cuts import (
     closure,
@@ -22,7 +22,7 @@ from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
 from checkers.cuts.state import Invariant, Restored
 from checkers.cuts.state import judge as judge_state
 from checkers.cuts.state import not_judged as state_not_judged
-from checkers.cuts.trace import RECEIVE, Trace, told
+from checkers.cuts.trace import RECEIVE, Trace, name_of, told
 from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
@@ -85,6 +85,7 @@ class _Checker:
         if logs is not None and self.judged_cuts:
             self.members = transactions.members(logs, self.judged_cuts, given.baseline)
         self.messages: messages.Messages | None = None
+        self.events = {name_of(each.xid): each.events for each in given.operations or ()}
         self.breaches = [] if logs is None else [*self._breaches(logs)]
         self.notes: list[str] = []
 
@@ -228,7 +229,7 @@ class _Checker:
         if not own:
             return _consequence("transactions", cut, reasons[0])
         sides = transactions.sides(members, own[0], place)
-        witness = witnesses.of_torn(logs, cut, own[0], sides)
+        witness = self._of_client(witnesses.of_torn(logs, cut, own[0], sides), logs.xids[own[0]])
         return Judgement(
             level="transactions",
             cut=cut,
@@ -239,6 +240,11 @@ class _Checker:
             proof=proofs.torn(logs, own[0], sides),
             picture=self._picture(cut, logs.xids[own[0]]),
         )
+
+    def _of_client(self, witness: Witness, *xids: str) -> Witness:
+        """The witness with the lines of the history in which clients asked for these transactions."""
+        events = {event for xid in xids for event in self.events.get(xid, ())}
+        return replace(witness, events=tuple(sorted(events))) if events else witness
 
     def _picture(self, cut: str, xid: str) -> picture.Picture | None:
         trace = self.given.trace
@@ -282,7 +288,8 @@ class _Checker:
                 continue
             gap = gaps.first[place]
             if gap is not None:
-                witness = witnesses.of_gap(members.logs, cut, gap)
+                named = (members.logs.xids[gap.earlier], members.logs.xids[gap.later])
+                witness = self._of_client(witnesses.of_gap(members.logs, cut, gap), *named)
                 yield Judgement(
                     level="closure",
                     cut=cut,
@@ -323,7 +330,8 @@ class _Checker:
                     level="external-causality", cut=cut, result="valid", summary=summary, proof=proof
                 )
                 continue
-            witness = witnesses.of_inversion(cut, inversion)
+            named = (inversion.earlier.xid, inversion.later.xid)
+            witness = self._of_client(witnesses.of_inversion(cut, inversion), *map(name_of, named))
             yield Judgement(
                 level="external-causality",
                 cut=cut,
@@ -349,7 +357,8 @@ class _Checker:
                 yield why
                 continue
             if (found := wrong[place]) is not None:
-                yield _invalid("acknowledged", cut, [witnesses.of_bounds(cut, found)])
+                witness = self._of_client(witnesses.of_bounds(cut, found), name_of(found.operation.xid))
+                yield _invalid("acknowledged", cut, [witness])
             elif missing[place]:
                 yield skipped("acknowledged", cut, missing[place], lacks=True)
             else:

@@ -218,7 +218,7 @@ class Operation:
     """A transaction as its client saw it. `completed_ns` -1: no answer. `ok`: it was acknowledged.
 
     `wrote`: it changed something, so that some log has it if it committed. `saw`: the transactions whose effects its
-    answer shows; they had committed by then, whether they were acknowledged or not.
+    answer shows; they had committed by then, whether they were acknowledged or not. `events`: its lines in the history.
     """
 
     xid: Any
@@ -228,3 +228,4 @@ class Operation:
     ok: bool = False
     wrote: bool = True
     saw: Sequence[Any] = ()
+    events: tuple[int, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness, merged
@@ -77,6 +77,8 @@ class Report:
     notes: tuple[str, ...] = field(default=())
     pictures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By cut, of some: what the messages level draws of the whole cut (`checkers.cuts.picture`)."""
+    times: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By cut when it was asked for and when it ended, in ns: the window of witnesses that have none."""
 
     def of(self, level: Level, cut: str) -> Judgement:
         """The judgement of a level on a cut; LookupError if there is no such cut."""
@@ -109,7 +111,7 @@ class Report:
             details["anomalies"] = dict(reversed(pictures))
         if not any(each.standing == "judged" for each in said):
             details["vacuous"] = True
-        witnesses = [witness for each in wrong for witness in each.witnesses]
+        witnesses = [self._timed(witness, each.cut) for each in wrong for witness in each.witnesses]
         return Verdict(
             checker=f"cuts-{level}",
             result=result,
@@ -118,6 +120,12 @@ class Report:
             witnesses=tuple(witnesses[:WITNESSES_MAX]),
             details=details,
         )
+
+    def _timed(self, witness: Witness, cut: str) -> Witness:
+        if witness.start_ns is not None or cut not in self.times:
+            return witness
+        start_ns, end_ns = self.times[cut]
+        return replace(witness, start_ns=start_ns, end_ns=end_ns)
 
 
 def skipped(level: Level, cut: str, why: str, *, lacks: bool) -> Judgement:

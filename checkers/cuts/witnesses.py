@@ -21,11 +21,14 @@ def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Witness:
         node = trace.lives[trace.life_of(row)].node
         if trace.cuts[code] == cut and node in nodes:
             changes.setdefault(node, f"{told(trace, row)}: the colour change of {cut}")
+    receiver = trace.lives[trace.life_of(crossing.receive)].node
+    sender = trace.lives[trace.life_of(crossing.send)].node
+    message = told(trace, crossing.send).partition(": sends ")[2]
     return Witness(
         rule="message-from-outside",
-        summary=f"{told(trace, crossing.receive)} before {cut}, and the message was sent after it",
+        summary=f"{receiver} took a message before {cut} that {sender} sent behind it: {message}",
         events=(),
-        node=trace.lives[trace.life_of(crossing.receive)].node,
+        node=receiver,
         explanation=(*(told(trace, row) for row in crossing.path), *changes.values()),
     )
 
@@ -64,7 +67,8 @@ def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
     is_torn = lacks.word == "after"
     return Witness(
         rule="torn-transaction" if is_torn else "missing-transaction",
-        summary=f"{name} is before {cut} on {has.node}, and {lacks.word} on {lacks.node}",
+        summary=f"transaction {name} is before {cut} on {has.node}, and {'after it' if is_torn else lacks.word} on "
+        f"{lacks.node}",
         events=(),
         node=lacks.node,
         explanation=tuple(

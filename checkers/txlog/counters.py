@@ -62,18 +62,27 @@ def _told(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int
     if kind == kernels.MADE:
         ref = columns.ref(int(rows.name[row]))
         if rule == kernels.COUNTER_FELL:
-            return "counter-fell", f"makes {ref.id} at the counter {now}, behind {one}"
+            return (
+                "counter-fell",
+                f"makes transaction {ref.id} at the counter {now}, and its counter had been {one}",
+            )
         if rule == kernels.TOO_LOW:
-            return "stamped-too-low", f"makes {ref.id} with timestamp {ref.ts}, at a counter of {one}"
+            return (
+                "stamped-too-low",
+                f"makes transaction {ref.id} with the timestamp {ref.ts}, when its counter is {one}",
+            )
         return "stamped-too-high", f"makes {ref.id} with timestamp {ref.ts}, and goes on from {now}"
     if rule == kernels.COUNTER_FELL:
-        return "counter-fell", f"has the counter {now}, behind {one}"
+        return "counter-fell", f"has the counter {now}, and had {one} before"
     if rule == kernels.NOT_RAISED:
-        says = f"has heard {one}" if kind == kernels.HEARD else f"has a transaction of {one}"
-        return "counter-not-raised", f"{says}, and stays at the counter {now}"
+        says = f"has heard the counter {one}" if kind == kernels.HEARD else f"has a transaction of {one}"
+        return "counter-not-raised", f"{says}, and does not raise its own counter of {now}"
     bound = int(rows.other[row])
     if rule == kernels.BOUND_TOO_HIGH:
-        return "bound-too-high", f"adds up to {bound}, and the counter of {columns.peers[one]} is {two}"
+        return (
+            "bound-too-high",
+            f"adds transactions up to {bound} in a round, and the counter of {columns.peers[one]} is {two}",
+        )
     if rule == kernels.ABOVE_THE_BOUND:
         return "above-the-bound", f"adds a timestamp of {one}, above {bound}"
     forgotten = ", ".join(_forgotten(given, log, row, one))

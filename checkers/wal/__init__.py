@@ -11,7 +11,8 @@ over all of them, `settle` uses them for operations without an outcome. Nothing 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -19,10 +20,10 @@ from checkers.wal.agreement import RULES, Cluster, one_of_each_first
 from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed, replay
 from checkers.wal.settle import Settled, settle
+from checkers.words import value_words
 
 NAME = "audit"
 MODEL = "logs that agree"
-CLIPPED = 120
 
 
 CONTRADICTIONS = {
@@ -37,8 +38,15 @@ def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
     return check_replayed([replay(log, rules.promotes) for log in logs], rules)
 
 
-def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled | None = None) -> Verdict:
+def check_replayed(
+    nodes: Sequence[Replayed],
+    rules: LogRules,
+    settled: Settled | None = None,
+    written_ns: Mapping[tuple[int, int], int] | None = None,
+) -> Verdict:
     """The same over logs that were replayed already; `settled`: the answers of clients must not contradict them.
+
+    `written_ns`: by (origin, lsn) of rows, when they were written, in ns of the run (`early.times_of_rows`).
 
     Without any record the verdict is unknown; where a log is damaged or missing it is invalid or unknown, never valid.
     `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
@@ -80,9 +88,19 @@ def check_replayed(nodes: Sequence[Replayed], rules: LogRules, settled: Settled 
         model=MODEL,
         result="invalid",
         summary=f"the logs of {len(nodes)} nodes break the rules {len(witnesses)} times: {counts}",
-        witnesses=tuple(one_of_each_first(witnesses)[:WITNESSES_MAX]),
+        witnesses=tuple(
+            _timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]
+        ),
         details=details,
     )
+
+
+def _timed(witness: Witness, written_ns: Mapping[tuple[int, int], int]) -> Witness:
+    """The witness with the window of its rows, as far as their times are known."""
+    times = [written_ns[row] for row in witness.records if row in written_ns]
+    if not times or witness.start_ns is not None:
+        return witness
+    return replace(witness, start_ns=min(times), end_ns=max(times))
 
 
 def _contradictions(settled: Settled) -> list[Witness]:
@@ -107,12 +125,7 @@ def _contradictions(settled: Settled) -> list[Witness]:
 def _deed(operation: Operation) -> str:
     if operation.is_deletion:
         return f"deletion of {operation.key}"
-    return f"{operation.f} of {_clipped(operation.value)}{f' to {operation.key}' if operation.key else ''}"
-
-
-def _clipped(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= CLIPPED else text[: CLIPPED - 1] + "…"
+    return f"{operation.f} of {value_words(operation.value)}{f' to {operation.key}' if operation.key else ''}"
 
 
 def _lost(nodes: Sequence[Replayed], members: int | None) -> list[str]:

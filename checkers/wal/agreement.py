@@ -23,12 +23,13 @@ The last two need every log whole, because the content of a lost log is unknown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from checkers.verdict import Witness
 from checkers.wal.record import Id, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
+from checkers.words import value_words, vclock_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def text(row: Record) -> str:
         "promote": f"PROMOTE of replica {row.origin} over {row.owner} at lsn {row.until} in term {row.term}",
         "demote": f"DEMOTE of replica {row.origin} in term {row.term}",
         "vote": f"vote for replica {row.vote} in term {row.term}",
-    }.get(row.kind, f"{row.kind} {row.tuple!r:.80}")
+    }.get(row.kind, f"{row.kind} {value_words(row.tuple or None)}")
     return f"{what} [{row.origin}:{row.lsn}, {row.place}]"
 
 
@@ -87,6 +88,10 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
             there.log.node,
             _story(name, here),
             _story(name, there),
+            rows=(
+                *_rows_of(name, here),
+                *_rows_of(name, there),
+            ),
         )
 
 
@@ -98,6 +103,10 @@ def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
             there.log.node,
             _story(name, here),
             _story(name, there),
+            rows=(
+                *_rows_of(name, here),
+                *_rows_of(name, there),
+            ),
         )
 
 
@@ -116,6 +125,10 @@ def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
                     node.log.node,
                     f"{first_node.log.node}: {text(first)}",
                     f"{node.log.node}: {text(row)}",
+                    rows=(
+                        first,
+                        row,
+                    ),
                 )
 
 
@@ -139,6 +152,7 @@ def claimed_but_missing(cluster: Cluster) -> Iterator[Witness]:
                         f"and lacks lsn {row.lsn}, which {node.log.node} holds",
                         other.log.node,
                         f"{node.log.node}: {text(row)}",
+                        rows=(row,),
                     )
 
 
@@ -179,6 +193,7 @@ def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
                     node.log.node,
                     f"{node.log.node}: {snapshot.place}",
                     text(vote),
+                    rows=(vote,),
                 )
             confirmed = there.confirmed.get(owner, 0)
             if owner and snapshot.confirmed.get(owner, 0) < confirmed:
@@ -266,10 +281,12 @@ def _difference(
     there, here = found.get(place, ()), snapshot.tuples.get(place, ())
     return _witness(
         "snapshot-differs",
-        f"the snapshot of {node.log.node} at {dict(snapshot.vclock)} has {here or 'nothing'} under key "
-        f"{place[1]!r} of space {place[0]}, and the log of {other.log.node} came to {there or 'nothing'}",
+        f"the snapshot of {node.log.node} at vclock {vclock_words(snapshot.vclock)} has {value_words(here or None)} "
+        f"under key {place[1]} of space {place[0]}, and the log of {other.log.node} came to "
+        f"{value_words(there or None)}",
         node.log.node,
         f"{node.log.node}: {snapshot.place}",
+        at=((origin, lsn) for origin, lsn in snapshot.vclock.items() if origin),
     )
 
 
@@ -327,6 +344,10 @@ def _other_order(longest: Replayed, node: Replayed, step: int, expected: Id) -> 
         node.log.node,
         _story(name, node),
         _story(expected, longest),
+        rows=(
+            *_rows_of(name, node),
+            *_rows_of(expected, longest),
+        ),
     )
 
 
@@ -347,6 +368,7 @@ def decision_without_entry(cluster: Cluster) -> Iterator[Witness]:
                 node.log.node,
                 text(row),
                 "the log has no such transaction" if named is None else _story(named[0].id, node),
+                rows=(row,),
             )
 
 
@@ -375,6 +397,10 @@ def confirm_not_increasing(cluster: Cluster) -> Iterator[Witness]:
                     node.log.node,
                     text(before),
                     text(row),
+                    rows=(
+                        before,
+                        row,
+                    ),
                 )
 
 
@@ -393,6 +419,10 @@ def two_owners_of_a_term(cluster: Cluster) -> Iterator[Witness]:
                 node.log.node,
                 f"{first_node.log.node}: {text(first)}",
                 f"{node.log.node}: {text(row)}",
+                rows=(
+                    first,
+                    row,
+                ),
             )
 
 
@@ -415,6 +445,10 @@ def term_not_increasing(cluster: Cluster) -> Iterator[Witness]:
                     node.log.node,
                     text(before),
                     text(row),
+                    rows=(
+                        before,
+                        row,
+                    ),
                 )
 
 
@@ -432,6 +466,10 @@ def two_votes_in_a_term(cluster: Cluster) -> Iterator[Witness]:
                     node.log.node,
                     text(before),
                     text(row),
+                    rows=(
+                        before,
+                        row,
+                    ),
                 )
 
 
@@ -457,6 +495,7 @@ def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
                 node.log.node,
                 text(row),
                 f"votes are recorded by: {', '.join(sorted(found)) or 'no node'}",
+                rows=(row,),
             )
 
 
@@ -477,6 +516,7 @@ def confirmed_without_quorum(cluster: Cluster) -> Iterator[Witness]:
                     f"{_name(name)} is confirmed and stands in {holders[name]} logs, {cluster.quorum} are needed",
                     node.log.node,
                     _story(name, node),
+                    rows=(*_rows_of(name, node),),
                 )
 
 
@@ -517,8 +557,30 @@ def _story(name: Id, node: Replayed) -> str:
     return f"{node.log.node}: {rows} is {node.fates[name]}{by}"
 
 
-def _witness(rule: str, summary: str, node: str, *explanation: str) -> Witness:
-    return Witness(rule=rule, summary=summary, events=(), node=node, explanation=explanation)
+def _rows_of(name: Id, node: Replayed) -> tuple[Record, ...]:
+    """The rows of a transaction in a log, and the one that decided about it."""
+    decision = node.decided_by.get(name)
+    rows = tuple(node.transactions[name])
+    return rows if decision is None else (*rows, decision)
+
+
+def _witness(
+    rule: str,
+    summary: str,
+    node: str,
+    *explanation: str,
+    rows: Iterable[Record] = (),
+    at: Iterable[tuple[int, int]] = (),
+) -> Witness:
+    """`rows` prove it; `at`: so do these, of (origin, lsn)."""
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=(),
+        node=node,
+        explanation=explanation,
+        records=(*((row.origin, row.lsn) for row in rows), *at),
+    )
 
 
 def one_of_each_first(witnesses: Sequence[Witness]) -> list[Witness]:

@@ -121,6 +121,33 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
     )
 
 
+def times_of_rows(
+    history: History, nodes: Sequence[Replayed], effects: Sequence[Effect]
+) -> Mapping[tuple[int, int], int]:
+    """By (origin, lsn) when a row was written, in ns of the run.
+
+    By the record of disks where there is one. Else by the clocks that rows carry, less what their writer's clock was
+    ahead; then a time is right within the time that a report takes. With a clock fault, and for a node that reported no
+    clock, there is none.
+    """
+    times: dict[tuple[int, int], int] = {}
+    if effects:
+        for effect in effects:
+            for row in effect.rows if isinstance(effect, Durable) else ():
+                record = row.record()
+                times.setdefault((record.origin, record.lsn), effect.time_ns)
+        return times
+    if _has_clock_faults(history):
+        return times
+    ahead_ns, names = _clocks(history)
+    for node in nodes:
+        for record in node.log.records:
+            clock_ns = ahead_ns.get(names.get(record.origin, ""))
+            if clock_ns is not None and record.time_ns:
+                times.setdefault((record.origin, record.lsn), max(record.time_ns - clock_ns, 0))
+    return times
+
+
 def _has_clock_faults(history: History) -> bool:
     return any(fault.does == "clock" for fault in history.faults)
 
@@ -326,7 +353,7 @@ class _Judge:
         self._witnesses.append(
             Witness(
                 rule=rule,
-                summary=f"{summary} ({claimed.time_ns / 1e9:.4f} s)",
+                summary=summary,
                 events=(),
                 node=claimed.node,
                 start_ns=claimed.time_ns,
@@ -399,8 +426,8 @@ class _Judge:
         if needed is not None and len(holders) < needed:
             self._early(
                 "answered-before-quorum",
-                f"{answered.node} answered {what} when it was on the disks of {len(holders)} nodes "
-                f"({', '.join(sorted(holders)) or 'none'}), and {needed} are needed",
+                f"{answered.node} answered {what} when it was on the disk of {', '.join(sorted(holders)) or 'no node'} "
+                f"alone, and {needed} nodes are needed",
                 answered,
                 operation,
             )

@@ -182,7 +182,10 @@ def _of_the_queue(disk: Disk, state: Rested) -> Iterator[tuple[str, str]]:
             f"has the owner {state.owner} in term {state.queue_term}, and its log {of_log[0]} in term {of_log[1]}",
         )
     if state.waiting != len(limbo.queue):
-        yield "state-queue", f"has {state.waiting} transactions in its queue, and its log {len(limbo.queue)}"
+        yield (
+            "state-queue",
+            f"has {state.waiting} transactions in its queue, and by its own log {len(limbo.queue)} wait",
+        )
     if state.pending != len(limbo.pending):
         yield (
             "state-pending",
@@ -190,7 +193,10 @@ def _of_the_queue(disk: Disk, state: Rested) -> Iterator[tuple[str, str]]:
         )
     confirmed = limbo.confirmed_of.get(limbo.owner, 0)
     if limbo.owner and state.confirmed != confirmed:
-        yield "state-confirmed", f"has confirmed up to lsn {state.confirmed}, and its log up to {confirmed}"
+        yield (
+            "state-confirmed",
+            f"has confirmed up to lsn {state.confirmed}, and its own log says up to {confirmed}",
+        )
 
 
 def _of_counting(state: Rested) -> Iterator[tuple[str, str]]:
@@ -219,7 +225,7 @@ def _ids(replicas: Sequence[int]) -> str:
 def _witness(rule: str, summary: str, state: Durable | Begun | Rested) -> Witness:
     return Witness(
         rule=rule,
-        summary=f"{state.node} {summary} ({state.time_ns / 1e9:.4f} s)",
+        summary=f"{state.node} {summary}",
         events=(),
         node=state.node,
         start_ns=state.time_ns,

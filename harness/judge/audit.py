@@ -107,7 +107,8 @@ def audit(
     if history is None or settling is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
     again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
-    agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling))
+    times_ns = early.times_of_rows(history, nodes, effects)
+    agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling, times_ns))
     return Audit(
         logs=_of_all_members(run_check(agree, history), logs, history),
         early=_early(history, effects, rules, nodes, run_check),

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from checkers.history import FaultSpan, HistoryError
 from checkers.history.faults import CUTS, fault_spans
-from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
+from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, as_whole, clipped
 from harness.report.material import Material
 from harness.report.svg import Scale, duration, element, joined, moment, text_width
 
@@ -49,6 +49,8 @@ class FaultBand:
     healed: bool | None
     evidence: Json
     shapes: tuple[Shape, ...] = ()
+    clock: str = ""
+    """What a fault of clocks sets: `+2235 s`, `drift −45 ms a second`."""
 
     @property
     def targets(self) -> str:
@@ -105,8 +107,16 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         took_effect=span.took_effect if span.end_ns is not None else None,
         healed=span.healed,
         evidence=span.evidence,
+        clock=_clock(as_mapping(span.asked)) if span.does == "clock" else "",
         shapes=_shapes(span, run_end_ns),
     )
+
+
+def _clock(asked: Json) -> str:
+    jump_ns, drift_ppm = as_whole(asked.get("jump_ns")), as_whole(asked.get("drift_ppm"))
+    words = [f"{jump_ns / 1e9:+.4g} s"] if jump_ns else []
+    words += [f"drift {drift_ppm / 1e3:+.3g} ms a second"] if drift_ppm else []
+    return ", ".join(words).replace("-", "−")
 
 
 def _shapes(span: FaultSpan, run_end_ns: int) -> tuple[Shape, ...]:
@@ -174,7 +184,9 @@ def band_labels(bands: Sequence[FaultBand], scale: Scale, top: float, lanes: int
 def _label(band: FaultBand, scale: Scale) -> str:
     """The name; if the fault began before the window also its start, because the drawing does not show it."""
     since = f" since {band.start_ns / 1e9:.2f} s" if band.start_ns < scale.start_ns else ""
-    return band.name + since + (" (took no effect)" if band.took_effect is False else "")
+    where = f" {', '.join(band.nodes)}" if band.nodes and not band.links else ""
+    clock = f" {band.clock.partition(',')[0]}" if band.clock else ""
+    return band.name + where + clock + since + (" (took no effect)" if band.took_effect is False else "")
 
 
 def _labelled_bar(band: FaultBand, label: str, place: tuple[float, float, float], y: float) -> Markup:

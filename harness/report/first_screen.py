@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.causes import SETTLED
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
 from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
@@ -18,6 +20,10 @@ BADGES = {
     "inconclusive": ("inconclusive", "INCONCLUSIVE"),
 }
 NO_VERDICT = ("no-verdict", "NO VERDICT")
+
+
+_FOLLOWED = re.compile(r"(?<=[.…]) (?=Since then|Also: |Violated as well: )")
+"""Between the sentences of `harness.causes.headline`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class FirstScreen:
     outcome: str
     badge: str
     sentence: str
+    followed: tuple[str, ...]
+    """What the verdict's sentence says behind its first one: effects, and other checks that are violated."""
     facts: tuple[Fact, ...]
     reasons: tuple[str, ...]
     reasons_title: str
@@ -45,10 +53,13 @@ class FirstScreen:
 def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
     outcome, badge = BADGES.get(as_text(material.verdict.get("outcome")), NO_VERDICT)
     title, reasons = _reasons(material, outcome)
+    told = as_text(material.verdict.get("sentence"), 1_200) or _sentence_without_verdict(material)
+    sentence, *followed = _FOLLOWED.split(told)
     return FirstScreen(
         outcome=outcome,
         badge=badge,
-        sentence=as_text(material.verdict.get("sentence"), 600) or _sentence_without_verdict(material),
+        sentence=sentence,
+        followed=tuple(followed),
         facts=tuple(_facts(material, bands)),
         reasons=reasons,
         reasons_title=title,
@@ -209,6 +220,12 @@ def promises(material: Material) -> tuple[tuple[str, str], ...]:
     return tuple(
         (as_text(checker, 60), as_text(model, 1_200)) for checker, model in list(promise.items())[:40]
     )
+
+
+def promised(material: Material, checker: str) -> str:
+    """The promise of a check in words; "" if the run has none of it."""
+    name = checker.removesuffix(SETTLED)
+    return as_text(as_mapping(material.verdict.get("promise")).get(name), 400)
 
 
 def rests_on(material: Material) -> str:

@@ -74,6 +74,8 @@ class NodeStory:
         cuts = [links for band in active for links in _cut_then(band, start_ns, end_ns)]
         cuts = [links for links in cuts if any(self.node in link for link in links)]
         cut_words = _cut_words(self.node, cuts)
+        clocks = [band.clock for band in active if band.clock]
+        cut_words += f", clock {clocks[-1]}" if clocks else ""
         if any(band.does in DOWN for band in active):
             return Stretch(start_ns, end_ns, "down", "down", False)
         if any(band.does == "pause" for band in active):
@@ -96,7 +98,7 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
         tuple(
             band
             for band in touching
-            if band.does in (*CUTS, "pause", *DOWN) and band.took_effect is not False
+            if band.does in (*CUTS, "pause", "clock", *DOWN) and band.took_effect is not False
         ),
     )
 

@@ -7,19 +7,21 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from harness.causes import Sighted, ranked
+from harness.causes import Sighted, ranked, seconds
 from harness.report import first_screen, material, node_logs, tables
+from harness.report.cause_and_effect import cause_and_effect
 from harness.report.cut_table import cut_table
 from harness.report.cycle_drawing import cycle_drawing, picture_of
 from harness.report.fault_bands import FaultBand, fault_bands
-from harness.report.json_door import Json, as_text, as_texts, clipped
+from harness.report.json_door import Json, as_text, as_texts, as_time_ns, clipped
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
@@ -53,7 +55,8 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
     """The page as text. `verdict`: the content of its verdict.json, if that is not in the folder yet."""
     read = material.read(run_folder, verdict)
     bands = fault_bands(read)
-    shown, more = _witnesses(read, bands)
+    ranking = ranked(read.verdict)
+    shown, more = _witnesses(read, ranking, bands)
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
     logs = node_logs.node_logs(run_folder, window)
     style, script = (Markup((HERE / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
@@ -70,6 +73,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         top=first_screen.first_screen(read, bands),
         run={name: first_screen.run_value(read, name) for name in ("system", "cluster", "workload", "seed")},
         witnesses=shown,
+        overview=cause_and_effect(read, ranking, bands),
         more_witnesses=more,
         checks=tables.check_rows(read),
         promises=first_screen.promises(read),
@@ -102,6 +106,9 @@ class WitnessView:
     said: bool
     """The page's first sentence says the same, so it need not stand twice on one screen."""
     where: str
+    """Its key, its node, and its moment."""
+    promised: str
+    """The promise of the check, in words."""
     documented: str
     """The sentence by which it is judged, where the store's own documentation has one."""
     explanation: tuple[str, ...]
@@ -114,22 +121,31 @@ class WitnessView:
     rows: tuple[tables.OperationRow, ...]
 
 
-def _witnesses(read: Material, bands: Sequence[FaultBand]) -> tuple[list[WitnessView], list[str]]:
+def _witnesses(
+    read: Material, found: Sequence[Sighted], bands: Sequence[FaultBand]
+) -> tuple[list[WitnessView], list[str]]:
     """The first witnesses as drawings, the next ones as a sentence each."""
-    found = ranked(read.verdict)
-    views = [_witness_view(read, sighted, bands) for sighted in found[:WITNESSES_DRAWN]]
+    anchored: set[int] = set()
+    views = [_witness_view(read, sighted, bands, anchored) for sighted in found[:WITNESSES_DRAWN]]
     listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
     sentences = [f"{clipped(each.checker, 60)}: {as_text(each.witness.get('summary'))}" for each in listed]
     unlisted = len(found) - len(views) - len(sentences)
     return views, sentences + ([f"… and {unlisted:,} more, in verdict.json."] if unlisted else [])
 
 
-def _witness_view(read: Material, sighted: Sighted, bands: Sequence[FaultBand]) -> WitnessView:
+def _witness_view(
+    read: Material, sighted: Sighted, bands: Sequence[FaultBand], anchored: set[int]
+) -> WitnessView:
     check, witness = sighted.check, sighted.witness
     shown = proof(read, witness, bands)
     summary = as_text(witness.get("summary"), 600)
     said = summary.rstrip(".").lower() in as_text(read.verdict.get("sentence"), 600).lower()
-    where = [(word, as_text(witness.get(word), 60)) for word in ("key", "node")]
+    answered = dict.fromkeys(each.node for each in shown.operations)
+    node = as_text(witness.get("node") or (next(iter(answered)) if len(answered) == 1 else None), 60)
+    where = [f"node {node}"] if node else []
+    where += [f"key {key}"] if (key := as_text(witness.get("key"), 60)) else []
+    time_ns = as_time_ns(sighted.time_ns)
+    where += [seconds(time_ns)] if time_ns is not None and read.has_times else []
     checker, rule = clipped(sighted.checker, 60), as_text(witness.get("rule"), 60)
     told = as_texts(witness.get("explanation"), 600)
     picture = picture_of(check, rule)
@@ -139,27 +155,45 @@ def _witness_view(read: Material, sighted: Sighted, bands: Sequence[FaultBand]) 
         rule=rule,
         summary=summary,
         said=said,
-        where=", ".join(f"{word} {value}" for word, value in where if value),
+        where=", ".join(where),
+        promised=first_screen.promised(read, checker) or as_text(check.get("model"), 400),
         documented=first_screen.documented(read, checker),
         explanation=() if rule in PRINTED else told[:EXPLANATIONS],
         printed=told[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),
         drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations),
-        rows=tuple(tables.operation_row(operation) for operation in shown.operations),
+        rows=tuple(tables.operation_row(operation, anchored) for operation in shown.operations),
     )
 
 
 @functools.cache
 def _environment() -> Environment:
     """One for all pages: reading the template takes longer than filling it in."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["linked"] = linked
+    return environment
+
+
+_EVENT = re.compile(r"\b(event|operation) (\d{1,12})\b")
+
+
+def linked(text: str) -> Markup:
+    """The text, with each `event 1431` as a link to that operation."""
+    parts, last = [], 0
+    for found in _EVENT.finditer(text):
+        parts += [
+            escape(text[last : found.start()]),
+            Markup('<a href="#op-{}">{}</a>').format(found[2], found[0]),
+        ]
+        last = found.end()
+    return Markup("").join([*parts, escape(text[last:])])
 
 
 def _hash(source: str) -> str:

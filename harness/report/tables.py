@@ -198,6 +198,8 @@ def _time_or_dash(span_ns: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
+    anchors: tuple[int, ...]
+    """Of its lines, those that this row is the target of links to: a page has each once."""
     index: str
     process: str
     f: str
@@ -211,9 +213,13 @@ class OperationRow:
     mode: str
 
 
-def operation_row(operation: Operation) -> OperationRow:
+def operation_row(operation: Operation, anchored: set[int]) -> OperationRow:
+    """`anchored`: the lines that a row of this page is the target for; those of this operation are added."""
+    anchors = tuple(index for index in operation.events if index not in anchored)
+    anchored.update(anchors)
     took_ns = None if operation.complete_ns is None else operation.complete_ns - operation.invoke_ns
     return OperationRow(
+        anchors=anchors,
         index="–".join(map(str, operation.events)),
         process=str(operation.process),
         f=clipped(operation.f, 40),

@@ -53,6 +53,14 @@ class AskedCut:
         ]
 
 
+def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
+    """By the name that nodes gave a cut: from when it was asked for to its end, or only when, if it did not end."""
+    return {
+        str(each.value.get("named", each.cut)): (each.asked_ns, max(each.asked_ns, each.ended_ns))
+        for each in cuts
+    }
+
+
 def asked_cuts(history: History) -> list[AskedCut]:
     """In the order in which they were asked for."""
     lines = [event for event in history.events if event.process == "operator"]

@@ -21,8 +21,9 @@ from checkers.history.members import quorums
 from checkers.log_cuts import LogCuts
 from checkers.verdict import Verdict, Witness
 from checkers.wal.record import LogRules
+from checkers.words import vclock_words
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.cut_lines import AskedCut, asked_cuts
+from harness.systems.cut_lines import AskedCut, asked_cuts, times_of
 from harness.systems.qsync.logs import logs_of
 from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT
 from harness.systems.qsync.options import said_of, settings_of
@@ -67,6 +68,7 @@ class _Judging:
         cuts = asked_cuts(history)
         return Report(
             cuts=tuple(cut.cut for cut in cuts),
+            times=times_of(cuts),
             judgements={
                 "quorum": tuple(_quorum(cut, logs) for cut in cuts),
                 "marker": tuple(_marker(cut, logs) for cut in cuts),
@@ -116,7 +118,8 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
     witnesses = [
         Witness(
             rule="place-not-at-marker",
-            summary=f"{node} named the place {told}, and its log is at {stands[node]} behind the marker {origin}/{lsn}",
+            summary=f"{node} named {vclock_words(told)} as its place in {cut.cut}, and its log is at "
+            f"{vclock_words(stands[node])} behind the marker {origin}:{lsn}",
             events=(),
             node=node,
         )

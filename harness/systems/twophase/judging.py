@@ -14,7 +14,7 @@ from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.cut_lines import NOT_OVER, AskedCut, asked_cuts
+from harness.systems.cut_lines import NOT_OVER, AskedCut, asked_cuts, times_of
 from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
@@ -76,7 +76,7 @@ class _Judging:
         restored = (
             restored_in(files, records, cut, said.partitions, said.backups, decisions) for cut in to_restore
         )
-        return check(
+        report = check(
             Given(
                 cuts=cuts,
                 baseline=servers,
@@ -87,6 +87,7 @@ class _Judging:
                 strict_sets=True,
             )
         )
+        return replace(report, times=times_of(asked_cuts(history)))
 
 
 def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[Cut]:
@@ -153,6 +154,7 @@ def _operations(history: History, writers: Writers) -> list[Operation]:
             ok=operation.type == "ok",
             wrote=effects.get(operation.f) == "writes",
             saw=writers.shown_by(operation),
+            events=operation.events,
         )
         for operation in history.operations
         if operation.transaction is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from checkers.check import Check
@@ -14,6 +15,7 @@ from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.logs import logs_in
 from harness.systems.txlog.options import TxLogOptions, said_of
+from harness.systems.txlog.queues import LINES, rows_of, times_ns
 from nodes.txlog.configuration import MILLISECOND
 
 AGREES_WITHIN_NS = 8 * SECOND_NS
@@ -40,11 +42,30 @@ class _Judging:
         self._plan = plan
         self._files = files
         self._judged: tuple[History, Mapping[Name, Verdict]] | None = None
+        self._times: dict[str, list[int]] = {}
 
     def verdict(self, name: Name, history: History) -> Verdict:
         if self._judged is None or self._judged[0] is not history:
-            self._judged = history, check(self._given(history))
+            verdicts = check(self._given(history))
+            self._judged = history, {each: self._timed(verdicts[each], history) for each in verdicts}
         return self._judged[1][name]
+
+    def _timed(self, verdict: Verdict, history: History) -> Verdict:
+        """Witnesses with the window of their records; it is about right (`harness.systems.txlog.queues`)."""
+        witnesses = []
+        for witness, proof in zip(verdict.witnesses, verdict.details["proofs"], strict=False):
+            times = [self._time_ns(master, place, history) for master, place in proof["records"]]
+            is_open = bool(times) and witness.start_ns is None
+            witnesses.append(replace(witness, start_ns=min(times), end_ns=max(times)) if is_open else witness)
+        return replace(verdict, witnesses=tuple(witnesses))
+
+    def _time_ns(self, master: str, place: int, history: History) -> int:
+        if master not in self._times:
+            records = logs_in(self._files, (master,))[master].records
+            lines = self._files[master].get(LINES, b"")
+            self._times[master] = times_ns(records, rows_of(records), history, lines)
+        times = self._times[master]
+        return times[min(max(place, 1), len(times)) - 1]
 
     def _given(self, history: History) -> Given:
         plan, said = self._plan, said_of(self._plan)
