@@ -22,6 +22,7 @@ header's `fencing` to be soft or strict.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from checkers.history.faults import Cut, FaultSpan
@@ -180,7 +181,9 @@ def _deaf(history: History) -> Iterator[Witness]:
         start = _awake(history, node, cut, end)
         states = [state for state in history.states if state.node == node and state.status.get("up")]
         if extra.get("fencing") in ("soft", "strict"):
-            yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end)
+            was_set = any(f.does == "clock" and node in f.nodes and f.start_ns <= end for f in history.faults)
+            how = "its clock had been set" if was_set else ""
+            yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end, how)
         is_asked = extra.get("operated") or any(_overlaps(fault, start, end) for fault in asked)
         if hears_nobody and not is_asked:
             yield from _runaway(node, states, start + CALM_BEATS * beat_ns, end)
@@ -200,11 +203,11 @@ def _overlaps(fault: FaultSpan, start: int, end: int) -> bool:
     return fault.start_ns <= end and (fault.end_ns is None or fault.end_ns >= start)
 
 
-def _unfenced(node: str, states: list[State], start: int, end: int) -> Iterator[Witness]:
+def _unfenced(node: str, states: list[State], start: int, end: int, how: str) -> Iterator[Witness]:
     late = [s for s in states if start < s.time_ns < end and s.status.get("role") == "owner"]
     if late:
         words = f"{node} still owned the queue {FENCED_BEATS} heartbeats after it had last heard a quorum"
-        yield _witness("unfenced", words, late[0], late[-1])
+        yield replace(_witness("unfenced", words, late[0], late[-1]), how=how)
 
 
 def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[Witness]:
@@ -271,7 +274,7 @@ def _after_healing(history: History) -> Iterator[Witness]:
         yield _witness("no-leader", words, last, last)
     elif history.settled is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)
-        yield _witness("not-converged", words, last, last)
+        yield replace(_witness("not-converged", words, last, last), how=_stops(history))
 
 
 def _left_a_member_dead(fault: FaultSpan) -> bool:
@@ -312,6 +315,15 @@ def is_split_for_good(history: History) -> bool:
         sum(other not in stopped[node] and node not in stopped[other] for other in newest) < quorum
         for node in newest
     )
+
+
+def _stops(history: History) -> str:
+    """Why nodes stopped following each other, by their last reports."""
+    newest = {state.node: state.status for state in history.states}
+    told = {
+        str(why).partition(":")[0] for each in newest.values() for why in (each.get("stopped") or {}).values()
+    }
+    return "; ".join(sorted(told)) or "none stopped following another one"
 
 
 def _differences(history: History) -> str:

@@ -43,6 +43,8 @@ class Witness:
     explanation: tuple[str, ...] = ()
     records: tuple[tuple[int, int], ...] = ()
     """Rows of logs that prove it, by (origin, lsn): whoever knows their times derives the window. Not kept in JSON."""
+    how: str = ""
+    """What tells this breach from others of its rule, without names and numbers: fingerprints are made of it."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values."""
@@ -55,6 +57,7 @@ class Witness:
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
             "explanation": list(self.explanation),
+            **({"how": self.how} if self.how else {}),
         }
 
     @classmethod
@@ -69,6 +72,7 @@ class Witness:
             start_ns=fields.get("start_ns"),
             end_ns=fields.get("end_ns"),
             explanation=tuple(fields.get("explanation", ())),
+            how=fields.get("how", ""),
         )
 
 

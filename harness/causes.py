@@ -6,8 +6,9 @@ and in the end the nodes do not agree. A reader wants the first of these first. 
 1. violations before findings
 2. the first witness of each rule before further ones of the same rule
 3. how near the rule is to the cause (`Near`)
-4. among invariants of nodes the earliest; elsewhere the row of `TABLE`, and then the earliest
-5. the number of the witness within its check
+4. the check of node invariants that was broken first; elsewhere the row of `TABLE`
+5. the place of the rule in its row, and then the earliest
+6. the number of the witness within its check
 
 | Near | what a witness of it says |
 |---|---|
@@ -49,6 +50,9 @@ SHOWN_CHARACTERS = 220
 """How much of a consequence the headline repeats."""
 
 
+OF_CUTS = "cuts-"
+
+
 class Near(IntEnum):
     """How near a witness is to the cause."""
 
@@ -79,8 +83,9 @@ TABLE: tuple[Row, ...] = (
         "node-state",
         (
             "acknowledged-early",
-            *("term-lost", "rows-lost", "term-not-durable", "vote-not-durable", "claimed-before-durable"),
-            *("answered-before-quorum", "answered-before-confirm", "shown-before-confirm", "read-behind"),
+            *("term-lost", "rows-lost", "term-not-durable", "vote-not-durable"),
+            *("answered-before-quorum", "answered-before-confirm", "claimed-before-durable"),
+            *("shown-before-confirm", "read-behind"),
         ),
         "acknowledged-early",
         ("leadership", "two-leaders", "unfenced", "runaway-term", "deposed", "idle-promote"),
@@ -104,10 +109,10 @@ TABLE: tuple[Row, ...] = (
         Near.LOGS,
         "stored-start",
         "cuts-form",
+        ("cuts-finish", "finished-without-record", "finished-on-some"),
         "cuts-messages",
         "cuts-marker",
         "cuts-transactions",
-        ("cuts-finish", "finished-without-record", "finished-on-some"),
         "cuts-quorum",
         "cuts-closure",
         "cuts-acknowledged",
@@ -140,6 +145,8 @@ TABLE: tuple[Row, ...] = (
         "write-once",
         "rollback-honesty",
         "linearizable",
+        ("transactional", "lost-update", "incompatible-order"),
+        ("snapshots", "lost-update", "incompatible-order"),
         "transactional",
         "snapshots",
         "prefix",
@@ -162,6 +169,8 @@ TABLE: tuple[Row, ...] = (
         "availability",
     ),
 )
+ABOUT_RIGHT = frozenset(row.check for row in TABLE if row.check.startswith("txlog-"))
+"""Checks of logs without times: those of their witnesses are estimates, and prove no order."""
 _WHOLE = {row.check: place for place, row in enumerate(TABLE) if not row.rules}
 _SOME = {
     (row.check, rule): (place, nr) for place, row in enumerate(TABLE) for nr, rule in enumerate(row.rules)
@@ -222,11 +231,14 @@ class Sighted:
         return (self.checker, *self.also)
 
     @property
-    def _distance(self) -> tuple[int, ...]:
+    def _time_ns(self) -> int:
+        return NEVER_NS if self.time_ns is None else self.time_ns
+
+    def distance(self, first_ns: Mapping[str, int]) -> tuple[object, ...]:
+        """`first_ns`: by check when it first broke an invariant of a node."""
         near, row, nr = self.place
-        time_ns = NEVER_NS if self.time_ns is None else self.time_ns
-        first = time_ns if near == Near.NODE else 0
-        return (near, first, row, nr, time_ns)
+        first = first_ns[self.checker] if near == Near.NODE else 0
+        return (near, first, row, nr, self._time_ns, self.checker, self.number)
 
 
 def ranked(verdict: Json, *, once: bool = True) -> list[Sighted]:
@@ -239,7 +251,11 @@ def ranked(verdict: Json, *, once: bool = True) -> list[Sighted]:
         for number, witness in enumerate(_listed(check.get("witnesses")))
         if isinstance(witness, Mapping)
     ]
-    found.sort(key=lambda each: (each._distance, each.checker, each.number))
+    first_ns: dict[str, int] = {}
+    for each in found:
+        if each.near == Near.NODE:
+            first_ns[each.checker] = min(each._time_ns, first_ns.get(each.checker, NEVER_NS))
+    found.sort(key=lambda each: each.distance(first_ns))
     seen: Counter[tuple[str, str]] = Counter()
     order: list[tuple[bool, bool, int, Sighted]] = []
     for place, each in enumerate(_once(found) if once else found):
@@ -286,6 +302,40 @@ def consequences(ranking: Sequence[Sighted]) -> list[Sighted]:
     order = (Near.CLIENTS, Near.END, Near.LOGS, Near.NODE)
     worst = min(rest, key=lambda each: (not _is_later(lead, each), order.index(each.near)), default=None)
     return crash if worst is None else [*crash, worst]
+
+
+FINAL_ONLY = frozenset({"runaway-term", "deposed", "idle-promote", "split-without-cause"})
+"""Rules that explain why a cluster did not settle, and nothing that a client saw."""
+
+
+def own_causes(verdict: Json) -> list[Sighted]:
+    """The leading witness, and the first one of each further rule that does not follow from those before it.
+
+    A breach follows from the leading one unless it is a crash, was over before a node or its log went wrong, or is of a
+    kind that the leading one cannot explain: a wrong cut explains wrong cuts alone, and what keeps a cluster from settling explains
+    no lost write. Findings are causes only where nothing is violated.
+    """
+    causes: list[Sighted] = []
+    ranking = ranked(verdict)
+    for each in [each for each in ranking if each.is_violation] or ranking:
+        is_new = all((each.checker, each.rule) != (cause.checker, cause.rule) for cause in causes)
+        if is_new and not any(_explains(cause, each) for cause in causes):
+            causes.append(each)
+    return causes
+
+
+def _explains(cause: Sighted, other: Sighted) -> bool:
+    if other.checker == CRASH:
+        return False
+    start_ns, end_ns = cause.witness.get("start_ns"), other.witness.get("end_ns")
+    is_judged = cause.near in (Near.NODE, Near.LOGS) and cause.checker != other.checker
+    if is_judged and isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns < start_ns:
+        return bool({cause.checker, other.checker} & ABOUT_RIGHT)
+    if cause.checker.startswith(OF_CUTS):
+        return other.checker.startswith(OF_CUTS)
+    if cause.near == Near.END or cause.rule in FINAL_ONLY:
+        return other.near == Near.END or other.rule in FINAL_ONLY
+    return True
 
 
 def _is_later(lead: Sighted, other: Sighted) -> bool:

@@ -405,7 +405,10 @@ class _Checker:
     def _finish(self) -> Iterable[Judgement]:
         for cut, ended in zip(self.given.cuts, self.ended, strict=True):
             if ended.rule:
-                yield _invalid("finish", cut.id, [Witness(rule=ended.rule, summary=ended.why, events=())])
+                how = "after a fault" if cut.causes else ""
+                yield _invalid(
+                    "finish", cut.id, [Witness(rule=ended.rule, summary=ended.why, events=(), how=how)]
+                )
             elif ended.missing or ended.is_finished is None:
                 why = ended.missing or "nothing says how the cut ended"
                 yield skipped("finish", cut.id, why, lacks=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from checkers.cuts.closure import Gap, Inversion
 from checkers.cuts.finish import Wrong
-from checkers.cuts.logs import Logs
+from checkers.cuts.logs import FINISH, START, Logs
 from checkers.cuts.messages import Crossing
-from checkers.cuts.trace import Trace, name_of, told
+from checkers.cuts.trace import RECEIVE, Trace, name_of, told
 from checkers.cuts.transactions import Side
 from checkers.verdict import Witness
 
@@ -30,7 +30,20 @@ def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Witness:
         events=(),
         node=receiver,
         explanation=(*(told(trace, row) for row in crossing.path), *changes.values()),
+        how=_how_crossed(trace, cut, crossing),
     )
+
+
+def _how_crossed(trace: Trace, cut: str, crossing: Crossing) -> str:
+    """By which kind of message, and whether the receiver began the cut before it took another one."""
+    what = int(trace.what[crossing.send]) if len(trace.what) else -1
+    kind = "a finish" if what >= 0 and "finish" in trace.words[what] else "a message before the finish"
+    life = trace.life_of(crossing.receive)
+    marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True)
+    begun = [row for row, code in marks if trace.cuts[code] == cut and trace.life_of(row) == life]
+    between = trace.kind[crossing.receive + 1 : min(begun, default=crossing.receive)]
+    is_next = bool(begun) and not (between == RECEIVE).any()
+    return f"by {kind}, {'which begins the cut' if is_next else 'and the cut begins later'}"
 
 
 def of_gap(logs: Logs, cut: str, gap: Gap) -> Witness:
@@ -75,7 +88,26 @@ def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
             f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
             for each in said
         ),
+        how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}",
     )
+
+
+def _how_placed(logs: Logs, cut: str, xid: int, side: Side) -> str:
+    """Where the record of one side is from START and FINISH, and the set that FINISH has the transaction in."""
+    if side.record < 0:
+        return f"{side.word} without a record"
+    start = next(iter(logs.of_cut(START, cut).get(side.node, ())), -1)
+    finish = next(iter(logs.of_cut(FINISH, cut).get(side.node, ())), -1)
+    place = (
+        "before START" if side.record < start else "behind FINISH" if side.record > finish else "in between"
+    )
+    sets = [
+        name
+        for name, pairs in (("included", logs.included), ("excluded", logs.excluded))
+        if ((pairs[:, 0] == finish) & (pairs[:, 1] == xid)).any()
+    ]
+    by = ", by recovery" if bool(logs.recovered[side.record]) else ""
+    return f"{'before' if side.is_before else 'after'} with its record {place}{by}, {' and '.join(sets) or 'in no set'}"
 
 
 def of_bounds(cut: str, found: Wrong) -> Witness:

@@ -32,6 +32,7 @@ from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
 from checkers.txlog.kernels import NEVER
 from checkers.txlog.queues import room
+from checkers.txlog.records import Life
 from checkers.txlog.report import Breach, Found
 
 Array = Any  # numpy's
@@ -167,6 +168,7 @@ class _Walk:
                 records=[(master, one + 1), here] if one != row else [here],
                 facts={"before": last.id, "id": entry.id},
                 price=self._late(entry.origin, row + 1),
+                how=self._how(row + 1),
             )
         assert rule == kernels.SKIPPED
         greater, waits = ref(one), ref(two)
@@ -175,7 +177,12 @@ class _Walk:
             summary=f"{master} added {greater.told}, and knew {waits.told}",
             records=[here],
             facts={"id": waits.id},
+            how=self._how(row + 1),
         )
+
+    def _how(self, place: int) -> str:
+        lives = sum(isinstance(each, Life) and each.place <= place for each in self.log.rare)
+        return "after a restart" if lives > 1 else "in the first life"
 
     def _late(self, origin: str, place: int) -> str:
         """With `none`, a transaction of a master that was left out comes in late, when that master is back."""

@@ -103,6 +103,8 @@ class Breach:
     """Beyond the records, for the verifier: JSON values."""
     price: str = ""
     """Why it is no violation: the strategy's documented price. "": it is one."""
+    how: str = ""
+    """As `Witness.how`."""
 
     def witness(self) -> Witness:
         nodes = {master for master, _ in self.records}
@@ -112,6 +114,7 @@ class Breach:
             events=tuple(sorted(self.events)),
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             explanation=tuple(f"record {place} of {master}" for master, place in self.records),
+            how=self.how,
         )
 
     def proof(self) -> dict[str, Any]:

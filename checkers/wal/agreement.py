@@ -97,6 +97,7 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
 
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
     for name, (here, there) in conflicting(cluster, "nop").items():
+        void = sum(node.fates.get(name) == "nop" for node in cluster.nodes)
         yield _witness(
             "confirmed-and-void",
             f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
@@ -107,6 +108,7 @@ def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
                 *_rows_of(name, here),
                 *_rows_of(name, there),
             ),
+            how="void in most logs" if 2 * void > len(cluster.nodes) else "void in some logs",
         )
 
 
@@ -287,6 +289,7 @@ def _difference(
         node.log.node,
         f"{node.log.node}: {snapshot.place}",
         at=((origin, lsn) for origin, lsn in snapshot.vclock.items() if origin),
+        how="by its own log" if node is other else "by the log of another node",
     )
 
 
@@ -571,6 +574,7 @@ def _witness(
     *explanation: str,
     rows: Iterable[Record] = (),
     at: Iterable[tuple[int, int]] = (),
+    how: str = "",
 ) -> Witness:
     """`rows` prove it; `at`: so do these, of (origin, lsn)."""
     return Witness(
@@ -580,6 +584,7 @@ def _witness(
         node=node,
         explanation=explanation,
         records=(*((row.origin, row.lsn) for row in rows), *at),
+        how=how,
     )
 
 

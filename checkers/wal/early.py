@@ -388,6 +388,7 @@ class _Judge:
                     f"{name[0]}:{name[1]} when its own log did not say yet that it is committed: it was {fate}",
                     answered,
                     operation,
+                    fate,
                 )
 
     def _judge_read(self, answered: Answered, operation: Operation) -> None:
@@ -418,18 +419,22 @@ class _Judge:
                 f"{answered.node} answered {what} when its own log did not say yet that it is committed: it was {fate}",
                 answered,
                 operation,
+                fate,
             )
         if not transaction.is_synchronous:
             return
         holders = [node for node, each in self._disks.items() if each.holds(name, transaction.last)]
         needed = self._quorum(operation)
         if needed is not None and len(holders) < needed:
+            own = "confirms" if disk.knows_as_done(name, transaction.last) else "does not confirm"
+            half = ", half of the nodes have it" if 2 * len(holders) == len(self._disks) else ""
             self._early(
                 "answered-before-quorum",
                 f"{answered.node} answered {what} when it was on the disk of {', '.join(sorted(holders)) or 'no node'} "
                 f"alone, and {needed} nodes are needed",
                 answered,
                 operation,
+                f"its own log {own} it{half}{', told by a read' if operation.f == 'read' else ''}",
             )
 
     def _quorum(self, operation: Operation) -> int | None:
@@ -438,7 +443,9 @@ class _Judge:
         told = [count.quorum for count in counts(self._history, (operation.invoke_ns, operation.complete_ns))]
         return min((each for each in told if each is not None), default=None) if None not in told else None
 
-    def _early(self, rule: str, summary: str, answered: Answered, operation: Operation) -> None:
+    def _early(
+        self, rule: str, summary: str, answered: Answered, operation: Operation, how: str = ""
+    ) -> None:
         self._witnesses.append(
             Witness(
                 rule=rule,
@@ -449,6 +456,7 @@ class _Judge:
                 start_ns=operation.invoke_ns,
                 end_ns=operation.complete_ns,
                 explanation=(f"the answer left {answered.node} at {answered.time_ns / 1e9:.4f} s",),
+                how=how,
             )
         )
 

@@ -83,7 +83,7 @@ def check(
         for rule, summary in found:
             if (effect.node, rule) not in told:
                 told.add((effect.node, rule))
-                witnesses.append(_witness(rule, summary, effect))
+                witnesses.append(_witness(rule, summary, effect, _how(rule, disk, effect)))
     if not states:
         return Verdict(
             checker=NAME, model=MODEL, result="unknown", summary="there is no record of the states of nodes"
@@ -222,7 +222,16 @@ def _ids(replicas: Sequence[int]) -> str:
     return ", ".join(map(str, replicas)) or "none"
 
 
-def _witness(rule: str, summary: str, state: Durable | Begun | Rested) -> Witness:
+def _how(rule: str, disk: Disk, state: Durable | Begun | Rested) -> str:
+    """Of a queue: in which direction it differs, whose it is, and whether the node is in a newer term than it."""
+    if rule != "state-queue" or not isinstance(state, Rested):
+        return ""
+    side = "more" if state.waiting > len(disk.limbo.queue) else "fewer"
+    where = "at the owner" if state.owner == state.replica else "in a follower"
+    return f"{side} than its log, {where}{', of an older term' if state.queue_term < state.term else ''}"
+
+
+def _witness(rule: str, summary: str, state: Durable | Begun | Rested, how: str) -> Witness:
     return Witness(
         rule=rule,
         summary=f"{state.node} {summary}",
@@ -230,4 +239,5 @@ def _witness(rule: str, summary: str, state: Durable | Begun | Rested) -> Witnes
         node=state.node,
         start_ns=state.time_ns,
         end_ns=state.time_ns,
+        how=how,
     )

@@ -1,27 +1,29 @@
 """Fingerprints: the form of an anomaly without its values and times, so that two sightings can be recognized as one.
 
-The fingerprint of a witness is made of
+A run has one fingerprint for each cause: for the witness that leads (`harness.causes`), and for each further one that
+cannot have followed from it. Consequences have none of their own. The fingerprint is made of
 
+- the version of the form, `FORM`: the same anomaly has different fingerprints under different forms
 - the checker and the rule that was broken
-- the shape of the witness: the kind of its last operation (a read, a mutation, a dump), and the role of the
-  server that answered. The number of its operations and its phase depend on the seed and do not count
-- the state around it: whether the queue's owner changed between the witness's first event and its last
+- how it was broken, where the checker says so (`Witness.how`): of all witnesses of the rule the first by the alphabet,
+  because the first one in time depends on the seed
+- elsewhere the shape of the witness: the kind of its last operation (a read, a mutation, a dump) and the role of the
+  server that answered. The number of its operations, its phase and changes of the owner depend on the seed and do not
+  count
 - for a crash how the process ended, and in which function or with which last line: two different crashes differ
-
-A run with several anomalies has several fingerprints; the one nearest to the cause leads, and groups runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from harness.causes import ranked
+from harness.causes import SETTLED, Sighted, own_causes, ranked
 
 CRASHES = ("crash", "assertion", "out-of-memory")
 _FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
@@ -31,6 +33,12 @@ _LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
 """A line that Tarantool marks as fatal, or the last line of a traceback."""
 _HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
 """Addresses and the ids of nodes."""
+FORM = 2
+SAID_OF_TERMS = ("term-not-durable", "vote-not-durable")
+"""A node that says what its disk does not hold may do so of rows, too: then its disk is the cause, not its election."""
+OF_TRANSACTIONS = ("transactional", "snapshots")
+NO_ORDER = ("lost-update", "incompatible-order", "fractured-read", "G0", "G1c", "G2", "G-")
+"""How the names begin of rules that one cause breaks in turn, by the transactions that happen to meet."""
 READS = frozenset({"read", "get", "r"})
 DIGITS = 10
 FRAMES = 2
@@ -50,37 +58,51 @@ class Sighting:
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(self.shape.encode()).hexdigest()[:DIGITS]
+        return hashlib.sha256(f"{FORM}: {self.shape}".encode()).hexdigest()[:DIGITS]
 
 
 def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
-    """One for every witness in a verdict.json, the one nearest to the cause first (`harness.causes`)."""
-    by_event = {index: operation for operation in history.operations for index in operation.events}
-    return [
-        Sighting(
-            checker=each.checker,
-            rule=each.rule,
-            number=each.number,
-            shape=_shape(each.checker, each.witness, by_event, history),
-            summary=each.witness["summary"],
-            is_violation=each.is_violation,
-        )
-        for each in ranked(verdict, once=False)
-    ]
+    """One for every witness in a verdict.json, the one nearest to the cause first."""
+    by_event = _by_event(history)
+    return [_sighting(each, by_event) for each in ranked(verdict, once=False)]
 
 
-def _shape(
-    checker: str, witness: Mapping[str, Any], by_event: Mapping[int, Operation], history: History
-) -> str:
-    operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
-    parts = [f"{checker}: {witness['rule']}"]
-    if witness["rule"] in CRASHES:
+def causes(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
+    """One for each cause of the anomaly, the leading one first."""
+    by_event = _by_event(history)
+    return [_sighting(each, by_event) for each in own_causes(verdict)]
+
+
+def _by_event(history: History) -> dict[int, Operation]:
+    return {index: operation for operation in history.operations for index in operation.events}
+
+
+def _sighting(sighted: Sighted, by_event: Mapping[int, Operation]) -> Sighting:
+    return Sighting(
+        checker=sighted.checker,
+        rule=sighted.rule,
+        number=sighted.number,
+        shape=_shape(sighted, by_event),
+        summary=sighted.summary,
+        is_violation=sighted.is_violation,
+    )
+
+
+def _shape(sighted: Sighted, by_event: Mapping[int, Operation]) -> str:
+    witness, rules = sighted.witness, [each["rule"] for each in sighted.check["witnesses"]]
+    if sighted.checker.removesuffix(SETTLED) in OF_TRANSACTIONS:
+        return f"transactions: {'no order' if sighted.rule.startswith(NO_ORDER) else sighted.rule}"
+    parts = [f"{sighted.checker}: {sighted.rule}"]
+    if sighted.rule in CRASHES:
         return ", ".join((*parts, *_end_of(witness)))
+    if sighted.rule in SAID_OF_TERMS and "claimed-before-durable" in rules:
+        return ", ".join((*parts, "and rows as well"))
+    told = [each.get("how", "") for each in sighted.check["witnesses"] if each["rule"] == sighted.rule]
+    if any(told):
+        return ", ".join((*parts, min(told)))
+    operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
     if operations:
         parts.append(_kind(operations[-1]))
-    start_ns, end_ns = witness.get("start_ns"), witness.get("end_ns")
-    if start_ns is not None and end_ns is not None:
-        parts.append("owner changed" if _owner_changed(history, start_ns, end_ns) else "one owner")
     return ", ".join(parts)
 
 
@@ -106,22 +128,3 @@ def _without_numbers(text: str) -> str:
 def _kind(operation: Operation) -> str:
     what = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
     return f"{what} at {operation.role}" if operation.role else what
-
-
-def _owner_changed(history: History, start_ns: int, end_ns: int) -> bool:
-    """Whether nodes named more than one owner as theirs from just before the window to its end."""
-    before: dict[str, Any] = {}
-    owners: list[Any] = []
-    for state in history.states:
-        owner = state.status.get("owner")
-        if not owner or state.time_ns > end_ns:
-            continue
-        if state.time_ns < start_ns:
-            before[state.node] = owner
-        else:
-            owners.append(owner)
-    return len(_different([*before.values(), *owners])) > 1
-
-
-def _different(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(values))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from checkers.check import RunCheck, run_here
 from checkers.history.errors import HistoryError
 from checkers.history.jsonl import read as read_history
-from harness.campaign.fingerprint import sightings
+from harness.campaign.fingerprint import causes
 from harness.campaign.journal import Ended, Found, ToJudge, now
 from harness.errors import HarnessError, broke
 from harness.judge import EXIT_CODES
@@ -98,7 +98,7 @@ def told_by_line(sentence: str, code: int) -> dict[str, Any]:
 def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """All fingerprints of a run and their words, the leading one first."""
     try:
-        found = sightings(verdict, read_history(folder / "history.jsonl"))
+        found = causes(verdict, read_history(folder / "history.jsonl"))
     except (OSError, HistoryError):
         return (), ()  # then the anomaly is new: nothing says otherwise
     words = {each.fingerprint: each.shape for each in found}

@@ -122,6 +122,9 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
             f"{vclock_words(stands[node])} behind the marker {origin}:{lsn}",
             events=(),
             node=node,
+            how="in front of its marker"
+            if sum(told.values()) < sum(stands[node].values())
+            else "behind its marker",
         )
         for node, told in _told(cut).items()
         if told != stands[node]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkers.history import Event, Header, History
-from harness.campaign.fingerprint import sightings
+from harness.campaign.fingerprint import causes, sightings
 
 
 def history(value: int, at_ns: int, *, role: str = "owner", owners: tuple[int, ...] = (1, 1)) -> History:
@@ -45,16 +45,61 @@ def fingerprint(at_ns: int = 10, check: tuple[str, str] = STALE, **more: Any) ->
     return found.fingerprint
 
 
-def test_values_and_times_do_not_matter_and_rule_role_and_owner_do() -> None:
+def test_values_times_and_owners_do_not_matter_and_rule_and_role_do() -> None:
     """If it failed, every night would bring new fingerprints, or two bugs would share one."""
-    assert fingerprint(10) == fingerprint(99_000)
+    assert fingerprint(10) == fingerprint(99_000) == fingerprint(owners=(1, 2))
     others = [
         fingerprint(check=("linearizable", "lost-write")),
         fingerprint(check=("prefix", "stale-read")),
         fingerprint(role="replica"),
-        fingerprint(owners=(1, 2)),
     ]
-    assert len({fingerprint(), *others}) == 5
+    assert len({fingerprint(), *others}) == 4
+
+
+def shapes(*checks: tuple[str, dict[str, Any]]) -> list[str]:
+    by_check: dict[str, list[dict[str, Any]]] = {}
+    for name, witness in checks:
+        told = {"summary": "", "events": [], "start_ns": None, "end_ns": None, **witness}
+        by_check.setdefault(name, []).append(told)
+    listed = [
+        {"checker": name, "result": "invalid", "witnesses": witnesses} for name, witnesses in by_check.items()
+    ]
+    return [each.shape for each in causes({"checks": listed}, history(1, 1))]
+
+
+def at(rule: str, time_ns: int, **more: str) -> dict[str, Any]:
+    return {"rule": rule, "start_ns": time_ns, "end_ns": time_ns, **more}
+
+
+def test_a_consequence_has_no_fingerprint() -> None:
+    """If it failed, a known anomaly would be new whenever it leads to a different symptom."""
+    cause = ("audit", at("confirmed-order", 5))
+    for later in (("linearizable", at("stale-read", 9)), ("leadership", at("no-leader", 9))):
+        assert shapes(cause, later) == ["audit: confirmed-order"]
+
+
+def test_a_second_cause_has_one_of_its_own() -> None:
+    """If it failed, an accepted anomaly would hide a different bug."""
+    cause = ("audit", at("confirmed-order", 5))
+    state = ("node-state", at("state-term", 5))
+    crash = at("crash", 9, summary="n1 ended: exit 1")
+    assert shapes(state, ("crash", crash)) == ["node-state: state-term", "crash: crash, exit 1"]
+    assert shapes(cause, ("linearizable", at("stale-read", 3)))[1:] == ["linearizable: stale-read"]
+    term = ("leadership", at("runaway-term", 5))
+    assert shapes(term, ("linearizable", at("stale-read", 9)))[1:] == ["linearizable: stale-read"]
+    assert shapes(term, ("leadership", at("no-leader", 9)))[1:] == []
+    cut = ("cuts-form", at("second-start", 5))
+    assert shapes(cut, ("bank", at("wrong-total", 9)))[1:] == ["bank: wrong-total"]
+    assert shapes(cut, ("cuts-state", at("half-restored", 9)))[1:] == []
+
+
+def test_how_a_rule_was_broken_tells_causes_apart_whichever_came_first() -> None:
+    """If it failed, two bugs would share a group, or the group would depend on the seed."""
+    one, two = at("state-queue", 1, how="more"), at("state-queue", 2, how="fewer")
+    assert shapes(("node-state", one)) == ["node-state: state-queue, more"]
+    assert shapes(("node-state", one), ("node-state", two)) == ["node-state: state-queue, fewer"]
+    later = at("state-queue", 3, how="fewer")
+    assert shapes(("node-state", later), ("node-state", one)) == ["node-state: state-queue, fewer"]
 
 
 def test_what_is_nearest_to_the_cause_leads() -> None:
