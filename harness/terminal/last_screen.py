@@ -39,13 +39,14 @@ STANDING_COLOURS = {
 
 
 def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
-    """The text, without a newline at its end. `verdict` is what verdict.json holds.
+    """The text, without a newline at its end. `verdict` is what verdict.json holds; `run_folder` may be a bundle.
 
     Lines are cut to a hundred columns, except paths and commands, which users copy.
     """
     head = [*_verdict_lines(verdict, colour), ""]
     counts = [_counts(verdict), _faults(verdict), *_versions(verdict), *_strongest(verdict)]
-    report = f"report  {_shown(run_folder / 'report.html')}"
+    of_bundle = f"bundle  {_shown(run_folder)}   (--html FILE writes its page)"
+    report = of_bundle if run_folder.is_file() else f"report  {_shown(run_folder / 'report.html')}"
     asked = " ".join(str(option) for option in verdict.get("asked", ()))
     foot = ["", f"nothing was written, because of {asked}" if asked else report, *_again(verdict)]
     room = LINES - len(head) - len(counts) - len(foot)

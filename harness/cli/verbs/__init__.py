@@ -23,6 +23,7 @@ VERBS: dict[str, Verb] = {
     "xlog": Verb("harness.cli.verbs.xlog", "the contents of xlog and snap files, or their damage"),
     "nightly": Verb("harness.cli.verbs.nightly", "a matrix of runs, resumable, with known anomalies"),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
+    "bundle": Verb("harness.cli.verbs.bundle", "a stored run as one file, to be judged elsewhere"),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),
     "list": Verb(
         "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"

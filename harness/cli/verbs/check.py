@@ -63,12 +63,17 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
     Porcupine's key-value file, elle-cli's JSON. Nothing is written beside a file. A run's address in an object store
-    (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there.
+    (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there. A bundle (qsync bundle) is judged
+    as the run that it holds.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
     is, and a verdict on a part is never VALID. --model and --failed-cas are for histories of other tools.
     """
+    from harness.store.bundle import is_bundle
+
     path = _here(path)
+    if is_bundle(path):
+        return _check_bundle(path, as_json, engine, **given)
     if engine == "spark" or _holds_runs(path):
         from harness.cli.verbs.check_spread import check_spread
 
@@ -110,10 +115,28 @@ def _run_folder(path: Path) -> RunFolder | None:
 _OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
 
 
+def _check_bundle(path: Path, as_json: bool, engine: str, **given: Any) -> int:
+    """Judge the run in a bundle as that run; its files are gone then."""
+    from harness.cluster.scratch import scratch
+    from harness.errors import WrongUse
+    from harness.store import bundle, resolve
+
+    if engine == "spark":
+        raise WrongUse(f"--engine spark: {path} is a bundle of one run; try: qsync check {path}")
+    with scratch("bundle") as folder:
+        kind = bundle.unpack(path, folder).manifest.kind
+        if kind != "run":
+            raise WrongUse(
+                f"{path} is a bundle of a {kind}, not of a run; try: qsync certify --verify {path}"
+            )
+        return _check_run(resolve(folder), as_json, shown=path, **given)
+
+
 def _check_run(
     folder: RunFolder,
     as_json: bool,
     *,
+    shown: Path | None = None,
     model: str | None,
     promise: str | None,
     key: str | None,
@@ -131,6 +154,7 @@ def _check_run(
 
     from checkers.limits import Limits
     from harness.errors import WrongUse
+    from harness.judge import repeat_line
     from harness.judge.time_limit import limited
     from harness.run.assemble import parts_of
     from harness.run.finish import finish, read_history
@@ -146,6 +170,8 @@ def _check_run(
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
     with limited(Limits(timeout_s, memory_mib, budget)):
         verdict = finish(folder, plan, key=key, promise=promise)
+        if shown is not None:  # plan.json as unpacked is gone then
+            verdict["repeat"]["command"] = repeat_line(plan)
         if verifies:
             from harness.check_files import verified
 
@@ -161,7 +187,7 @@ def _check_run(
         from harness.check_files import page
 
         page.write_of_run(html, folder, verdict)
-    _print_run(verdict, folder.path, as_json)
+    _print_run(verdict, shown or folder.path, as_json)
     return ExitCode(verdict["exit_code"])
 
 

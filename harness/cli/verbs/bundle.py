@@ -1,0 +1,30 @@
+"""`qsync bundle RUN`: one file with all of a stored run, which `qsync check` judges on another machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.param_types import InputPath, OutputFile
+
+
+@click.command()
+@click.argument("run", type=InputPath())
+@click.option("--out", type=OutputFile(), help="The file to write. [default: RUN.zip in this folder]")
+def command(run: Path, out: Path | None) -> int:
+    """Write a stored run as one file: plan, record, logs and data of the nodes, verdict, page.
+
+    RUN is a run's folder, such as results/latest. The file is a ZIP archive with the SHA-256 of every member.
+    `qsync check FILE` judges it anywhere, with the outcome that the run has here.
+    """
+    from harness.store import bundle, resolve
+
+    folder = resolve(run)
+    out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")
+    manifest = bundle.write(out, bundle.of_run(folder.path))
+    click.echo(
+        f"{out}: {len(manifest.files)} files, {sum(each.bytes for each in manifest.files.values()):,} bytes, "
+        f"in {out.stat().st_size:,}; try: qsync check {out}"
+    )
+    return 0

@@ -1,0 +1,104 @@
+"""`qsync bundle` and `qsync check` of what it wrote: the same outcome as that of the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import report
+from harness.judge import EXIT_CODES
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish
+from harness.store import RunFolder
+from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.judge.test_same_outcome import KINDS, MANY
+from tests.harness.runs import small
+from tests.harness.stored import stored
+
+FIFTY = (*KINDS, *MANY[::7])
+
+
+@pytest.fixture
+def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages take longer than the rest."""
+    monkeypatch.setattr(report, "html", lambda folder, verdict: "")
+    monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    plan = small(time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
+    folder = execute(parts_of(plan), tmp_path / "stored").folder
+    finish(folder, plan)
+    return folder
+
+
+@pytest.mark.usefixtures("without_pages")
+def test_a_bundle_has_the_outcome_of_its_run(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a run would be valid here and an anomaly, unknown or inconclusive where its bundle is sent."""
+    seen = []
+    for name, folder in stored(tmp_path, FIFTY):
+        out = tmp_path / f"{name}.zip"
+        assert qsync("bundle", folder.path, "--out", out).code == 0
+        there = qsync("check", out, "--json")
+        here = qsync("check", folder.path, "--json")
+        told = [json.loads(each.out) if each.out else {} for each in (here, there)]
+        assert here.code == there.code, name
+        assert told[0].get("outcome") == told[1].get("outcome"), name
+        assert told[0].get("sentence") == told[1].get("sentence"), name
+        assert there.out or there.err.count("\n") == 1
+        seen.append(here.code)
+    assert len(seen) >= 50
+    assert {*seen} == {*EXIT_CODES.values()}
+
+
+def test_a_judged_run_is_judged_again(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
+    """If it failed, a bundle would not hold all that its run was judged by, or leave its files behind."""
+    out = tmp_path / "made.zip"
+    before = {path.name for path in tmp_path.iterdir()}
+    said = qsync("bundle", run.path, "--out", out)
+    assert said.out.startswith(f"{out}: ")
+    page = tmp_path / "page.html"
+    done = qsync("check", out, "--verify", "--html", page)
+    assert done.code == 0
+    assert "proofs accepted" in done.out
+    assert f"bundle  {out}" in done.out
+    assert page.stat().st_size > 1000
+    assert {path.name for path in tmp_path.iterdir()} == {*before, "made.zip", "page.html"}
+
+
+def test_a_changed_record_stays_changed(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
+    """If it failed, a bundle would launder a record that was edited after its judgement."""
+    run.history.write_bytes(run.history.read_bytes().replace(b'"ok"', b'"no"', 1))
+    assert qsync("check", run.path).code == 3
+    qsync("bundle", run.path, "--out", tmp_path / "made.zip")
+    done = qsync("check", tmp_path / "made.zip")
+    assert done.code == 3
+    assert "has changed" in done.line
+
+
+def test_damage_is_one_line(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
+    """If it failed, a damaged bundle would be judged, or end in a traceback."""
+    out = tmp_path / "made.zip"
+    qsync("bundle", run.path, "--out", out)
+    data = out.read_bytes()
+    for place in (0, 40, len(data) // 2, len(data) - 1):
+        out.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        done = qsync("check", out)
+        assert done.code == 3
+        assert "damaged" in done.line
+    out.write_bytes(b"")
+    assert qsync("check", out).code == 3
+
+
+def test_wrong_use_is_one_line(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
+    """If it failed, a slip would end in a traceback."""
+    assert "no run" in qsync("bundle", tmp_path).line
+    assert "not there" in qsync("bundle", run.path, "--out", tmp_path / "nowhere" / "made.zip").line
+    out = tmp_path / "made.zip"
+    qsync("bundle", run.path, "--out", out)
+    assert "of one run" in qsync("check", out, "--engine", "spark").line
+    assert qsync("check", out, "--model", "append").code == 64
