@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import multiprocessing
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -28,6 +30,9 @@ from harness.systems.system import CountsRareTurns, KeepsLogs
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 AHEAD_PER_JOB = 4
 BROKEN = 70
@@ -127,7 +132,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     )
 
 
-def _tried(plan: Plan, has_drawn_faults: bool) -> Tried:
+def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     """As `try_seed`, but a bug of the harness breaks this seed, not the next ones."""
     try:
         return try_seed(plan, has_drawn_faults)
@@ -205,16 +210,24 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
     if given is not None:
         plans = (hunted(each, given) for each in plans)
     has_drawn_faults = given is not None and "faults" not in given
+    yield from spread(partial(try_once, has_drawn_faults=has_drawn_faults), plans, jobs)
+
+
+def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
+    """The results of `work` as they come, from this many processes; here if it is one.
+
+    Items are taken as they are needed; whoever stops taking results stops the work.
+    """
     if jobs <= 1:
-        yield from (_tried(each, has_drawn_faults) for each in plans)
+        yield from map(work, items)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_hear_no_ctrl_c) as pool:
         waiting = set()
         try:
-            for each in plans:
+            for each in items:
                 with _no_ctrl_c_yet():
-                    waiting.add(pool.submit(_tried, each, has_drawn_faults))
+                    waiting.add(pool.submit(work, each))
                 if len(waiting) >= jobs * AHEAD_PER_JOB:
                     done = next(as_completed(waiting))
                     waiting.remove(done)
