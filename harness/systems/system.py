@@ -369,6 +369,16 @@ class ChangesOptions(Protocol):
 
 
 @runtime_checkable
+class HasReference(Protocol):
+    """A real system with a reference node, in which bugs can be switched on in its stead."""
+
+    @property
+    def reference(self) -> str:
+        """The name of that system."""
+        ...
+
+
+@runtime_checkable
 class CountsRareTurns(Protocol):
     """A system with rare turns that a hunt is to reach: its nodes count some, plan and history tell the rest."""
 

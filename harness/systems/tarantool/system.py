@@ -95,6 +95,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
     client: CallClient = CALLS
     wire: Iproto = IPROTO
     options: type[TarantoolOptions] = TarantoolOptions
+    reference: str = "qsync"
 
     def completed(self, plan: Plan) -> Plan:
         """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
