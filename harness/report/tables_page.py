@@ -62,11 +62,13 @@ class Page:
     """Label, value, and a smaller word."""
     notes: tuple[str, ...] = ()
     sections: tuple[Section, ...] = field(default_factory=tuple)
+    style: str = ""
+    """Rules beside those of every page, from our own code alone."""
 
 
 def html(page: Page) -> str:
     """The whole page as one file."""
-    style = (HERE / "page.css").read_text() + _MORE_STYLE
+    style = (HERE / "page.css").read_text() + _MORE_STYLE + page.style
     allowed = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return _PAGE.format(
         policy=_POLICY.format(allowed),

@@ -22,6 +22,9 @@ VERBS: dict[str, Verb] = {
     "cut": Verb("harness.cli.verbs.cut", "whether a cut through the logs of stopped nodes is consistent"),
     "xlog": Verb("harness.cli.verbs.xlog", "the contents of xlog and snap files, or their damage"),
     "nightly": Verb("harness.cli.verbs.nightly", "a matrix of runs, resumable, with known anomalies"),
+    "certify": Verb(
+        "harness.cli.verbs.certify", "a release matrix and its certificate, or whether one holds"
+    ),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
     "bundle": Verb("harness.cli.verbs.bundle", "a stored run as one file, to be judged elsewhere"),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),

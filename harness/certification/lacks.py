@@ -1,0 +1,79 @@
+"""Why there is no certificate: every gap of the evidence, in a line each, with the exit code that it deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.campaign.plan import Campaign
+from harness.certification.facts import Row
+from harness.certification.sensitivity import Measured
+
+ANOMALY, UNKNOWN, INCONCLUSIVE = 1, 2, 3
+
+
+class Lack(NamedTuple):
+    """A gap; `exit_code`: what it means for a caller."""
+
+    exit_code: int
+    text: str
+
+
+def of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> list[Lack]:
+    """What the runs of a matrix lack, anomalies first. `commit`: of the code that is certified with."""
+    return sorted(_of_matrix(campaign, rows, commit))
+
+
+def _of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> Iterator[Lack]:
+    bugs = sorted({bug for cell in campaign.cells for bug in cell.plan.bugs})
+    if bugs:
+        yield Lack(INCONCLUSIVE, f"the plan switches a seeded bug on: {', '.join(bugs)}")
+    for row in rows:
+        if row.outcome != "valid":
+            yield Lack(row.exit_code, f"{row.cell}, seed {row.seed}: {row.outcome}: {row.sentence}")
+        elif row.evidence["ok"] == 0:
+            yield Lack(INCONCLUSIVE, f"{row.cell}, seed {row.seed}: no operation succeeded")
+        for why in row.refused:
+            yield Lack(INCONCLUSIVE, f"{row.cell}, seed {row.seed}: {why}")
+    yield from _missing_runs(campaign, rows)
+    yield from _unseen_faults(rows)
+    for code in sorted({row.plan.code for row in rows} - {commit}):
+        yield Lack(
+            INCONCLUSIVE,
+            f"runs are of the commit {code or '(none)'}, and the certificate of {commit or '(none)'}",
+        )
+
+
+def _missing_runs(campaign: Campaign, rows: Sequence[Row]) -> Iterator[Lack]:
+    """Each cell needs its number of runs, each with a seed of its own."""
+    if not rows:
+        yield Lack(INCONCLUSIVE, "nothing ran")
+    for cell in campaign.cells:
+        seeds = {row.seed for row in rows if row.cell == cell.name}
+        if len(seeds) < campaign.seeds:
+            yield Lack(INCONCLUSIVE, f"{cell.name}: {len(seeds)} of {campaign.seeds} runs were done")
+    if len({(row.cell, row.seed) for row in rows}) < len(rows):
+        yield Lack(INCONCLUSIVE, "a run is counted twice")
+    plans = {cell.name: cell.plan for cell in campaign.cells}
+    for row in rows:
+        plan = plans.get(row.cell)
+        if plan is None or plan.changed(seed=row.seed, code=row.plan.code) != row.plan:
+            yield Lack(INCONCLUSIVE, f"{row.run}: its plan is not that of the cell {row.cell}")
+
+
+def _unseen_faults(rows: Sequence[Row]) -> Iterator[Lack]:
+    """A kind of fault that the matrix asks for on a cluster, and that never took effect there."""
+    for cluster in sorted({row.plan.cluster for row in rows}):
+        there = [row for row in rows if row.plan.cluster == cluster]
+        asked = {name for row in there for name in (*row.evidence["not_observed"], *row.begun)}
+        seen = {name for row in there for name in row.in_effect}
+        for name in sorted(asked - seen):
+            yield Lack(INCONCLUSIVE, f"the fault {name} never took effect on the cluster {cluster}")
+
+
+def of_measure(measured: Measured) -> list[Lack]:
+    """A harness that raises an alarm where nothing is wrong certifies nothing."""
+    return [
+        Lack(ANOMALY, f"a run without any bug is an anomaly in the simulator: {each}")
+        for each in measured.clean.alarms
+    ]

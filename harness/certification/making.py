@@ -1,0 +1,199 @@
+"""From a campaign to its certificate: the matrix first, then the sensitivity, and the page and the bundle last.
+
+A certificate that was interrupted goes on: the campaign where it was, and the measure with the rows that are there. A
+finished campaign of the same plan and the same code is not run again, until it was certified or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from harness.campaign import journal
+from harness.campaign.journal import Journal
+from harness.campaign.known import KnownList
+from harness.campaign.nightly import Nightly
+from harness.campaign.plan import Campaign
+from harness.campaign.summary import CODES
+from harness.certification import lacks, page, sensitivity
+from harness.certification.document import CERTIFICATE, PAGE, Certificate, Code, Given, digest_of_code, shown
+from harness.certification.facts import Row, row_of
+from harness.certification.lacks import Lack
+from harness.errors import HarnessError
+from harness.store import RunFolder, bundle
+from harness.store.bundle import Content, content_of
+from harness.store.run_folder import COLUMNS, REPORT
+from harness.store.seal import PrivateKey
+from harness.systems import system_of
+from harness.systems.system import NeedsFiles
+from nodes.version import VERSION
+
+BUNDLE = "certificate.zip"
+RUNS = "runs"
+DECIDED = "certified.json"
+"""In a campaign's folder: whether there is a certificate, and what lacks if not."""
+LEFT_OUT = (REPORT, COLUMNS)
+"""Files of a run that follow from the rest, and that nobody verifies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to certify. `root`: the checkout; `code`: its commit."""
+
+    campaign: Campaign
+    plan_file: bytes
+    results: Path
+    root: Path
+    commit: str
+    runs_per_bug: int
+    jobs: int
+    time_limit_s: float
+    tell: Callable[[str], None]
+    key: PrivateKey | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of it: a certificate with its bundle, or why there is none."""
+
+    folder: Path
+    lacks: Sequence[Lack]
+    certificate: Certificate | None = None
+    bundle: Path | None = None
+    is_interrupted: bool = False
+
+
+def certify(asked: Asked, *, anew: bool = False) -> Made:
+    """Run the matrix, judge it again, measure what it finds, and write the certificate. Raises HarnessError."""
+    found = None if anew else _undecided(asked)
+    if found is None:
+        nothing_is_known = KnownList((), datetime.now(UTC).date())
+        work = Nightly(asked.campaign, asked.results, nothing_is_known, asked.tell)
+        summary, folder = work.run(anew=anew)
+        if work.is_interrupted:
+            gravity = lacks.ANOMALY if summary.exit_code == lacks.ANOMALY else lacks.INCONCLUSIVE
+            return Made(folder, [Lack(gravity, f"interrupted: {summary.sentence}")], is_interrupted=True)
+        found = journal.load(folder)
+        assert found is not None  # it was written just now
+    rows, broken = _rows(asked, found)
+    missing = sorted([*broken, *lacks.of_matrix(asked.campaign, rows, asked.commit)])
+    if missing:
+        return _decided(Made(found.folder, missing), found)
+    code = Code(version=VERSION, commit=asked.commit, sha256=digest_of_code(asked.root))
+    measured = sensitivity.measure(
+        asked.campaign,
+        asked.runs_per_bug,
+        asked.jobs,
+        asked.time_limit_s,
+        kept_in=asked.results / sensitivity.FOLDER,
+        code=code.sha256,
+        tell=asked.tell,
+    )
+    if alarms := lacks.of_measure(measured):
+        return _decided(Made(found.folder, alarms), found)
+    certificate = Certificate(
+        name=asked.campaign.name,
+        given=Given(
+            made=datetime.now(UTC).isoformat(timespec="seconds"),
+            code=code,
+            images=_images(asked.campaign),
+            signed_by=None if asked.key is None else asked.key.name,
+            measured=measured,
+        ),
+        shown=shown(asked.campaign, asked.plan_file, rows),
+    )
+    return _decided(_written(asked, found, rows, certificate), found)
+
+
+def _undecided(asked: Asked) -> Journal | None:
+    """The newest campaign of this plan, if it is over, was run by this code, and awaits its certificate."""
+    newest = journal.folders(asked.results, asked.campaign.name)[-1:]
+    book = journal.load(newest[0]) if newest else None
+    if book is None or book.head.digest != asked.campaign.digest:
+        return None
+    if not (book.folder / journal.SUMMARY).exists() or (book.folder / DECIDED).exists():
+        return None
+    if not all(_is_of(RunFolder(asked.results / each.run), asked.commit) for each in book.ended if each.run):
+        return None
+    asked.tell(f"the matrix of {book.head.begun} is done: going on with its certificate")
+    return book
+
+
+def _is_of(run: RunFolder, commit: str) -> bool:
+    try:
+        code = msgspec.json.decode(run.plan_file.read_bytes()).get("code")
+    except (OSError, msgspec.DecodeError, AttributeError):
+        return False
+    return bool(code == commit and commit and not commit.endswith("+"))
+
+
+def _rows(asked: Asked, book: Journal) -> tuple[list[Row], list[Lack]]:
+    """The runs of the campaign, judged again; and those that cannot be."""
+    rows: list[Row] = []
+    broken: list[Lack] = []
+    asked.tell(f"judging {len(book.ended)} runs again, and verifying their proofs")
+    for each in book.ended:
+        where, code = f"{each.cell}, seed {each.seed}", CODES.get(each.outcome, CODES["broken"])
+        if not each.run:
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: {each.sentence}"))
+            continue
+        try:
+            rows.append(row_of(RunFolder(asked.results / each.run), each.run, each.cell))
+        except HarnessError as error:
+            broken.append(Lack(code or error.exit_code, f"{where}: {error.message}"))
+            continue
+        if code != rows[-1].exit_code:
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: its run ended as {each.outcome}"))
+    return rows, broken
+
+
+def _images(campaign: Campaign) -> dict[str, str]:
+    """The images of the nodes of cells in containers, with their digests."""
+    plans = [cell.plan for cell in campaign.cells if cell.plan.cluster == "docker"]
+    if not plans:
+        return {}
+    from harness.cluster.containers.image import connect, id_of, usual_image
+
+    client = connect()
+    systems = [system_of(name) for name in sorted({plan.system for plan in plans})]
+    names = {usual_image(client, each.packages if isinstance(each, NeedsFiles) else ()) for each in systems}
+    return {name: id_of(client, name) for name in sorted(names)}
+
+
+def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Certificate) -> Made:
+    files: dict[str, Path | bytes] = {
+        CERTIFICATE: certificate.encode(),
+        PAGE: page.html(certificate).encode(),
+        f"{certificate.name}.toml": asked.plan_file,
+    }
+    folders: list[str] = []
+    for row in rows:
+        found, empty = content_of(asked.results / row.run, f"{RUNS}/{row.run}/")
+        surplus = {f"{RUNS}/{row.run}/{name}" for name in LEFT_OUT}
+        files |= {name: path for name, path in found.items() if name not in surplus}
+        folders += empty
+    for name in (CERTIFICATE, PAGE):
+        data = files[name]
+        assert isinstance(data, bytes)
+        book.write(name, data)
+    out = asked.out or book.folder / BUNDLE
+    sign = None if asked.key is None else asked.key.sign
+    bundle.write(out, Content("certificate", files, tuple(folders)), sign)
+    return Made(book.folder, (), certificate, out)
+
+
+def _decided(made: Made, book: Journal) -> Made:
+    """Note in the campaign's folder what came of it."""
+    if made.certificate is None:
+        for name in (CERTIFICATE, PAGE, BUNDLE):
+            with suppress(OSError):
+                (made.folder / name).unlink(missing_ok=True)
+    told = {"certified": made.certificate is not None, "lacks": [each.text for each in made.lacks]}
+    book.write(DECIDED, msgspec.json.encode(told))
+    return made

@@ -1,0 +1,221 @@
+"""`qsync certify`: a release matrix and its certificate; verifies one, and compares two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.options import ROOT, results_option
+from harness.cli.param_types import InputPath, Number, OutputFile, Whole
+
+if TYPE_CHECKING:
+    from harness.certification.document import Certificate
+    from harness.certification.lacks import Lack
+
+TOLD_MAX = 40
+
+
+@click.command()
+@click.argument("plan_file", metavar="[PLAN]", required=False, type=InputPath())
+@results_option()
+@click.option("--key", type=InputPath(), help="PEM of an Ed25519 key: private to sign, public with --verify.")
+@click.option(
+    "--out",
+    type=OutputFile(),
+    help="The bundle to write. [default: certificate.zip in the campaign's folder]",
+)
+@click.option(
+    "--seeds-per-bug",
+    type=Whole(1),
+    default=8,
+    show_default=True,
+    help="Runs in which a seeded bug may show.",
+)
+@click.option(
+    "--bugs-time",
+    "bugs_time_s",
+    type=Number(0, is_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Seconds for all seeded bugs; a bug that comes later is not measured.",
+)
+@click.option("--jobs", type=Whole(1), default=None, help="Processes that measure; default: all cores.")
+@click.option("--anew", is_flag=True, help="Run the matrix again, even if one awaits its certificate.")
+@click.option("--against", type=InputPath(), metavar="OLD", help="Show what changed since this certificate.")
+@click.option(
+    "--verify",
+    "verified_file",
+    type=InputPath(),
+    metavar="FILE",
+    help="Verify the certificate in this bundle.",
+)
+@click.option(
+    "--compare",
+    type=InputPath(),
+    nargs=2,
+    metavar="OLD NEW",
+    help="Show what changed between two certificates.",
+)
+def command(
+    plan_file: Path | None,
+    results: Path,
+    key: Path | None,
+    out: Path | None,
+    seeds_per_bug: int,
+    bugs_time_s: float,
+    jobs: int | None,
+    anew: bool,
+    against: Path | None,
+    verified_file: Path | None,
+    compare: tuple[Path, Path] | None,
+) -> int:
+    """Run the matrix in PLAN (as `qsync nightly` does) and write a certificate, or say in plain lines what lacks.
+
+    The certificate says what was tested and promised, what happened, which seeded bugs this matrix finds, and what was
+    not tested. certificate.json, certificate.html and the bundle certificate.zip are written to the campaign's folder.
+
+    With --verify FILE the bundle alone is judged again, and nothing runs. plans/certify.toml is an example.
+    """
+    given = [each for each in (plan_file, verified_file, compare) if each]
+    if len(given) != 1:
+        raise click.UsageError(
+            "expected one of: PLAN, --verify FILE, --compare OLD NEW; try: plans/certify.toml"
+        )
+    if compare:
+        return _compare(*compare)
+    if verified_file is not None:
+        return _verify(verified_file, key)
+    assert plan_file is not None
+    return _certify(
+        plan_file, results, key, out, seeds_per_bug, bugs_time_s, jobs or os.cpu_count() or 1, anew, against
+    )
+
+
+def _certify(
+    plan_file: Path,
+    results: Path,
+    key: Path | None,
+    out: Path | None,
+    seeds_per_bug: int,
+    bugs_time_s: float,
+    jobs: int,
+    anew: bool,
+    against: Path | None,
+) -> int:
+    from harness.campaign import plan
+    from harness.certification.making import Asked, certify
+    from harness.certification.sensitivity import lines_of
+    from harness.cli.options import code_version
+    from harness.store import seal
+
+    campaign = plan.read(plan_file)
+    signer = None if key is None else seal.private_key(key)
+    old = None if against is None else _certificate(against)
+    asked = Asked(
+        campaign=campaign,
+        plan_file=plan_file.read_bytes(),
+        results=results.absolute(),
+        root=ROOT,
+        commit=code_version(),
+        runs_per_bug=seeds_per_bug,
+        jobs=jobs,
+        time_limit_s=bugs_time_s,
+        tell=lambda line: click.echo(f"qsync: {line}", err=True),
+        key=signer,
+        out=out,
+    )
+    made = certify(asked, anew=anew)
+    if made.certificate is None:
+        _say("no certificate", made.lacks)
+        click.echo(f"folder  {made.folder}")
+        code = _code(made.lacks)
+        return ExitCode.INTERRUPTED if made.is_interrupted and code != ExitCode.ANOMALY else code
+    operations = made.certificate.shown["operations"]
+    click.echo(f"CERTIFIED  {made.certificate.name}: {made.certificate.shown['tested']['runs']} runs, all valid; "
+               f"{operations['ok']:,} operations succeeded")  # fmt: skip
+    for line in lines_of(made.certificate.given.measured):
+        click.echo(_printable(line))
+    click.echo(f"signed by    {made.certificate.given.signed_by or 'nobody (--key signs)'}")
+    if old is not None:
+        _say_changes(old, made.certificate)
+    click.echo(f"page    {made.folder / 'certificate.html'}")
+    click.echo(f"bundle  {made.bundle}")
+    return ExitCode.VALID
+
+
+def _verify(path: Path, key: Path | None) -> int:
+    from harness.certification.document import digest_of_code
+    from harness.certification.verifying import verify
+    from harness.cluster.scratch import scratch
+    from harness.store import seal
+
+    public = None if key is None else seal.public_key(key)
+    with scratch("certificate") as folder:
+        found = verify(path, folder, public, digest_of_code(ROOT))
+    if found.refused:
+        _say("refused", found.refused)
+    else:
+        shown = found.certificate.shown
+        runs, proofs = len(shown["runs"]), shown["verdicts"]["proofs accepted"]
+        name = _printable(found.certificate.name)
+        click.echo(
+            f"VERIFIED  {name}: {runs} runs are valid, judged again by this code; {proofs:,} proofs accepted"
+        )
+    for note in found.notes:
+        click.echo(f"  {_printable(note)}")
+    return _code(found.refused) if found.refused else ExitCode.VALID
+
+
+def _compare(old: Path, new: Path) -> int:
+    _say_changes(_certificate(old), _certificate(new))
+    click.echo("neither was verified; try: qsync certify --verify FILE")
+    return ExitCode.VALID
+
+
+def _certificate(path: Path) -> Certificate:
+    """The certificate in a bundle that is intact."""
+    from harness.certification.verifying import opened
+    from harness.cluster.scratch import scratch
+
+    with scratch("certificate") as folder:
+        return opened(path, folder)[1]
+
+
+def _say_changes(old: Certificate, new: Certificate) -> None:
+    from harness.certification.compare import changes
+    from harness.errors import StoreError
+
+    try:
+        lines = changes(old, new)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise StoreError(
+            "a certificate has parts of another form; try: qsync certify --verify FILE"
+        ) from error
+    click.echo(
+        f"changes since {_printable(old.name)} of {_printable(old.given.made)}: {len(lines) or 'none'}"
+    )
+    for line in lines:
+        click.echo(f"  {_printable(line)}")
+
+
+def _say(word: str, lacks: Sequence[Lack]) -> None:
+    click.echo(f"{word.upper()}: {len(lacks)} reason{'' if len(lacks) == 1 else 's'}")
+    for lack in lacks[:TOLD_MAX]:
+        click.echo(f"  {_printable(lack.text)}")
+    if len(lacks) > TOLD_MAX:
+        click.echo(f"  … and {len(lacks) - TOLD_MAX} more")
+
+
+def _code(lacks: Sequence[Lack]) -> ExitCode:
+    return gravest(ExitCode(lack.exit_code) for lack in lacks)
+
+
+def _printable(text: str) -> str:
+    from harness.terminal.colour import printable
+
+    return printable(text)

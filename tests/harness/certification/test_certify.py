@@ -1,0 +1,193 @@
+"""What a certificate says, and when there is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.campaign import plan as campaign_plan
+from harness.certification import lacks, making, page
+from harness.certification.compare import changes
+from harness.certification.document import CERTIFICATE, PAGE, Certificate, shown
+from harness.certification.facts import Row, row_of
+from harness.certification.making import BUNDLE, DECIDED, certify
+from harness.certification.sensitivity import Clean, Measured
+from harness.store import RunFolder
+from tests.harness.certification.conftest import BUGS, PLAN, Sample, asked
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def rows(sample: Sample) -> list[Row]:
+    results = sample.folder / "results"
+    told = {each["run"]: each["cell"] for each in sample.certificate.shown["runs"]}
+    return [row_of(RunFolder(results / run), run, cell) for run, cell in told.items()]
+
+
+def test_it_says_what_was_tested_and_what_was_not(sample: Sample) -> None:
+    """If it failed, a certificate would leave out a part that its readers count on."""
+    document = sample.certificate.shown
+    assert document["tested"]["configurations"][0].startswith("C")
+    assert document["tested"]["runs"] == 2
+    assert document["operations"]["ok"] > 100
+    (fault,) = document["faults"]
+    assert fault["fault"] == "isolate-owner"
+    assert 0 < fault["took_effect"] <= fault["begun"]
+    assert document["verdicts"]["outcomes"] == {"valid": 2}
+    assert document["verdicts"]["proofs accepted"] > 0
+    assert {each["models"]["linearizable"] for each in document["promised"]} == {"linearizable"}
+    left = document["not_tested"]
+    assert "kill" in left["faults"] and "isolate-owner" not in left["faults"]
+    assert "append" in left["workloads"] and "register" not in left["workloads"]
+    assert left["clusters"] == ["local", "docker", "ssh"]
+    assert "H" not in left["configurations"] and "D" in left["configurations"]
+    assert "transactional" in left["checks"]
+    assert all(re.fullmatch("[0-9a-f]{64}", each["history"]["sha256"]) for each in document["runs"])
+
+
+def test_it_says_which_bugs_its_matrix_finds(sample: Sample) -> None:
+    """If it failed, a reader could not tell what a green matrix is worth."""
+    measured = sample.certificate.given.measured
+    assert [bug.name for bug in measured.bugs] == list(BUGS)
+    assert measured.bugs[0].word == "found"
+    assert measured.clean.runs == measured.clean.valid == 2
+    assert any(times for times, _ in measured.clean.sometimes.values())
+
+
+def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[Row]) -> None:
+    """If it failed, nobody could work a certificate out again."""
+    again = asked(sample.folder)
+    assert shown(again.campaign, again.plan_file, rows[::-1]) == sample.certificate.shown
+    assert (sample.made.folder / CERTIFICATE).read_bytes() == sample.certificate.encode()
+    assert (sample.made.folder / PAGE).read_text() == page.html(sample.certificate)
+
+
+def lacking(rows: list[Row], text: str = PLAN, folder: Path | None = None) -> list[lacks.Lack]:
+    assert folder is not None
+    (folder / "small.toml").write_text(text)
+    return lacks.of_matrix(campaign_plan.read(folder / "small.toml"), rows, rows[0].plan.code if rows else "")
+
+
+def changed(row: Row, **evidence: Any) -> Row:
+    return msgspec.structs.replace(row, evidence={**row.evidence, **evidence})
+
+
+def test_every_gap_of_the_evidence_is_said(rows: list[Row], tmp_path: Path) -> None:
+    """If it failed, there would be a certificate without enough evidence."""
+    first, second = rows
+    assert lacking(rows, folder=tmp_path) == []
+    replace = msgspec.structs.replace
+    unseen = changed(first, not_observed=["kill"])
+    begun = [{"id": 0, "name": "pause", "took_effect": False, "healed": True, "ended": True}]
+    for gap, code, why in (
+        ([], 3, "nothing ran"),
+        ([first], 3, "0 of 1 runs"),
+        ([first, first, second], 3, "counted twice"),
+        ([replace(first, outcome="anomaly", exit_code=1), second], 1, "anomaly"),
+        ([replace(first, outcome="unknown", exit_code=2), second], 2, "unknown"),
+        ([replace(first, outcome="inconclusive", exit_code=3), second], 3, "inconclusive"),
+        ([changed(first, ok=0), second], 3, "no operation succeeded"),
+        ([unseen, second], 3, "the fault kill never took effect on the cluster sim"),
+        ([changed(first, faults=begun), second], 3, "pause never took effect"),
+        ([replace(first, refused=("a proof is wrong",)), second], 3, "a proof is wrong"),
+        ([replace(first, plan=first.plan.changed(code="other")), second], 3, "of the commit other"),
+        ([replace(first, plan=first.plan.changed(rate=1.0)), second], 3, "not that of the cell"),
+        ([replace(first, cell="no such"), second], 3, "not that of the cell"),
+    ):
+        told = lacking([*gap[::-1]], folder=tmp_path)
+        assert any(each.exit_code == code and why in each.text for each in told), (why, told)
+    assert min(lacking([replace(first, outcome="anomaly", exit_code=1)], folder=tmp_path)).exit_code == 1
+    alarm = Measured(runs_per_bug=1, clean=Clean(runs=1, alarms=("n1 lost a write",)))
+    assert lacks.of_measure(alarm)[0].exit_code == 1
+
+
+def test_a_bug_that_is_switched_on_gets_no_certificate(tmp_path: Path, few_bugs: None) -> None:
+    """If it failed, a release with a bug would be certified."""
+    text = PLAN.replace('["C", "H"]', '["C"]').replace("[matrix]", 'bugs = ["confirm-early"]\n[matrix]')
+    made = certify(asked(tmp_path, text))
+    assert made.certificate is None
+    assert min(made.lacks).exit_code == 1
+    told = " ".join(lack.text for lack in made.lacks)
+    assert "anomaly" in told and "switches a seeded bug on: confirm-early" in told
+    assert not any((made.folder / name).exists() for name in (CERTIFICATE, PAGE, BUNDLE))
+
+
+def test_an_interrupted_certificate_goes_on(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, hours of runs would be done again because the measure was interrupted."""
+    decided = sample.made.folder / DECIDED
+    before = decided.read_bytes()
+    monkeypatch.setattr(making, "_is_of", lambda run, commit: True)
+    monkeypatch.setattr(making, "Nightly", None)
+    monkeypatch.setattr("harness.certification.sensitivity.try_once", None)
+    decided.unlink()
+    told: list[str] = []
+    try:
+        made = certify(asked(sample.folder, tell=told.append))
+    finally:
+        decided.write_bytes(before)
+    assert made.certificate is not None
+    assert made.certificate.shown == sample.certificate.shown
+    assert made.certificate.given.measured == sample.certificate.given.measured
+    assert any("is done: going on" in line for line in told)
+
+
+def hostile(value: Any) -> Any:
+    """The same with markup in the place of every text, and of every name that a plan or a store gives."""
+    if isinstance(value, str):
+        return HOSTILE
+    if isinstance(value, list):
+        return [hostile(each) for each in value]
+    if isinstance(value, dict):
+        return {name: hostile(each) for name, each in value.items()}
+    return value
+
+
+def test_markup_does_nothing_on_the_page(sample: Sample) -> None:
+    """If it failed, a name in a plan or a text of a store could run a script for who opens a certificate."""
+    built = msgspec.to_builtins(sample.certificate)
+    bugs = built["given"]["measured"]["bugs"]
+    words = [bug["word"] for bug in bugs]
+    bad = {**built, "name": HOSTILE, "given": hostile(built["given"]), "shown": hostile(built["shown"])}
+    for bug, word in zip(bad["given"]["measured"]["bugs"], words, strict=True):
+        bug["word"] = word
+    promised = bad["shown"]["promised"][0]
+    promised["models"], promised["sources"] = {HOSTILE: HOSTILE}, {HOSTILE: HOSTILE}
+    bad["given"]["images"], bad["given"]["measured"]["clean"]["sometimes"] = (
+        {HOSTILE: HOSTILE},
+        {HOSTILE: [1, 1]},
+    )
+    text = page.html(msgspec.convert(bad, Certificate))
+    assert text.count("&lt;img") > 20
+    assert "<img" not in text
+    assert "<script" not in text
+    assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+
+
+def test_two_certificates_are_compared(sample: Sample) -> None:
+    """If it failed, a release could find less than the last one, and nobody would see it."""
+    old = sample.certificate
+    assert changes(old, old) == []
+    built = msgspec.to_builtins(old)
+    built["given"]["code"]["commit"] = "later"
+    built["given"]["measured"]["bugs"][0]["word"] = "missed"
+    built["shown"]["operations"]["ok"] = 5
+    built["shown"]["faults"].append(
+        {"cluster": "local", "fault": "kill", "begun": 2, "took_effect": 2, "runs": 1}
+    )
+    built["shown"]["not_tested"]["faults"].remove("kill")
+    told = changes(old, msgspec.convert(built, Certificate))
+    for wanted in (
+        "later",
+        "confirm-early: found → missed",
+        "operations ok",
+        "kill, local: 0 → 2",
+        "faults: - kill",
+    ):
+        assert any(wanted in line for line in told), (wanted, told)
