@@ -139,6 +139,21 @@ def test_markdown_shows_groups_cells_and_what_is_no_evidence() -> None:
     assert "| left |  |  |  |  |  | 1 |" in text
 
 
+def test_markup_does_nothing_in_any_document(tmp_path: Path) -> None:
+    """If it failed, a value of a store or a name in a plan could run a script on the page of a CI."""
+    evil = "<img src=x onerror=alert(1)>"
+    found = Found(checker=evil, standing="violation", summary=evil, documented=evil)
+    runs = (ended(evil, 1, "anomaly", "x", found=(found,)), ended(evil, 2, "inconclusive"))
+    every = summary(*(msgspec.structs.replace(run, sentence=evil, shapes=(evil,)) for run in runs), left=1)
+    named = replace(every, name=evil, notes=(evil,))
+    text = markdown(named)
+    assert text.count("\\<img") > 5
+    assert "<img" not in text.replace("\\<img", "")
+    assert "<img" not in page(named, tmp_path / "_campaigns" / "nightly" / "now", tmp_path)
+    assert b"<img" not in junit(named)
+    Xml.fromstring(junit(named))
+
+
 STALE = Found(checker="staleness", standing="finding", summary="n1 was stale", documented="“gone for good”")
 CRASH = Found(checker="crash", standing="violation", summary="n2 ended by signal 6")
 
