@@ -16,9 +16,18 @@ from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.judge.test_same_outcome import KINDS, MANY
 from tests.harness.runs import small
-from tests.harness.stored import stored
+from tests.harness.stored import Kind, nothing, record_torn, stored
 
-FIFTY = (*KINDS, *MANY[::7])
+OF_OTHER_SYSTEMS = (
+    Kind("twophase", small(system="twophase", workload="append", faults=("kill",), seed=1)),
+    Kind("txlog", small(system="txlog", faults=("isolate-one",), seed=1)),
+    Kind(
+        "restore",
+        small(system="twophase", workload="restore", faults=("none",), seed=1),
+        (nothing, record_torn),
+    ),
+)
+FIFTY = (*KINDS, *OF_OTHER_SYSTEMS, *MANY[::8])
 
 
 @pytest.fixture
