@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +39,17 @@ KEY = PrivateKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 PUBLIC = PublicKey(KEY.key.public_key())
 
 
-@pytest.fixture(scope="session")
-def few_bugs() -> Iterator[None]:
-    every = Qsync().bugs()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Qsync, "bugs", lambda self: {name: every[name] for name in BUGS})
-        yield
+EVERY = Qsync().bugs()
+
+
+def _few(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Qsync, "bugs", lambda self: {name: EVERY[name] for name in BUGS})
+
+
+@pytest.fixture(autouse=True)
+def few_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bug takes a run or more."""
+    _few(monkeypatch)
 
 
 def asked(folder: Path, text: str = PLAN, tell: Callable[[str], None] = lambda line: None) -> Asked:
@@ -76,9 +81,11 @@ class Sample:
 
 
 @pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory, few_bugs: None) -> Sample:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     folder = tmp_path_factory.mktemp("certified")
-    made = certify(asked(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        _few(patch)
+        made = certify(asked(folder))
     assert made.certificate is not None, made.lacks
     assert made.bundle is not None
     return Sample(made, made.certificate, made.bundle, folder, digest_of_code(ROOT))

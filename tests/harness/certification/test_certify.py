@@ -106,7 +106,7 @@ def test_every_gap_of_the_evidence_is_said(rows: list[Row], tmp_path: Path) -> N
     assert lacks.of_measure(alarm)[0].exit_code == 1
 
 
-def test_a_bug_that_is_switched_on_gets_no_certificate(tmp_path: Path, few_bugs: None) -> None:
+def test_a_bug_that_is_switched_on_gets_no_certificate(tmp_path: Path) -> None:
     """If it failed, a release with a bug would be certified."""
     text = PLAN.replace('["C", "H"]', '["C"]').replace("[matrix]", 'bugs = ["confirm-early"]\n[matrix]')
     made = certify(asked(tmp_path, text))
