@@ -165,9 +165,9 @@ def _sensitivity(measured: Measured) -> Section:
     if others := [bug.name for _, bugs in reasons[ROWS:] for bug in bugs]:
         rows.append(("not measured", f"for other reasons: {_list(others)}"))
     clean = measured.clean
+    neither = f"; {clean.valid} valid, {len(clean.inconclusive)} neither" if clean.runs else ""
+    rows.append(("without a bug", f"{clean.sentence}{neither}"))
     if clean.runs:
-        told = f"{len(clean.alarms)} false alarms in {clean.runs} runs; {clean.valid} valid"
-        rows.append(("without a bug", f"{told}, {len(clean.inconclusive)} neither"))
         seen = [f"{name} {times:,}" for name, (times, _) in clean.sometimes.items() if times]
         never = [name for name, (times, _) in clean.sometimes.items() if not times]
         rows.append(("states covered", _list(seen) or "none"))

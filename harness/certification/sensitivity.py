@@ -66,6 +66,12 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
     sometimes: dict[str, tuple[int, int]] = {}
     """Rare turn → how often, and in how many runs."""
 
+    @property
+    def sentence(self) -> str:
+        if not self.runs:
+            return "false alarms: not measured"
+        return f"{len(self.alarms)} false alarms in {self.runs} runs without a bug"
+
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The sensitivity of a matrix. `of`: the systems that were simulated; `notes`: what a reader must know of it."""
@@ -192,8 +198,10 @@ def spread_evenly(plans: Sequence[Plan], count: int) -> tuple[Plan, ...]:
 def _errands(
     clean: Sequence[Plan], bugs: Mapping[str, str], runs_per_bug: int
 ) -> tuple[list[Errand], dict[str, str]]:
-    """One for each bug, and one for each run without; and why no run of the matrix can have a bug."""
-    errands, refused = [], {}
+    """One for each run without a bug, before the time is over, and one for each bug; and why no run of the matrix can
+    have a bug."""
+    errands = [Errand(CLEAN, (plan,), 1) for plan in spread_evenly(clean, runs_per_bug)]
+    refused = {}
     for bug in bugs:
         able: list[Plan] = []
         for plan in clean:
@@ -208,7 +216,6 @@ def _errands(
                 able.append(with_bug)
         if able:
             errands.append(Errand(bug, spread_evenly(able, runs_per_bug), len(able)))
-    errands += [Errand(CLEAN, (plan,), 1) for plan in spread_evenly(clean, runs_per_bug)]
     return errands, refused
 
 
@@ -311,5 +318,4 @@ def lines_of(measured: Measured) -> Iterator[str]:
     for word in ("missed", "not measured"):
         if bugs := measured.named(word):
             yield f"             {word}: {', '.join(bug.name for bug in bugs)}"
-    if measured.clean.runs:
-        yield f"             {len(measured.clean.alarms)} false alarms in {measured.clean.runs} runs without a bug"
+    yield f"             {measured.clean.sentence}"
