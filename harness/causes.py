@@ -312,8 +312,8 @@ def own_causes(verdict: Json) -> list[Sighted]:
     """The leading witness, and the first one of each further rule that does not follow from those before it.
 
     A breach follows from the leading one unless it is a crash, was over before a node or its log went wrong, or is of a
-    kind that the leading one cannot explain: a wrong cut explains wrong cuts alone, and what keeps a cluster from settling explains
-    no lost write. Findings are causes only where nothing is violated.
+    kind that the leading one cannot explain: a wrong cut explains wrong cuts alone, and what keeps a cluster from
+    settling explains no lost write. Findings are causes only where nothing is violated.
     """
     causes: list[Sighted] = []
     ranking = ranked(verdict)

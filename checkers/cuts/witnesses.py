@@ -88,8 +88,14 @@ def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
             f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
             for each in said
         ),
-        how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}",
+        how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}; {_sets_of(logs)}",
     )
+
+
+def _sets_of(logs: Logs) -> str:
+    """Which sets the FINISH records of the run fill."""
+    filled = [name for name, pairs in (("include", logs.included), ("exclude", logs.excluded)) if len(pairs)]
+    return f"FINISH records {' and '.join(filled) or 'name no'} transactions"
 
 
 def _how_placed(logs: Logs, cut: str, xid: int, side: Side) -> str:
