@@ -32,8 +32,8 @@ from nodes.txlog import bugs as of_txlog
 
 BUGS = {"qsync": of_qsync.NAMES, "twophase": of_twophase.NAMES, "txlog": of_txlog.NAMES}
 MOST = 2
-SAME: tuple[frozenset[str], ...] = ()
-"""Bugs of one defect, whose evidence is the same."""
+SAME = (frozenset({"no-markers", "marker-after-payload"}),)
+"""Bugs of one defect, whose evidence is the same: a message is taken in before its colour is looked at."""
 
 
 def main() -> int:

@@ -131,6 +131,7 @@ TABLE: tuple[Row, ...] = (
         "replication",
         ("leadership", "stopped"),
         "txlog-once",
+        ("txlog-order", "skipped", "diverged", "out-of-order", "not-a-prefix"),
         "txlog-order",
         "txlog-executed",
         "txlog-state",

@@ -8,7 +8,7 @@ from checkers.cuts.closure import Gap, Inversion
 from checkers.cuts.finish import Wrong
 from checkers.cuts.logs import FINISH, START, Logs
 from checkers.cuts.messages import Crossing
-from checkers.cuts.trace import RECEIVE, Trace, name_of, told
+from checkers.cuts.trace import Trace, name_of, told
 from checkers.cuts.transactions import Side
 from checkers.verdict import Witness
 
@@ -30,20 +30,15 @@ def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Witness:
         events=(),
         node=receiver,
         explanation=(*(told(trace, row) for row in crossing.path), *changes.values()),
-        how=_how_crossed(trace, cut, crossing),
+        how=_how_crossed(trace, crossing),
     )
 
 
-def _how_crossed(trace: Trace, cut: str, crossing: Crossing) -> str:
-    """By which kind of message, and whether the receiver began the cut before it took another one."""
+def _how_crossed(trace: Trace, crossing: Crossing) -> str:
+    """By which kind of message: a finish tells what was decided, and has a marker of its own."""
     what = int(trace.what[crossing.send]) if len(trace.what) else -1
-    kind = "a finish" if what >= 0 and "finish" in trace.words[what] else "a message before the finish"
-    life = trace.life_of(crossing.receive)
-    marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True)
-    begun = [row for row, code in marks if trace.cuts[code] == cut and trace.life_of(row) == life]
-    between = trace.kind[crossing.receive + 1 : min(begun, default=crossing.receive)]
-    is_next = bool(begun) and not (between == RECEIVE).any()
-    return f"by {kind}, {'which begins the cut' if is_next else 'and the cut begins later'}"
+    is_finish = what >= 0 and "finish" in trace.words[what]
+    return "by the finish" if is_finish else "before the finish"
 
 
 def of_gap(logs: Logs, cut: str, gap: Gap) -> Witness:

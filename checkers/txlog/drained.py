@@ -18,6 +18,7 @@ import numpy
 
 from checkers.history.faults import Span
 from checkers.history.history import History
+from checkers.txlog import kernels
 from checkers.txlog.asked import OK, Asked
 from checkers.txlog.given import Given
 from checkers.txlog.order import UNREPAIRED
@@ -109,6 +110,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
             "the masters were not seen to be quiet and equal, although nothing waits in a log"
         )
     price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
+    has_added = any((log.rows.kind == kernels.ADDED).any() for log in given.by_master.values())
     for number, master in waiting:
         name = given.columns.names[number]
         yield Breach(
@@ -117,6 +119,8 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
             records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
             facts={"id": name, "master": master},
             price=price,
+            end_ns=told_ns,
+            how="rounds had added others" if has_added else "no round ever added anything",
         )
 
 

@@ -32,7 +32,7 @@ from checkers.txlog.columns import LogColumns
 from checkers.txlog.given import Given
 from checkers.txlog.kernels import NEVER
 from checkers.txlog.queues import room
-from checkers.txlog.records import Life
+from checkers.txlog.records import Life, Recovered
 from checkers.txlog.report import Breach, Found
 
 Array = Any  # numpy's
@@ -159,6 +159,7 @@ class _Walk:
                 summary=f"{master} has {name} twice in its synchronised queue",
                 records=[(master, one + 1), here],
                 facts={"id": name},
+                how="after a recovery" if self._has_recovered(row + 1) else "without a recovery",
             )
         if rule == kernels.OUT_OF_ORDER:
             last, entry = ref(two), ref(three)
@@ -179,6 +180,9 @@ class _Walk:
             facts={"id": waits.id},
             how=self._how(row + 1),
         )
+
+    def _has_recovered(self, place: int) -> bool:
+        return any(isinstance(each, Recovered) and each.place <= place for each in self.log.rare)
 
     def _how(self, place: int) -> str:
         lives = sum(isinstance(each, Life) and each.place <= place for each in self.log.rare)

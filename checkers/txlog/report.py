@@ -105,6 +105,8 @@ class Breach:
     """Why it is no violation: the strategy's documented price. "": it is one."""
     how: str = ""
     """As `Witness.how`."""
+    end_ns: int | None = None
+    """When it showed, if no record says so."""
 
     def witness(self) -> Witness:
         nodes = {master for master, _ in self.records}
@@ -115,6 +117,7 @@ class Breach:
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             explanation=tuple(f"record {place} of {master}" for master, place in self.records),
             how=self.how,
+            end_ns=self.end_ns,
         )
 
     def proof(self) -> dict[str, Any]:

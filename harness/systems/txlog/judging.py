@@ -56,7 +56,11 @@ class _Judging:
         for witness, proof in zip(verdict.witnesses, verdict.details["proofs"], strict=False):
             times = [self._time_ns(master, place, history) for master, place in proof["records"]]
             is_open = bool(times) and witness.start_ns is None
-            witnesses.append(replace(witness, start_ns=min(times), end_ns=max(times)) if is_open else witness)
+            witnesses.append(
+                replace(witness, start_ns=min(times), end_ns=witness.end_ns or max(times))
+                if is_open
+                else witness
+            )
         return replace(verdict, witnesses=tuple(witnesses))
 
     def _time_ns(self, master: str, place: int, history: History) -> int:
