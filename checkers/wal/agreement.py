@@ -97,7 +97,7 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
 
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
     for name, (here, there) in conflicting(cluster, "nop").items():
-        void = sum(node.fates.get(name) == "nop" for node in cluster.nodes)
+        confirming = sum(name in node.order for node in cluster.nodes)
         yield _witness(
             "confirmed-and-void",
             f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
@@ -108,7 +108,7 @@ def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
                 *_rows_of(name, here),
                 *_rows_of(name, there),
             ),
-            how="void in most logs" if 2 * void > len(cluster.nodes) else "void in some logs",
+            how="confirmed in one log" if confirming == 1 else "confirmed in several logs",
         )
 
 

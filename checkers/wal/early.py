@@ -176,6 +176,7 @@ def _late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Wit
         start_ns=operation.invoke_ns,
         end_ns=operation.complete_ns,
         explanation=(f"decided by {text(decision)}",),
+        how="by clocks",
     )
 
 

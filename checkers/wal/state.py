@@ -223,12 +223,14 @@ def _ids(replicas: Sequence[int]) -> str:
 
 
 def _how(rule: str, disk: Disk, state: Durable | Begun | Rested) -> str:
-    """Of a queue: in which direction it differs, whose it is, and whether the node is in a newer term than it."""
+    """Of a queue: in which direction it differs, whose it is, and which else of the node's state is ahead of its log."""
     if rule != "state-queue" or not isinstance(state, Rested):
         return ""
     side = "more" if state.waiting > len(disk.limbo.queue) else "fewer"
     where = "at the owner" if state.owner == state.replica else "in a follower"
-    return f"{side} than its log, {where}{', of an older term' if state.queue_term < state.term else ''}"
+    term = ", of an older term" if state.queue_term < state.term else ""
+    ahead = state.confirmed > disk.limbo.confirmed_of.get(disk.limbo.owner, 0)
+    return f"{side} than its log, {where}{term}{', which confirms less' if ahead else ''}"
 
 
 def _witness(rule: str, summary: str, state: Durable | Begun | Rested, how: str) -> Witness:

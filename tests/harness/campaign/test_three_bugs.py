@@ -1,4 +1,4 @@
-"""Campaigns with known bugs in some of their cells: exactly these are anomalies, in three fingerprints.
+"""Campaigns with known bugs in some of their cells: exactly these are anomalies, each under its fingerprints.
 
 The campaign is `plans/three-bugs.toml` with fewer and shorter runs; by default in the simulator alone.
 """
@@ -19,10 +19,12 @@ ROOT = Path(__file__).parents[3]
 PLAN = ROOT / "plans" / "three-bugs.toml"
 SEEDS, CLUSTERS, LIMIT = "seeds = 4", 'cluster = ["sim", "local", "docker"]', "time_limit_s = 20"
 PRINTS = {
-    "confirm-early": "b1e3bff5de",
-    "duplicate-confirm": "1b2f30f03e",
-    "decide-on-confirmed": "ba0f71bb09",
+    "confirm-early": "b0fda81e30",
+    "duplicate-confirm": "d036a306a9",
+    "decide-on-confirmed": "3311e48212",
 }
+BY_RECORD = {"confirm-early": "b34ca007a5"}
+"""In the simulator, which records the disks of all nodes: there it is seen that the quorum lacks the write."""
 
 
 def shorter(folder: Path, clusters: list[str], limit_s: int) -> Path:
@@ -89,7 +91,12 @@ def wanted(clusters: list[str]) -> dict[str, list[str]]:
         "duplicate-confirm": "qsync H {} register pause with duplicate-confirm",
         "decide-on-confirmed": "qsync C {} bank pause with decide-on-confirmed",
     }
-    return {PRINTS[bug]: sorted(words.format(each) for each in clusters) for bug, words in cells.items()}
+    found: dict[str, list[str]] = {}
+    for bug, words in cells.items():
+        for each in clusters:
+            fingerprint = BY_RECORD.get(bug, PRINTS[bug]) if each == "sim" else PRINTS[bug]
+            found.setdefault(fingerprint, []).append(words.format(each))
+    return {fingerprint: sorted(named) for fingerprint, named in found.items()}
 
 
 def test_exactly_the_cells_with_a_bug_are_anomalies_after_a_kill(tmp_path: Path) -> None:

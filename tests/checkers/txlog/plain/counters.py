@@ -35,7 +35,9 @@ def judge(given: Given) -> Found:
                     found.breaches += _made(replay, event)
                 case Heard(counter=counter, last=last):
                     found.count("counters", posts=1)
-                    found.breaches += _raised(replay, event, counter, last or 0, f"has heard {last}")
+                    found.breaches += _raised(
+                        replay, event, counter, last or 0, f"has heard the counter {last}"
+                    )
                 case Recovered(counter=counter, refs=refs, queue=queue):
                     highest = _highest((*refs, *queue))
                     found.breaches += _raised(
@@ -59,11 +61,17 @@ def _made(replay: Replay, event: Made) -> Iterator[Breach]:
     before, ts, name = replay.counter, event.ref.ts, event.ref.id
     if event.counter <= before:
         yield _breach(
-            replay, "counter-fell", event, f"makes {name} at the counter {event.counter}, behind {before}"
+            replay,
+            "counter-fell",
+            event,
+            f"makes transaction {name} at the counter {event.counter}, and its counter had been {before}",
         )
     if ts <= before:
         yield _breach(
-            replay, "stamped-too-low", event, f"makes {name} with timestamp {ts}, at a counter of {before}"
+            replay,
+            "stamped-too-low",
+            event,
+            f"makes transaction {name} with the timestamp {ts}, when its counter is {before}",
         )
     if ts > event.counter:
         yield _breach(
@@ -76,9 +84,13 @@ def _made(replay: Replay, event: Made) -> Iterator[Breach]:
 
 def _raised(replay: Replay, event: Event, counter: int, least: int, says: str) -> Iterator[Breach]:
     if counter < replay.counter:
-        yield _breach(replay, "counter-fell", event, f"has the counter {counter}, behind {replay.counter}")
+        yield _breach(
+            replay, "counter-fell", event, f"has the counter {counter}, and had {replay.counter} before"
+        )
     if counter < least:
-        yield _breach(replay, "counter-not-raised", event, f"{says}, and stays at the counter {counter}")
+        yield _breach(
+            replay, "counter-not-raised", event, f"{says}, and does not raise its own counter of {counter}"
+        )
 
 
 def _round(given: Given, replay: Replay, event: Added) -> Iterator[Breach]:
@@ -93,7 +105,7 @@ def _round(given: Given, replay: Replay, event: Added) -> Iterator[Breach]:
             replay,
             "bound-too-high",
             event,
-            f"adds up to {event.bound}, and the counter of {least} is {counted[least]}",
+            f"adds transactions up to {event.bound} in a round, and the counter of {least} is {counted[least]}",
         )
     highest = _highest(event.refs)
     if highest > event.bound:

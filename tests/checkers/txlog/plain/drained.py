@@ -20,6 +20,7 @@ from checkers.history.operation import Operation
 from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
 from tests.checkers.txlog.plain.order import UNREPAIRED
+from tests.checkers.txlog.plain.records import Added
 
 STALL_NS = 1_000_000_000
 """A longer time without any answer is reported with its cause."""
@@ -107,6 +108,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
         found.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, although nothing waits in a log"
         )
+    has_added = any(isinstance(event, Added) for log in given.logs.values() for event in log.events)
     for name, master in waiting:
         yield Breach(
             rule="never-drained",
@@ -114,6 +116,8 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
             records=[(given.made[name].ref.origin, given.made[name].place)],
             facts={"id": name, "master": master},
             price=UNREPAIRED if given.strategy == "none" and given.has_split else "",
+            end_ns=told_ns,
+            how="rounds had added others" if has_added else "no round ever added anything",
         )
 
 

@@ -27,7 +27,17 @@ from itertools import combinations
 
 from checkers.txlog.report import Breach, Found
 from tests.checkers.txlog.plain.given import Given
-from tests.checkers.txlog.plain.records import Added, CaughtUp, Event, Heard, Made, Recovered, Ref, Rejoined
+from tests.checkers.txlog.plain.records import (
+    Added,
+    CaughtUp,
+    Event,
+    Heard,
+    Life,
+    Made,
+    Recovered,
+    Ref,
+    Rejoined,
+)
 from tests.checkers.txlog.plain.replay import NEVER, Walk
 
 UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"
@@ -124,6 +134,7 @@ class _Walk:
                     summary=f"{master} has {ref.id} twice in its synchronised queue",
                     records=[(master, earlier.place), *records],
                     facts={"id": ref.id},
+                    how="after a recovery" if self._met(Recovered, event) else "without a recovery",
                 )
             elif last is not None and last.key >= ref.key:
                 yield Breach(
@@ -132,6 +143,7 @@ class _Walk:
                     records=[(master, of_last.place), *records] if of_last is not event else records,
                     facts={"before": last.id, "id": ref.id},
                     price=self._late(ref),
+                    how=self._how(event),
                 )
             seen.add(ref.id)
             last, of_last = ref, event
@@ -169,8 +181,17 @@ class _Walk:
                         summary=f"{replay.master} added {_told(greater)}, and knew {_told(ref)}",
                         records=[(replay.master, event.place)],
                         facts={"id": ref.id},
+                        how=self._how(event),
                     )
                 return
+
+    def _met(self, kind: type[Event], event: Event) -> int:
+        """How many records of a kind the master has written up to this one."""
+        events = self.given.logs[self.replay.master].events
+        return sum(isinstance(each, kind) and each.place <= event.place for each in events)
+
+    def _how(self, event: Event) -> str:
+        return "after a restart" if self._met(Life, event) > 1 else "in the first life"
 
 
 def _told(ref: Ref) -> str:
