@@ -171,7 +171,9 @@ TABLE: tuple[Row, ...] = (
     ),
 )
 ABOUT_RIGHT = frozenset(row.check for row in TABLE if row.check.startswith("txlog-"))
-"""Checks of logs without times: those of their witnesses are estimates, and prove no order."""
+"""Checks of logs without times: those of their witnesses are estimates."""
+ERROR_NS = 50_000_000
+"""Estimates that are no farther apart prove no order."""
 _WHOLE = {row.check: place for place, row in enumerate(TABLE) if not row.rules}
 _SOME = {
     (row.check, rule): (place, nr) for place, row in enumerate(TABLE) for nr, rule in enumerate(row.rules)
@@ -226,6 +228,10 @@ class Sighted:
         names = ("start_ns", "end_ns") if begins else ("end_ns", "start_ns")
         times = (self.witness.get(name) for name in names)
         return next((each for each in times if isinstance(each, int) and each >= 0), None)
+
+    @property
+    def is_estimate(self) -> bool:
+        return self.checker in ABOUT_RIGHT
 
     @property
     def checkers(self) -> tuple[str, ...]:
@@ -310,7 +316,7 @@ FINAL_ONLY = frozenset({"runaway-term", "deposed", "idle-promote", "split-withou
 
 
 def own_causes(verdict: Json) -> list[Sighted]:
-    """The leading witness, and the first one of each further rule that does not follow from those before it.
+    """The leading witness, all crashes, and the first one of each further rule that follows from none of these.
 
     A breach follows from the leading one unless it is a crash, was over before a node or its log went wrong, or is of a
     kind that the leading one cannot explain: a wrong cut explains wrong cuts alone, and what keeps a cluster from
@@ -319,8 +325,8 @@ def own_causes(verdict: Json) -> list[Sighted]:
     causes: list[Sighted] = []
     ranking = ranked(verdict)
     for each in [each for each in ranking if each.is_violation] or ranking:
-        is_new = all((each.checker, each.rule) != (cause.checker, cause.rule) for cause in causes)
-        if is_new and not any(_explains(cause, each) for cause in causes):
+        kinds = {(cause.checker, cause.rule) for cause in causes if cause.checker != CRASH}
+        if (each.checker, each.rule) not in kinds and not any(_explains(cause, each) for cause in causes):
             causes.append(each)
     return causes
 
@@ -340,7 +346,9 @@ def _explains(cause: Sighted, other: Sighted) -> bool:
 
 
 def _is_later(lead: Sighted, other: Sighted) -> bool:
-    return lead.time_ns is not None and other.time_ns is not None and other.time_ns > lead.time_ns
+    if lead.time_ns is None or other.time_ns is None:
+        return False
+    return other.time_ns - lead.time_ns > (ERROR_NS if lead.is_estimate or other.is_estimate else 0)
 
 
 def headline(verdict: Json, term_of: TermOf = no_term, *, has_times: bool = True) -> str:
@@ -364,12 +372,9 @@ def _at(lead: Sighted, term_of: TermOf) -> str:
     """`At 12.300 s, in term 3, `; empty if the moment is not known."""
     if lead.time_ns is None:
         return ""
+    at = f"At {'about ' if lead.is_estimate else ''}{seconds(lead.time_ns)}"
     term = term_of(lead.node, lead.time_ns) if lead.node else None
-    return (
-        f"At {seconds(lead.time_ns)}, in term {term}, "
-        if term is not None
-        else f"At {seconds(lead.time_ns)} "
-    )
+    return f"{at} " if term is None else f"{at}, in term {term}, "
 
 
 def _on(lead: Sighted) -> str:

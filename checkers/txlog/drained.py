@@ -115,7 +115,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
         name = given.columns.names[number]
         yield Breach(
             rule="never-drained",
-            summary=f"{_ms(quiet_ns)} ms after the last fault {name} is not synchronised on {master}",
+            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last fault",
             records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
             facts={"id": name, "master": master},
             price=price,

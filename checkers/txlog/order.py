@@ -169,7 +169,6 @@ class _Walk:
                 records=[(master, one + 1), here] if one != row else [here],
                 facts={"before": last.id, "id": entry.id},
                 price=self._late(entry.origin, row + 1),
-                how=self._how(row + 1),
             )
         assert rule == kernels.SKIPPED
         greater, waits = ref(one), ref(two)

@@ -97,7 +97,7 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
 
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
     for name, (here, there) in conflicting(cluster, "nop").items():
-        confirming = sum(name in node.order for node in cluster.nodes)
+        confirming = sum(node.fates.get(name) == "confirmed" for node in cluster.nodes)
         yield _witness(
             "confirmed-and-void",
             f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",

@@ -223,7 +223,7 @@ def _ids(replicas: Sequence[int]) -> str:
 
 
 def _how(rule: str, disk: Disk, state: Durable | Begun | Rested) -> str:
-    """Of a queue: in which direction it differs, whose it is, and which else of the node's state is ahead of its log."""
+    """Of a queue: in which direction it differs, whose it is, and what else of the node is ahead of its log."""
     if rule != "state-queue" or not isinstance(state, Rested):
         return ""
     side = "more" if state.waiting > len(disk.limbo.queue) else "fewer"

@@ -166,6 +166,14 @@ def test_nothing_is_said_to_follow_that_is_not_later() -> None:
     )
 
 
+def test_estimates_prove_an_order_only_if_they_are_apart() -> None:
+    """If it failed, the sentence would say what came first where nothing knows that."""
+    fell = ("txlog-counters", witness("counter-fell", 1.0, "n1 makes t1"))
+    near, far = (("txlog-order", witness("diverged", at_s, "entry 1 differs")) for at_s in (1.01, 2.0))
+    assert headline(verdict(fell, near)) == "At about 1.000 s n1 makes t1. Also: entry 1 differs."
+    assert headline(verdict(fell, far)).endswith("Since then, at 2.000 s: entry 1 differs.")
+
+
 def test_a_crash_is_named_beside_what_clients_saw() -> None:
     """If it failed, the end of a process would be one of many names at the end of the sentence."""
     text = headline(

@@ -84,6 +84,9 @@ def test_a_second_cause_has_one_of_its_own() -> None:
     state = ("node-state", at("state-term", 5))
     crash = at("crash", 9, summary="n1 ended: exit 1")
     assert shapes(state, ("crash", crash)) == ["node-state: state-term", "crash: crash, exit 1"]
+    other = at("crash", 10, summary="n2 ended: signal 11")
+    both = shapes(state, ("crash", crash), ("crash", other))
+    assert both[1:] == ["crash: crash, exit 1", "crash: crash, signal 11"]
     assert shapes(cause, ("linearizable", at("stale-read", 3)))[1:] == ["linearizable: stale-read"]
     term = ("leadership", at("runaway-term", 5))
     assert shapes(term, ("linearizable", at("stale-read", 9)))[1:] == ["linearizable: stale-read"]

@@ -164,7 +164,7 @@ def test_the_picture_begins_where_all_was_well_and_ends_behind_the_effect(tmp_pa
             "second-start",
             r"At \d+\.\d+ s.* n1 wrote START of cut-1 twice",
         ),
-        ("txlog", "counter-reset", 2, "counter-fell", r"At \d+\.\d+ s n\d makes transaction"),
+        ("txlog", "counter-reset", 2, "counter-fell", r"At about \d+\.\d+ s n\d makes transaction"),
     ],
 )
 def test_the_page_of_a_seeded_bug(

@@ -112,7 +112,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
     for name, master in waiting:
         yield Breach(
             rule="never-drained",
-            summary=f"{_ms(quiet_ns)} ms after the last fault {name} is not synchronised on {master}",
+            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last fault",
             records=[(given.made[name].ref.origin, given.made[name].place)],
             facts={"id": name, "master": master},
             price=UNREPAIRED if given.strategy == "none" and given.has_split else "",

@@ -143,7 +143,6 @@ class _Walk:
                     records=[(master, of_last.place), *records] if of_last is not event else records,
                     facts={"before": last.id, "id": ref.id},
                     price=self._late(ref),
-                    how=self._how(event),
                 )
             seen.add(ref.id)
             last, of_last = ref, event
