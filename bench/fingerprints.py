@@ -32,8 +32,12 @@ from nodes.txlog import bugs as of_txlog
 
 BUGS = {"qsync": of_qsync.NAMES, "twophase": of_twophase.NAMES, "txlog": of_txlog.NAMES}
 MOST = 2
-SAME = (frozenset({"no-markers", "marker-after-payload"}),)
-"""Bugs of one defect, whose evidence is the same: a message is taken in before its colour is looked at."""
+SAME = (
+    frozenset({"no-markers", "marker-after-payload"}),  # a message is taken in before its colour is looked at
+    frozenset({"each-signs-for-itself", "sign-at-send"}),  # the sign is not that of the commit
+    frozenset({"committing-untracked", "finish-at-once"}),  # FINISH names no transaction that was in flight
+)
+"""Bugs that are one defect, and leave the same evidence."""
 
 
 def main() -> int:

@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 
-from checkers.verdict import Witness
+from checkers.verdict import WITNESSES_MAX, Witness
 from checkers.wal.record import Id, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
 from checkers.words import value_words, vclock_words
@@ -96,8 +97,8 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
 
 
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
-    for name, (here, there) in conflicting(cluster, "nop").items():
-        confirming = sum(node.fates.get(name) == "confirmed" for node in cluster.nodes)
+    for number, (name, (here, there)) in enumerate(conflicting(cluster, "nop").items()):
+        is_shown = number < WITNESSES_MAX
         yield _witness(
             "confirmed-and-void",
             f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
@@ -108,8 +109,21 @@ def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
                 *_rows_of(name, here),
                 *_rows_of(name, there),
             ),
-            how="confirmed in one log" if confirming == 1 else "confirmed in several logs",
+            how=_how_void(name, here, there) if is_shown else "",
         )
+
+
+def _how_void(name: Id, here: Replayed, there: Replayed) -> str:
+    """Whether the log that has it without content has a PROMOTE in front of it that the confirming log has not."""
+    return (
+        f"void {'with' if _promotes(name, there) - _promotes(name, here) else 'without'} a PROMOTE in front"
+    )
+
+
+def _promotes(name: Id, node: Replayed) -> set[tuple[int, int]]:
+    """The PROMOTEs in front of a transaction in a log."""
+    behind = dropwhile(lambda row: row.id != name, reversed(node.log.records))
+    return {(row.origin, row.lsn) for row in behind if row.kind == "promote"}
 
 
 def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
