@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from harness.causes import SETTLED
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
-from harness.report.material import FAIL, INFO, OK, OUTCOMES, Material
+from harness.report.material import Material
+from harness.report.run_columns import FAIL, INFO, OK, OUTCOMES
 from harness.report.svg import duration
 
 BADGES = {

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from harness.report import node_states
 from harness.report.fault_bands import FaultBand, band_labels, shades
 from harness.report.json_door import clipped
-from harness.report.material import INFO, OK, OUTCOMES, Load, Material
+from harness.report.material import Load, Material
+from harness.report.run_columns import INFO, OK, OUTCOMES
 from harness.report.svg import Scale, drawing, duration, element, joined
 
 WIDTH, GUTTER, RIGHT = 1160, 92, 1148

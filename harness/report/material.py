@@ -9,7 +9,6 @@ states, and the operations of the witnesses with their neighbours on the same ke
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.history import Event, Header, HistoryError, Operation, jsonl
-from checkers.history.operation import FASTEST_NS, Outcome, paired
+from checkers.history.operation import FASTEST_NS, paired
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
+from harness.report.run_columns import Gathered, RunColumns
 
-OK, FAIL, INFO = 0, 1, 2
-OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
-READS = frozenset({"read", "dump"})
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
 MONITOR_LINES_KEPT = 200_000
@@ -59,6 +56,8 @@ class Material:
     verdict: Json
     header: Header
     load: Load
+    columns: RunColumns
+    """All operations with their places in history.jsonl, those of the final phase included."""
     operations: dict[int, Operation]
     """By history index, of the invocation and of the completion: the operations that witnesses name."""
     neighbours: tuple[Operation, ...]
@@ -163,14 +162,15 @@ def _document(path: Path, notes: list[str]) -> Json:
 
 def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
     """Takes the lines of a history up to the first unreadable one; `notes` get its place and the reason."""
-    decode, number, line = msgspec.json.Decoder(Event).decode, 0, b""
+    decode, number, line, at = msgspec.json.Decoder(Event).decode, 0, b"", 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     gathering.header = _header(line, notes)
                 else:
-                    gathering.take(decode(line))
+                    gathering.take(decode(line), at)
+                at += len(line)
     except FileNotFoundError:
         notes.append(f"{path.name} is missing: no operations can be shown.")
     except OSError as problem:
@@ -192,23 +192,35 @@ def _header(line: bytes, notes: list[str]) -> Header:
         return Header()
 
 
+def _load(columns: RunColumns) -> Load:
+    """The operations before the final phase."""
+    chosen = ~columns.final
+    return Load(
+        start_ns=columns.start_ns[chosen],
+        end_ns=columns.end_ns[chosen],
+        outcome=columns.outcome[chosen],
+        node=columns.node[chosen],
+        writes=columns.writes[chosen],
+        nodes=columns.nodes,
+    )
+
+
 class _Gathering:
     """Takes a history line by line."""
 
     def __init__(self, wanted: _Wanted) -> None:
         self.wanted = wanted
         self.header = Header()
-        self.open: dict[int, Event] = {}
-        self.start_ns, self.end_ns = array("q"), array("q")
-        self.outcome, self.node, self.writes = array("b"), array("i"), array("b")
-        self.node_numbers: dict[str, int] = {}
+        self.open: dict[int, tuple[Event, int]] = {}
+        self.columns = Gathered()
         self.operations: dict[int, Operation] = {}
         self.neighbours: list[Operation] = []
         self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
         self.last_ns = 0
         self.lines = 0
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event, at: int) -> None:
+        """`at`: the place of its line in the file, in bytes."""
         if as_time_ns(event.time_ns) is None:
             return
         self.lines += 1
@@ -220,46 +232,32 @@ class _Gathering:
                     told.append(event)
             case Event(process=int() as process, type="invoke"):
                 if process in self.open:
-                    self._end(self.open.pop(process), None)
-                self.open[process] = event
+                    self._end(*self.open.pop(process), None, -1)
+                self.open[process] = event, at
             case Event(process=int() as process):
-                invoke = self.open.pop(process, None)
-                if invoke is not None:
-                    self._end(invoke, event)
+                begun = self.open.pop(process, None)
+                if begun is not None:
+                    self._end(*begun, event, at)
 
-    def _end(self, invoke: Event, completion: Event | None) -> None:
+    def _end(self, invoke: Event, at: int, completion: Event | None, end_at: int) -> None:
         operation = paired(invoke, completion)
-        if invoke.phase != "final":
-            self._count(operation)
+        self.columns.take(operation, at, end_at)
         if self.wanted.names(operation):
             self.operations.update(dict.fromkeys(operation.events, operation))
         elif self.wanted.is_near(operation) and len(self.neighbours) < NEIGHBOURS_KEPT:
             self.neighbours.append(operation)
 
-    def _count(self, operation: Operation) -> None:
-        end_ns = operation.complete_ns
-        self.start_ns.append(operation.invoke_ns)
-        self.end_ns.append(-1 if end_ns is None else max(end_ns, operation.invoke_ns))
-        self.outcome.append(OUTCOMES.index(operation.type))
-        self.writes.append(operation.f not in READS)
-        self.node.append(self.node_numbers.setdefault(operation.node or "", len(self.node_numbers)))
-
     def material(self, folder: Path, plan: Json, verdict: Json) -> Material:
-        for invoke in self.open.values():
-            self._end(invoke, None)
+        for invoke, at in self.open.values():
+            self._end(invoke, at, None, -1)
+        columns = self.columns.columns()
         return Material(
             folder=folder,
             plan=plan,
             verdict=verdict,
             header=self.header,
-            load=Load(
-                start_ns=numpy.array(self.start_ns, dtype=numpy.int64),
-                end_ns=numpy.array(self.end_ns, dtype=numpy.int64),
-                outcome=numpy.array(self.outcome, dtype=numpy.int8),
-                node=numpy.array(self.node, dtype=numpy.int32),
-                writes=numpy.array(self.writes, dtype=numpy.bool_),
-                nodes=tuple(self.node_numbers),
-            ),
+            load=_load(columns),
+            columns=columns,
             operations=self.operations,
             neighbours=tuple(self.neighbours),
             nemesis=tuple(self.told["nemesis"]),

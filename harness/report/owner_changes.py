@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from checkers.history import Event
 from harness.report.json_door import as_mapping, as_text, as_whole
-from harness.report.material import OK, Material
+from harness.report.material import Material
+from harness.report.run_columns import OK
 from harness.report.svg import duration, moment
 
 AROUND_NS = 2_000_000_000

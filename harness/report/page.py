@@ -28,6 +28,7 @@ from harness.report.node_states import HATCH
 from harness.report.owner_changes import owner_changes
 from harness.report.queues import queues_view
 from harness.report.space_time import space_time_drawing
+from harness.report.whole_timeline import whole_timeline
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
 HERE = Path(__file__).parent
@@ -59,7 +60,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
     shown, more = _witnesses(read, ranking, bands)
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
     logs = node_logs.node_logs(run_folder, window)
-    style, script = (Markup((HERE / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
+    style, script = _text_of("page.css", "timeline.css"), _text_of("page.js", "timeline.js")
     command, repeats = first_screen.repeat_line(read)
     template = _environment().get_template("page.html")
     return template.render(
@@ -80,6 +81,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         rests_on=first_screen.rests_on(read),
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
+        timeline=whole_timeline(read, bands, run_folder.resolve().name),
         cuts=cut_table(read.verdict),
         queues=queues_view(read, bands),
         faults=tables.fault_rows(bands),
@@ -194,6 +196,11 @@ def linked(text: str) -> Markup:
         ]
         last = found.end()
     return Markup("").join([*parts, escape(text[last:])])
+
+
+def _text_of(*names: str) -> Markup:
+    """These files of the folder, one behind the other."""
+    return Markup("\n".join((HERE / name).read_text(encoding="utf-8") for name in names))
 
 
 def _hash(source: str) -> str:

@@ -13,9 +13,10 @@ from checkers.history import Operation
 from harness.report.fault_bands import FaultBand, band_duration, evidence_words
 from harness.report.first_screen import documented, finding_summaries
 from harness.report.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
-from harness.report.material import FAIL, INFO, OK, Load, Material
+from harness.report.material import Load, Material
 from harness.report.node_states import node_story
 from harness.report.operation_words import began, operation_value
+from harness.report.run_columns import FAIL, INFO, OK
 from harness.report.svg import duration, moment
 
 ROWS = 300

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from harness.report import write
 from tests import needs
@@ -16,22 +16,6 @@ from tests.harness.report.run_folders import build
 from tests.harness.report.test_queues import BOARD, LANE, STRETCH
 
 pytestmark = [pytest.mark.browser, needs.chromium]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=needs.CHROMIUM,
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--disable-component-update",
-            ],
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

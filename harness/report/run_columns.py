@@ -1,0 +1,135 @@
+"""All operations of a run as columns, and the way back from a row to its lines in history.jsonl.
+
+Values and errors stay in the file: a million of them would not fit into memory beside the rest. A row has the places of
+its two lines, and `operations_at` reads them again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import numpy
+from numpy.typing import NDArray
+
+from checkers.history import Event, Operation
+from checkers.history.jsonl import NOT_JSON
+from checkers.history.operation import Outcome, paired
+
+OK, FAIL, INFO = 0, 1, 2
+OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
+READS = frozenset({"read", "dump"})
+EXACT = 2**53
+"""A script counts exactly up to here; no history has such indexes or processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumns:
+    """In the order of completion. `index` is the event of the invocation, `complete` that of the end (-1: none).
+
+    `end_ns` is -1 without an end. `key` is a place in `keys`, -1 without a key. `at` and `end_at` are the places of the
+    two lines in the file, in bytes; `end_at` is -1 without an end.
+    """
+
+    index: NDArray[numpy.int64]
+    complete: NDArray[numpy.int64]
+    start_ns: NDArray[numpy.int64]
+    end_ns: NDArray[numpy.int64]
+    process: NDArray[numpy.int64]
+    outcome: NDArray[numpy.int8]
+    node: NDArray[numpy.int32]
+    key: NDArray[numpy.int32]
+    writes: NDArray[numpy.bool_]
+    """True for every operation that is not a read: if it was acknowledged, it changed something."""
+    final: NDArray[numpy.bool_]
+    at: NDArray[numpy.int64]
+    end_at: NDArray[numpy.int64]
+    nodes: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def of_keys(self, names: Iterable[str]) -> NDArray[numpy.bool_]:
+        """Whether each operation is on one of these keys."""
+        wanted = set(names)
+        chosen = numpy.array([name in wanted for name in self.keys] + [False], dtype=bool)
+        return chosen[self.key]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The columns while the file is read."""
+
+    whole: dict[str, array[int]] = field(
+        default_factory=lambda: {
+            name: array("q")
+            for name in ("index", "complete", "start_ns", "end_ns", "process", "at", "end_at")
+        }
+    )
+    outcome: array[int] = field(default_factory=lambda: array("b"))
+    node: array[int] = field(default_factory=lambda: array("i"))
+    key: array[int] = field(default_factory=lambda: array("i"))
+    writes: array[int] = field(default_factory=lambda: array("b"))
+    final: array[int] = field(default_factory=lambda: array("b"))
+    nodes: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+
+    def take(self, operation: Operation, at: int, end_at: int) -> None:
+        if max(map(abs, (*operation.events, operation.process))) >= EXACT:
+            return
+        whole, end_ns = self.whole, operation.complete_ns
+        whole["index"].append(operation.invoke_index)
+        whole["complete"].append(-1 if operation.complete_index is None else operation.complete_index)
+        whole["start_ns"].append(operation.invoke_ns)
+        whole["end_ns"].append(-1 if end_ns is None else max(end_ns, operation.invoke_ns))
+        whole["process"].append(operation.process)
+        whole["at"].append(at)
+        whole["end_at"].append(end_at)
+        self.outcome.append(OUTCOMES.index(operation.type))
+        self.node.append(self.nodes.setdefault(operation.node or "", len(self.nodes)))
+        key = operation.key
+        self.key.append(-1 if key is None else self.keys.setdefault(key, len(self.keys)))
+        self.writes.append(operation.f not in READS)
+        self.final.append(operation.phase == "final")
+
+    def columns(self) -> RunColumns:
+        return RunColumns(
+            **{name: numpy.array(values, dtype=numpy.int64) for name, values in self.whole.items()},
+            outcome=numpy.array(self.outcome, dtype=numpy.int8),
+            node=numpy.array(self.node, dtype=numpy.int32),
+            key=numpy.array(self.key, dtype=numpy.int32),
+            writes=numpy.array(self.writes, dtype=numpy.bool_),
+            final=numpy.array(self.final, dtype=numpy.bool_),
+            nodes=tuple(self.nodes),
+            keys=tuple(self.keys),
+        )
+
+
+def operations_at(
+    history: Path, columns: RunColumns, rows: NDArray[numpy.int64]
+) -> Iterator[tuple[int, Operation]]:
+    """(row, its operation) in the order of `rows`. A line that cannot be read any more is left out."""
+    if not len(rows):
+        return
+    decode = msgspec.json.Decoder(Event).decode
+    try:
+        with history.open("rb") as file:
+            for row in rows.tolist():
+                try:
+                    invoke = decode(_line(file, int(columns.at[row])))
+                    end_at = int(columns.end_at[row])
+                    yield row, paired(invoke, None if end_at < 0 else decode(_line(file, end_at)))
+                except (*NOT_JSON, AssertionError):
+                    continue
+    except OSError:
+        return
+
+
+def _line(file: BinaryIO, at: int) -> bytes:
+    file.seek(at)
+    return file.readline()
