@@ -48,18 +48,25 @@ def of_no(
         asked = [subjects[each].operation.f for each in found.core]
         seen = [value[0] if f == "cas" else value for value, f in zip(values, asked, strict=True)]
         different = {msgspec.json.encode(value, order="sorted"): value for value in seen}
-        return {"kind": "zones", "keys": list(keys), "values": list(different.values())}
+        values_alone = {"kind": "zones", "keys": list(keys), "values": list(different.values())}
+        return values_alone | _shown(subjects, found, proof)
     assert found.failing is not None
+    if shown := _shown(subjects, found, proof):
+        return {"kind": "witness", "keys": list(keys), **shown}
     until = subjects[found.failing].call.complete
-    if proof is not None and len(proof.subjects) <= FEW:
-        return {
-            "kind": "witness",
-            "keys": list(keys),
-            "operations": [subject.operation.invoke_index for subject in proof.subjects],
-            "until": until,
-            "after": None if proof.after is None else proof.after.operation.invoke_index,
-        }
     walked = found.algorithm != monitors.NAME and found.configurations <= CONFIGURATIONS_MAX
     if not walked or len(subjects) > CALLS_MAX:
         return None
     return {"kind": "configurations", "keys": list(keys), "until": until}
+
+
+def _shown(subjects: Sequence[Subject], found: Found, proof: Proof | None) -> dict[str, Any]:
+    """The operations of a short proof, and from when until when they count; a picture of any proof needs them."""
+    if proof is None or len(proof.subjects) > FEW:
+        return {}
+    assert found.failing is not None
+    return {
+        "operations": [subject.operation.invoke_index for subject in proof.subjects],
+        "until": subjects[found.failing].call.complete,
+        "after": None if proof.after is None else proof.after.operation.invoke_index,
+    }

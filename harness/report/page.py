@@ -25,6 +25,7 @@ from harness.report.json_door import Json, as_text, as_texts, as_time_ns, clippe
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
+from harness.report.orders import for_the_canvas, orders_of_witnesses
 from harness.report.owner_changes import owner_changes
 from harness.report.queues import queues_view
 from harness.report.space_time import space_time_drawing
@@ -61,6 +62,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
     logs = node_logs.node_logs(run_folder, window)
     style, script = _text_of("page.css", "timeline.css"), _text_of("page.js", "timeline.js")
+    orders = orders_of_witnesses(read)
     command, repeats = first_screen.repeat_line(read)
     template = _environment().get_template("page.html")
     return template.render(
@@ -81,7 +83,8 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         rests_on=first_screen.rests_on(read),
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
-        timeline=whole_timeline(read, bands, run_folder.resolve().name),
+        orders=orders,
+        timeline=whole_timeline(read, bands, run_folder.resolve().name, for_the_canvas(orders)),
         cuts=cut_table(read.verdict),
         queues=queues_view(read, bands),
         faults=tables.fault_rows(bands),

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from harness.report import whole_timeline, write
 from tests import needs
 from tests.harness.report.run_folders import build
+from tests.harness.report.test_orders import STALE, write_run
 
 pytestmark = [pytest.mark.browser, needs.chromium]
 
@@ -311,4 +312,24 @@ def test_no_text_of_a_run_becomes_markup(browser: Browser, tmp_path: Path) -> No
         it.page.locator("#timeline-canvas").hover(position={"x": 600, "y": 60})
         assert it.page.locator("img").count() == 0
         assert it.page.title().startswith("ANOMALY")
+        assert len(it.complaints) == 1
+
+
+def test_an_order_is_stepped_through_on_the_timeline(browser: Browser, tmp_path: Path) -> None:
+    """If it failed, the longest orders would be lists of numbers beside a picture that does not know them."""
+    report = write(write_run(tmp_path / "run", STALE))
+    with timeline(browser) as it:
+        it.open(report)
+        step = it.page.locator("button[data-order='0']")
+        step.click()
+        assert (it.state()["order"], it.state()["step"], it.state()["selected"]) == ("0", "1", "0")
+        assert "Step 1 of 2" in it.said() and "then the value is 1" in it.said()
+        step.click()
+        assert (it.state()["step"], it.state()["selected"]) == ("2", "2")
+        assert "That does not fit the value 2" in it.said()
+        it.press("Escape")
+        assert it.state()["order"] == ""
+        it.page.locator("#orders a").first.click()
+        it.page.wait_for_function("() => !document.getElementById('timeline-details').hidden")
+        assert it.state()["selected"] == "0"
         assert len(it.complaints) == 1
