@@ -72,7 +72,7 @@ def packed(head: Mapping[str, Any], columns: Mapping[str, Whole | Iterable[int]]
     text = json.dumps({**head, "columns": lengths}, ensure_ascii=False, separators=(",", ":"))
     encoded = text.encode("utf-8", "replace")
     body = b"".join(varints(values) for values in arrays.values())
-    deflated = zlib.compress(len(encoded).to_bytes(4, "little") + encoded + body, level=9, wbits=-15)
+    deflated = zlib.compress(len(encoded).to_bytes(4, "little") + encoded + body, level=6, wbits=-15)
     return base64.urlsafe_b64encode(deflated).decode().rstrip("=")
 
 

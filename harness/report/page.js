@@ -1,4 +1,4 @@
-/* Comfort only; the page reads without it: copying the command, opening everything on paper, a time under the mouse. */
+/* Comfort only; the page reads without it: copying the command, printing everything, a time under the mouse. */
 "use strict";
 const button = document.getElementById("copy"), command = document.getElementById("command");
 if (button && command) {
@@ -15,12 +15,24 @@ if (button && command) {
   });
 }
 
+/* Paper gets the page in short. All of it is printed by the button, or where the address ends in #print-all. */
 let closed = [];
+const everything = (asked) => document.body.classList.toggle("print-all", asked);
+everything(location.hash === "#print-all");
+const all = document.getElementById("print-all");
+if (all) {
+  all.hidden = false;
+  all.addEventListener("click", () => { everything(true); print(); everything(location.hash === "#print-all"); });
+}
 addEventListener("beforeprint", () => {
+  if (!document.body.classList.contains("print-all")) return;
   closed = [...document.querySelectorAll("details:not([open])")];
   closed.forEach((details) => { details.open = true; });
 });
-addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));
+addEventListener("afterprint", () => {
+  closed.forEach((details) => { details.open = false; });
+  closed = [];
+});
 
 for (const svg of document.querySelectorAll("svg[data-start-ns]")) {
   const { startNs, endNs, left, right, counts } = svg.dataset;
@@ -44,3 +56,11 @@ for (const svg of document.querySelectorAll("svg[data-start-ns]")) {
   });
   svg.addEventListener("pointerleave", () => { line.toggleAttribute("hidden", true); text.toggleAttribute("hidden", true); });
 }
+
+/* An arrow of a cycle opens its reason. */
+function openReason() {
+  const reason = location.hash.startsWith("#edge-") && document.getElementById(location.hash.slice(1));
+  if (reason) reason.open = true;
+}
+addEventListener("hashchange", openReason);
+openReason();

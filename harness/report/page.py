@@ -18,12 +18,14 @@ from markupsafe import Markup, escape
 from harness.causes import Sighted, ranked, seconds
 from harness.report import first_screen, material, node_logs, tables
 from harness.report.cause_and_effect import cause_and_effect
+from harness.report.covered import covered
 from harness.report.cut_table import cut_table
-from harness.report.cycle_drawing import cycle_drawing, picture_of
+from harness.report.cycle_drawing import Reason, cycle_drawing, picture_of, reasons
 from harness.report.fault_bands import FaultBand, fault_bands
 from harness.report.json_door import Json, as_text, as_texts, as_time_ns, clipped
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
+from harness.report.moments import Moment, moments
 from harness.report.node_states import HATCH
 from harness.report.orders import for_the_canvas, orders_of_witnesses
 from harness.report.owner_changes import owner_changes
@@ -84,6 +86,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
         orders=orders,
+        covered=covered(read, bands),
         timeline=whole_timeline(read, bands, run_folder.resolve().name, for_the_canvas(orders)),
         cuts=cut_table(read.verdict),
         queues=queues_view(read, bands),
@@ -124,6 +127,10 @@ class WitnessView:
     drawn: Markup
     """The picture that the checker gave: a space-time diagram or a cycle; empty without one."""
     rows: tuple[tables.OperationRow, ...]
+    reasons: tuple[Reason, ...]
+    """Why each edge of a cycle exists."""
+    moments: tuple[Moment, ...]
+    """The same as a list, for screens that are too narrow for the picture."""
 
 
 def _witnesses(
@@ -131,7 +138,10 @@ def _witnesses(
 ) -> tuple[list[WitnessView], list[str]]:
     """The first witnesses as drawings, the next ones as a sentence each."""
     anchored: set[int] = set()
-    views = [_witness_view(read, sighted, bands, anchored) for sighted in found[:WITNESSES_DRAWN]]
+    views = [
+        _witness_view(read, sighted, bands, anchored, place)
+        for place, sighted in enumerate(found[:WITNESSES_DRAWN])
+    ]
     listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
     sentences = [f"{clipped(each.checker, 60)}: {as_text(each.witness.get('summary'))}" for each in listed]
     unlisted = len(found) - len(views) - len(sentences)
@@ -139,7 +149,7 @@ def _witnesses(
 
 
 def _witness_view(
-    read: Material, sighted: Sighted, bands: Sequence[FaultBand], anchored: set[int]
+    read: Material, sighted: Sighted, bands: Sequence[FaultBand], anchored: set[int], place: int
 ) -> WitnessView:
     check, witness = sighted.check, sighted.witness
     shown = proof(read, witness, bands)
@@ -167,8 +177,10 @@ def _witness_view(
         printed=told[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),
-        drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations),
+        drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations, place),
+        reasons=reasons(picture, read.operations, place),
         rows=tuple(tables.operation_row(operation, anchored) for operation in shown.operations),
+        moments=moments(shown, bands),
     )
 
 

@@ -7,6 +7,7 @@ its two lines, and `operations_at` reads them again.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,10 @@ class RunColumns:
     end_at: NDArray[numpy.int64]
     nodes: tuple[str, ...]
     keys: tuple[str, ...]
+    kinds: Counter[tuple[str, Outcome]]
+    """How many operations of each f ended how, before the final phase."""
+    reads: Counter[tuple[str, str, str]]
+    """How many answered reads each (node, role, read mode) served, before the final phase."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -78,6 +83,8 @@ class Gathered:
     final: array[int] = field(default_factory=lambda: array("b"))
     nodes: dict[str, int] = field(default_factory=dict)
     keys: dict[str, int] = field(default_factory=dict)
+    kinds: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    reads: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def take(self, operation: Operation, at: int, end_at: int) -> None:
         if max(map(abs, (*operation.events, operation.process))) >= EXACT:
@@ -96,6 +103,10 @@ class Gathered:
         self.key.append(-1 if key is None else self.keys.setdefault(key, len(self.keys)))
         self.writes.append(operation.f not in READS)
         self.final.append(operation.phase == "final")
+        if operation.phase != "final":
+            self.kinds[operation.f, operation.type] += 1
+            if operation.f == "read" and operation.type == "ok":
+                self.reads[operation.node or "", operation.role or "", operation.mode or ""] += 1
 
     def columns(self) -> RunColumns:
         return RunColumns(
@@ -107,6 +118,8 @@ class Gathered:
             final=numpy.array(self.final, dtype=numpy.bool_),
             nodes=tuple(self.nodes),
             keys=tuple(self.keys),
+            kinds=self.kinds,
+            reads=self.reads,
         )
 
 

@@ -153,7 +153,7 @@ def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> Node
         fail=counts[1],
         info=counts[2],
         longest_gap=duration(gap_ns) if len(load) else "–",
-        gap_at=f"from {moment(gap_start_ns)}" if len(load) else "",
+        gap_at=moment(gap_start_ns) if len(load) else "",
         down=_time_or_dash(down_ns),
         paused=_time_or_dash(spent.get("paused", 0)),
         cut=_time_or_dash(spent.get("cut", 0)),
@@ -202,6 +202,8 @@ class OperationRow:
     anchors: tuple[int, ...]
     """Of its lines, those that this row is the target of links to: a page has each once."""
     index: str
+    invoked_at: int
+    """The event of the invocation, which links name."""
     process: str
     f: str
     key: str
@@ -222,6 +224,7 @@ def operation_row(operation: Operation, anchored: set[int]) -> OperationRow:
     return OperationRow(
         anchors=anchors,
         index="–".join(map(str, operation.events)),
+        invoked_at=operation.invoke_index,
         process=str(operation.process),
         f=clipped(operation.f, 40),
         key=as_text(operation.key, 40),

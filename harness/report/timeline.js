@@ -69,17 +69,23 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     const lane = told.tables.nodes.map((name) => names.get(name) ?? 0);
     operations.lane = { process: columns.row, node: Float64Array.from(operations.nodes, (code) => lane[code]) };
     operations.density = { process: columns.row_density, node: columns.node_density };
-    operations.places = new Map();
-    for (let i = count - 1; i >= 0; i--) {
-      if (operations.complete[i] >= 0) operations.places.set(operations.complete[i], i);
-    }
-    for (let i = count - 1; i >= 0; i--) operations.places.set(operations.index[i], i);
     operations.blocks = [];
     for (let from = 0; from < count; from += BLOCK) {
       operations.blocks.push(operations.end.subarray(from, from + BLOCK).reduce((most, end) => Math.max(most, end), 0));
     }
     const [sub, subs] = subrows(operations, told.all_nodes.length);
-    return Object.assign(operations, { sub, subs });
+    return Object.assign(operations, { sub, subs, all: totals(columns.row_density, told.slices) });
+  }
+
+  function totals(density, slices) { // all operations by slice of time
+    const sums = new Float64Array(slices);
+    for (let at = 0; slices && at < density.length; at++) sums[at % slices] += density[at];
+    return sums;
+  }
+
+  function placeOf(index) { // of the operation that began or ended with this event; -1 if it is not on the page
+    const place = run.index.indexOf(index);
+    return place < 0 ? run.complete.indexOf(index) : place;
   }
 
   function subrows(operations, nodes) { // several clients ask one node at once: lines within its lane
@@ -379,10 +385,10 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
   }
 
   function about() {
-    const slice = head.end_ns / head.slices, table = run.density.process;
+    const slice = head.end_ns / head.slices;
     const first = Math.max(0, Math.floor(state.start / slice)), last = Math.min(head.slices - 1, Math.floor(state.end / slice));
     let sum = 0;
-    for (let line = 0; line < head.rows.length * 3; line++) for (let s = first; s <= last; s++) sum += table[line * head.slices + s];
+    for (let s = first; s <= last; s++) sum += run.all[s];
     return sum;
   }
 
@@ -471,8 +477,8 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
   }
 
   function open(index) {
-    const i = run.places.get(index);
-    if (i === undefined) {
+    const i = placeOf(index);
+    if (i < 0) {
       const said = find("timeline-said");
       const outside = `Operation ${index} is not on this page`;
       said.textContent = head.slices ? `${outside}, which has a part of ${number(head.there)} operations. Start ./qsync serve, then open ` : `${outside}: no operation of this run has such an event.`;
@@ -514,7 +520,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
 
   function found(query) { // places, in the order of time
     const asked = /^(?:#|op-|#op-)(\d+)$/.exec(query);
-    if (asked) { const i = run.places.get(+asked[1]); return i === undefined ? [] : [i]; }
+    if (asked) { const i = placeOf(+asked[1]); return i < 0 ? [] : [i]; }
     const wanted = query.toLowerCase(), has = (entry) => entry !== null && String([entry].flat().join(", ")).toLowerCase().includes(wanted);
     const tables = ["keys", "values", "errors", "nodes", "transactions", "kinds"].map((name) => [run[name], head.tables[name].map(name === "kinds" ? (kind) => has(kind[0]) : has)]);
     const process = /^(?:p|process )?\d+$/.test(wanted) ? +wanted.replace(/\D/g, "") : NaN;
@@ -591,7 +597,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     context.globalAlpha = 1;
   }
 
-  const orderPlaces = () => head.orders[state.order].operations.map((index) => run.places.get(index)).filter((i) => i !== undefined);
+  const orderPlaces = () => head.orders[state.order].operations.map(placeOf).filter((i) => i >= 0);
 
   function showOrder(order, step) {
     const asked = head.orders[order];
@@ -745,7 +751,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     faultLanes();
     palette();
     find("timeline-tools").hidden = false;
-    show(0, head.end_ns * 1.02 + 1);
+    state.end = head.end_ns * 1.02 + 1;
     draw();
     hands();
     openFromAddress();

@@ -1,0 +1,85 @@
+"""What a run covered: its operations by kind, who served its reads, and which kinds of faults took effect.
+
+A run without an anomaly says as much as was tried in it, so these tables are on every page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from harness.report.fault_bands import FaultBand
+from harness.report.json_door import clipped
+from harness.report.material import Material
+from harness.report.run_columns import OK
+
+ROWS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Rows of texts and counts. `keys` is a sentence; `left_out` tells of rows beyond `ROWS`."""
+
+    kinds: tuple[tuple[str, int, int, int], ...]
+    """(kind of operation, ok, fail, info)."""
+    reads: tuple[tuple[str, str, str, int], ...]
+    """(node, role, read mode, answered reads)."""
+    faults: tuple[tuple[str, int, int, int], ...]
+    """(kind of fault, injected, took effect, operations that ended ok while one of the kind was in effect)."""
+    keys: str
+    left_out: int
+
+
+def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
+    columns = read.columns
+    names = sorted({f for f, _ in columns.kinds})
+    ended = columns.kinds
+    kinds = [(clipped(f, 40), ended[f, "ok"], ended[f, "fail"], ended[f, "info"]) for f in names]
+    reads = [
+        (clipped(node, 64), clipped(role, 40), clipped(mode, 40), count)
+        for (node, role, mode), count in sorted(columns.reads.items())
+    ]
+    faults = _faults(read, bands)
+    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults))
+    return Covered(
+        tuple(kinds[:ROWS]),
+        tuple(reads[:ROWS]),
+        tuple(faults[:ROWS]),
+        _keys(read),
+        left_out,
+    )
+
+
+def _faults(read: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, int, int]]:
+    injected = Counter(band.name for band in bands)
+    in_effect = Counter(band.name for band in bands if band.took_effect)
+    ends_ns = read.load.end_ns[read.load.outcome == OK]
+    return [
+        (name, count, in_effect[name], _within(ends_ns, [band for band in bands if band.name == name]))
+        for name, count in sorted(injected.items())
+    ]
+
+
+def _within(ends_ns: numpy.ndarray[tuple[int], numpy.dtype[numpy.int64]], bands: Sequence[FaultBand]) -> int:
+    """How many of these moments lie within a band that took effect, each counted once."""
+    inside = numpy.zeros(len(ends_ns), dtype=bool)
+    for band in bands:
+        if band.took_effect:
+            inside |= (ends_ns >= band.start_ns) & (ends_ns <= band.end_ns)
+    return int(inside.sum())
+
+
+def _keys(read: Material) -> str:
+    columns = read.columns
+    on_keys = columns.key[(columns.key >= 0) & ~columns.final]
+    if not len(on_keys):
+        return ""
+    counts = numpy.bincount(on_keys)
+    counts = counts[counts > 0]
+    return (
+        f"{len(counts):,} keys, with {int(counts.min()):,} to {int(counts.max()):,} operations each "
+        f"(median {int(numpy.median(counts)):,})."
+    )

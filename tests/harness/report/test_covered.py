@@ -1,0 +1,49 @@
+"""What the page says of a run's coverage, counted again from the lines of its history."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from harness.report import material, page
+from harness.report.covered import covered
+from harness.report.fault_bands import fault_bands
+from tests.harness.report.run_folders import FAULTS, SECOND, build
+
+
+def test_the_tables_count_what_the_history_has(tmp_path: Path) -> None:
+    """If it failed, a passing run would claim to have tried what it did not try."""
+    folder = build(tmp_path / "run", "valid")
+    read = material.read(folder)
+    told = covered(read, fault_bands(read))
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()[1:]]
+    ended = [
+        line
+        for line in lines
+        if isinstance(line["process"], int) and line["type"] != "invoke" and line["f"] != "dump"
+    ]
+    counted = Counter((line["f"], line["type"]) for line in ended)
+    assert told.kinds == tuple(
+        (f, counted[f, "ok"], counted[f, "fail"], counted[f, "info"]) for f in ("cas", "read", "write")
+    )
+    served = Counter(line["node"] for line in ended if line["f"] == "read" and line["type"] == "ok")
+    assert told.reads == tuple((node, "owner", "read-confirmed", served[node]) for node in sorted(served))
+    kills = [fault for fault in FAULTS if fault["name"] == "kill"]
+    under = sum(
+        line["type"] == "ok" and any(_in_effect(fault, line["time_ns"]) for fault in kills) for line in ended
+    )
+    assert {name: rest for name, *rest in told.faults}["kill"] == [2, 2, under]
+    assert {name: rest for name, *rest in told.faults}["one-way"] == [1, 0, 0]
+    assert told.keys.startswith("6 keys, with ")
+
+
+def _in_effect(fault: dict[str, float], time_ns: int) -> bool:
+    """From the first to the last effect, as `run_folders` writes them."""
+    first_ns, last_ns = round(fault["from"] * SECOND) + 3_000_000, round(fault["to"] * SECOND) + 40_000_000
+    return first_ns <= time_ns <= last_ns
+
+
+def test_a_run_without_operations_covers_nothing(tmp_path: Path) -> None:
+    """If it failed, the page of an empty run could not be written, or would have tables of nothing."""
+    assert "No operation ended before the final reads." in page.html(tmp_path)
