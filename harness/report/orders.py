@@ -40,11 +40,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`number` is its place among all orders of the page; `then` says why no further operation fits."""
+    """`number` is its place among all orders of the page; `then` says why no further operation fits.
+
+    `refused`: the operations that real time would allow next, by the events of their invocations.
+    """
 
     number: int
     steps: tuple[Step, ...]
     then: str
+    refused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def for_the_canvas(orders: Sequence[OrdersOfWitness]) -> list[dict[str, Any]]:
             "operations": [step.index for step in order.steps],
             "states": [step.state for step in order.steps],
             "then": order.then,
+            "refused": list(order.refused),
         }
         for each in orders
         for order in each.orders
@@ -170,11 +175,9 @@ def _order(number: int, partial: Partial, subjects: Sequence[_Subject], start: S
     if not refused:
         return Order(number, steps, "Every operation has its place.")
     others = f" Nor does any of {len(partial.refused) - 4} more." if len(partial.refused) > 4 else ""
-    return Order(
-        number,
-        steps,
-        f"Next could only be: {'; '.join(refused)}. That does not fit the value {value}.{others}",
-    )
+    then = f"Next could only be: {'; '.join(refused)}. That does not fit the value {value}.{others}"
+    places = tuple(subjects[place].operation.invoke_index for place in partial.refused)
+    return Order(number, steps, then, places)
 
 
 def _possible(

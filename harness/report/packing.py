@@ -2,7 +2,7 @@
 
 The packed form is `[length of the head, 4 bytes, little-endian][head: JSON][column][column]…`, deflated without a
 header ("deflate-raw"), in the alphabet of base64 for addresses, which has no slash. The head names the columns and the
-number of values in each. timeline.js reads it; `unpacked` is its twin for tests.
+number of values in each. timeline_data.js reads it; `unpacked` is its twin for tests.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from harness.causes import Sighted, ranked, seconds
 from harness.report import first_screen, material, node_logs, tables
-from harness.report.cause_and_effect import cause_and_effect
+from harness.report.cause_and_effect import Moment, cause_and_effect, moments
 from harness.report.covered import covered
 from harness.report.cut_table import cut_table
 from harness.report.cycle_drawing import Reason, cycle_drawing, picture_of, reasons
@@ -25,13 +25,13 @@ from harness.report.fault_bands import FaultBand, fault_bands
 from harness.report.json_door import Json, as_text, as_texts, as_time_ns, clipped
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
-from harness.report.moments import Moment, moments
 from harness.report.node_states import HATCH
 from harness.report.orders import for_the_canvas, orders_of_witnesses
 from harness.report.owner_changes import owner_changes
 from harness.report.queues import queues_view
 from harness.report.space_time import space_time_drawing
 from harness.report.whole_timeline import whole_timeline
+from harness.report.witness_list import Entry, witness_list
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
 
 HERE = Path(__file__).parent
@@ -63,7 +63,10 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
     shown, more = _witnesses(read, ranking, bands)
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
     logs = node_logs.node_logs(run_folder, window)
-    style, script = _text_of("page.css", "timeline.css"), _text_of("page.js", "timeline.js")
+    style, script = (
+        _text_of("page.css", "timeline.css"),
+        _text_of("page.js", "timeline_data.js", "timeline.js"),
+    )
     orders = orders_of_witnesses(read)
     command, repeats = first_screen.repeat_line(read)
     template = _environment().get_template("page.html")
@@ -129,7 +132,7 @@ class WitnessView:
     rows: tuple[tables.OperationRow, ...]
     reasons: tuple[Reason, ...]
     """Why each edge of a cycle exists."""
-    moments: tuple[Moment, ...]
+    as_list: tuple[Entry, ...]
     """The same as a list, for screens that are too narrow for the picture."""
 
 
@@ -138,8 +141,9 @@ def _witnesses(
 ) -> tuple[list[WitnessView], list[str]]:
     """The first witnesses as drawings, the next ones as a sentence each."""
     anchored: set[int] = set()
+    told = moments(found) if read.has_times else []
     views = [
-        _witness_view(read, sighted, bands, anchored, place)
+        _witness_view(read, sighted, bands, anchored, place, () if place else told)
         for place, sighted in enumerate(found[:WITNESSES_DRAWN])
     ]
     listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
@@ -149,7 +153,12 @@ def _witnesses(
 
 
 def _witness_view(
-    read: Material, sighted: Sighted, bands: Sequence[FaultBand], anchored: set[int], place: int
+    read: Material,
+    sighted: Sighted,
+    bands: Sequence[FaultBand],
+    anchored: set[int],
+    place: int,
+    told: Sequence[Moment],
 ) -> WitnessView:
     check, witness = sighted.check, sighted.witness
     shown = proof(read, witness, bands)
@@ -162,7 +171,7 @@ def _witness_view(
     time_ns = as_time_ns(sighted.time_ns)
     where += [seconds(time_ns)] if time_ns is not None and read.has_times else []
     checker, rule = clipped(sighted.checker, 60), as_text(witness.get("rule"), 60)
-    told = as_texts(witness.get("explanation"), 600)
+    sentences = as_texts(witness.get("explanation"), 600)
     picture = picture_of(check, rule)
     return WitnessView(
         checkers=clipped(", ".join(sighted.checkers), 200),
@@ -173,14 +182,14 @@ def _witness_view(
         where=", ".join(where),
         promised=first_screen.promised(read, checker) or as_text(check.get("model"), 400),
         documented=first_screen.documented(read, checker),
-        explanation=() if rule in PRINTED else told[:EXPLANATIONS],
-        printed=told[-LINES_PRINTED:] if rule in PRINTED else (),
+        explanation=() if rule in PRINTED else sentences[:EXPLANATIONS],
+        printed=sentences[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),
         drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations, place),
         reasons=reasons(picture, read.operations, place),
         rows=tuple(tables.operation_row(operation, anchored) for operation in shown.operations),
-        moments=moments(shown, bands),
+        as_list=witness_list(shown, bands, told),
     )
 
 

@@ -1,8 +1,7 @@
 /* The whole timeline: a canvas with a lane for each process or node.
 
-Far out it shows how many operations began or ran in each pixel, near by the operations themselves. The data are what
-whole_timeline.py packed: columns of numbers (packing.py has the form), and a head with tables of texts, faults, states
-of nodes, windows of witnesses and orders. Every text goes to the page as textContent or onto the canvas, never as HTML.
+Far out it shows how many operations began or ran in each pixel, near by the operations themselves. timeline_data.js
+has the data. Every text goes to the page as textContent or onto the canvas, never as HTML.
 
 A reader (or a test) finds the state in attributes of the canvas: data-ready, data-start-ns and data-end-ns (the view),
 data-lanes (process, node), data-mode (density, operations), data-here (operations of the view that are on the page and
@@ -15,90 +14,10 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
   if (!canvas || !packed) return;
   const SERVE = "http://127.0.0.1:8000/runs/";
   const OUTCOMES = ["ok", "fail", "info"];
-  const DRAWN = 8000, LABELLED = 500, BLOCK = 512, SUBROWS = 40, LANES_HEIGHT = 420;
+  const DRAWN = 8000, LABELLED = 500, LANES_HEIGHT = 420;
   const context = canvas.getContext("2d");
-  const state = { start: 0, end: 1, lanes: "process", selected: -1, hits: [], hit: -1, order: -1, step: 0, hover: -1 };
+  const state = { start: 0, end: 1, lanes: "process", selected: -1, hits: [], hit: -1, order: -1, step: 0 };
   let head, run, match, filtered = false, look, colours, drawing = false;
-
-  // ------------------------------------------------------------------ the data
-
-  async function inflated(text) {
-    const letters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-
-  function unpacked(bytes) {
-    const length = new DataView(bytes.buffer).getUint32(0, true);
-    const told = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-    const columns = {};
-    let at = 4 + length;
-    for (const [name, count] of told.columns) {
-      const column = columns[name] = new Float64Array(count);
-      for (let i = 0; i < count; i++) {
-        let value = 0, factor = 1, byte = bytes[at++];
-        while (byte > 127) { value += (byte - 128) * factor; factor *= 128; byte = bytes[at++]; }
-        column[i] = value + byte * factor;
-      }
-    }
-    return [told, columns];
-  }
-
-  const signed = (value) => value % 2 ? -(value + 1) / 2 : value / 2;
-
-  function summed(column) {
-    let sum = 0;
-    return column.map((step) => sum += signed(step));
-  }
-
-  function coded(column) { // 0: the next new text; else how far back
-    let fresh = 0;
-    return Int32Array.from(column, (back) => back ? fresh - back : fresh++);
-  }
-
-  function read(told, columns) {
-    const unit = told.unit_ns, count = columns.index.length;
-    const operations = { count, index: summed(columns.index), process: summed(columns.process), outcome: columns.outcome };
-    operations.start = summed(columns.start).map((time) => time * unit);
-    operations.end = operations.start.map((time, i) => columns.took[i] ? time + (columns.took[i] - 1) * unit : Infinity);
-    operations.complete = operations.index.map((index, i) => columns.gap[i] ? index + signed(columns.gap[i] - 1) : -1);
-    for (const name of Object.keys(told.tables)) operations[name] = coded(columns[name]);
-    const names = new Map(told.all_nodes.map((name, place) => [name, place]));
-    const lane = told.tables.nodes.map((name) => names.get(name) ?? 0);
-    operations.lane = { process: columns.row, node: Float64Array.from(operations.nodes, (code) => lane[code]) };
-    operations.density = { process: columns.row_density, node: columns.node_density };
-    operations.blocks = [];
-    for (let from = 0; from < count; from += BLOCK) {
-      operations.blocks.push(operations.end.subarray(from, from + BLOCK).reduce((most, end) => Math.max(most, end), 0));
-    }
-    const [sub, subs] = subrows(operations, told.all_nodes.length);
-    return Object.assign(operations, { sub, subs, all: totals(columns.row_density, told.slices) });
-  }
-
-  function totals(density, slices) { // all operations by slice of time
-    const sums = new Float64Array(slices);
-    for (let at = 0; slices && at < density.length; at++) sums[at % slices] += density[at];
-    return sums;
-  }
-
-  function placeOf(index) { // of the operation that began or ended with this event; -1 if it is not on the page
-    const place = run.index.indexOf(index);
-    return place < 0 ? run.complete.indexOf(index) : place;
-  }
-
-  function subrows(operations, nodes) { // several clients ask one node at once: lines within its lane
-    const sub = new Uint8Array(operations.count), free = Array.from({ length: nodes }, () => []);
-    for (let i = 0; i < operations.count; i++) {
-      const ends = free[operations.lane.node[i]];
-      let place = ends.findIndex((end) => end <= operations.start[i]);
-      if (place < 0) place = ends.length < SUBROWS ? ends.length : i % SUBROWS;
-      ends[place] = operations.end[i] === Infinity ? operations.start[i] : operations.end[i];
-      sub[i] = place;
-    }
-    return [sub, free.map((ends) => Math.max(ends.length, 1))];
-  }
 
   // ------------------------------------------------------------------ words
 
@@ -156,7 +75,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
 
   function inView(each) { // calls it with every operation of the view that passes the filter
     for (let block = 0; block < run.blocks.length; block++) {
-      const from = block * BLOCK, to = Math.min(from + BLOCK, run.count);
+      const from = block * run.block, to = Math.min(from + run.block, run.count);
       if (run.start[from] > state.end) break;
       if (run.blocks[block] < state.start) continue;
       for (let i = from; i < to && run.start[i] <= state.end; i++) if (match[i] && run.end[i] >= state.start) each(i);
@@ -420,6 +339,11 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
   const pan = (part) => { const by = (state.end - state.start) * part; show(state.start + by, state.end + by); };
   const whole = () => show(0, head.end_ns * 1.02 + 1);
 
+  function placeOf(index) { // of the operation that began or ended with this event; -1 if it is not on the page
+    const place = run.index.indexOf(index);
+    return place < 0 ? run.complete.indexOf(index) : place;
+  }
+
   function showOperations(places) {
     let from = Infinity, to = 0;
     for (const i of places) {
@@ -585,19 +509,28 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     context.stroke();
     points.forEach(([px, py], place) => {
       context.globalAlpha = place < state.step ? 1 : .4;
-      context.fillStyle = place === state.step - 1 ? colours.anomaly : colours.ink;
-      context.beginPath();
-      context.arc(px, py, 8, 0, 7);
-      context.fill();
-      context.fillStyle = colours.paper;
-      context.textAlign = "center";
-      context.fillText(String(place + 1), px, py + 4);
-      context.textAlign = "left";
+      dot(px, py, place === state.step - 1 ? colours.owner : colours.ink, String(place + 1));
     });
     context.globalAlpha = 1;
+    if (state.step < points.length) return;
+    for (const i of orderPlaces("refused")) { // what real time would allow next, and the value does not
+      const [y, height] = laneBox(i);
+      dot(Math.max(x(run.start[i]), look.gutter), y + height / 2, colours.anomaly, "✗");
+    }
   }
 
-  const orderPlaces = () => head.orders[state.order].operations.map(placeOf).filter((i) => i >= 0);
+  function dot(px, py, colour, words) {
+    context.fillStyle = colour;
+    context.beginPath();
+    context.arc(px, py, 8, 0, 7);
+    context.fill();
+    context.fillStyle = colours.paper;
+    context.textAlign = "center";
+    context.fillText(words, px, py + 4);
+    context.textAlign = "left";
+  }
+
+  const orderPlaces = (of = "operations") => head.orders[state.order][of].map(placeOf).filter((i) => i >= 0);
 
   function showOrder(order, step) {
     const asked = head.orders[order];
@@ -606,7 +539,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     state.step = Math.min(Math.max(step, 1), Math.max(asked.operations.length, 1));
     const places = orderPlaces();
     if (!places.length) return;
-    showOperations(places);
+    showOperations([...places, ...orderPlaces("refused")]);
     const i = places[state.step - 1];
     if (i !== undefined) select(i, false);
     const end = state.step === asked.operations.length ? " " + asked.then : "";
@@ -739,9 +672,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
 
   async function begin() {
     try {
-      const [told, columns] = unpacked(await inflated(packed.textContent.trim()));
-      head = told;
-      run = read(told, columns);
+      [head, run] = await timelineData(packed.textContent.trim());
     } catch (problem) {
       find("timeline-status").textContent = `The timeline cannot be drawn here (${problem.message}); a browser of 2023 or later can.`;
       return;

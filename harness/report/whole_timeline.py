@@ -1,7 +1,7 @@
 """The whole run for the page's canvas: packed operations, densities, faults, node states and the witnesses' windows.
 
 The page may be opened years later and far away, so all data stand in it. `kept_operations` has the rule that chooses
-what fits; densities count all operations. timeline.js draws, and its head says what the fields of the data mean.
+what fits; densities count all operations. timeline_data.js reads the data, and timeline.js draws them.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def test_a_stale_read_has_its_order_and_its_possible_value(tmp_path: Path) -> No
     ]
     assert order.then == "Next could only be: process 2: read → 1 · n1. That does not fit the value 2."
     assert [(each.words, each.could) for each in found.possible] == [("process 2: read → 1 · n1", "2")]
-    assert for_the_canvas([found])[0]["operations"] == [0, 2]
+    [drawn] = for_the_canvas([found])
+    assert (drawn["operations"], drawn["refused"]) == ([0, 2], [4])
     assert 'data-order="0"' in page.html(folder)
 
 

@@ -143,16 +143,21 @@ def test_the_witness_is_a_list_on_a_narrow_screen(opened: Any, tmp_path: Path) -
     report = written(tmp_path, "anomaly")
     narrow = opened(report, 500)
     assert not narrow.locator("#witness svg.timeline").first.is_visible()
-    told = narrow.locator("#witness .moments").first
+    told = narrow.locator("#witness .as-list").first
     words = told.inner_text()
-    for part in ("isolate-owner", "process 4: write 7 · n1, ok after 90 ms", "process 3: read → 3 · n1"):
+    for part in (
+        "isolate-owner",
+        "cause: lost-write at n1",
+        "process 4: write 7 · n1, ok after 90 ms",
+        "process 3: read → 3 · n1",
+    ):
         assert part in words
     assert words.index("write 7") < words.index("read → 7") < words.index("read → 3")
     box = told.bounding_box()
     assert box is not None and box["x"] + box["width"] <= 500
     wide = opened(report, 1280)
     assert wide.locator("#witness svg.timeline").first.is_visible()
-    assert not wide.locator("#witness .moments").first.is_visible()
+    assert not wide.locator("#witness .as-list").first.is_visible()
 
 
 def pages_of(pdf: bytes) -> int:
