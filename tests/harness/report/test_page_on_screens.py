@@ -65,7 +65,7 @@ def with_cycle(folder: Path) -> Path:
             "result": "invalid",
             "summary": "not serializable",
             "details": {"anomalies": {"G2-item": picture}},
-            "witnesses": [witness],
+            "witnesses": [witness, {"rule": "G1a", "summary": "the transaction of event 3 read k as 1"}],
         }
     ]
     verdict["violations"] = ["transactional"]
