@@ -10,8 +10,11 @@ node_states     the state of each node at each moment
 operation_rows, operation_words   the bars of a witness, and their labels
 witness_timeline, load_chart      the two drawings, over `svg`
 first_screen    the verdict, the run, the reasons
-tables          checks, faults, nodes, operations
-page            all of it put together with page.html, page.css and page.js
+tables, covered checks, faults, nodes, operations; what the run covered
+run_columns, kept_operations, process_rows, packing, whole_timeline   the data of the canvas that timeline.js draws
+orders          the longest orders of a violation, and what its reads could have returned
+witness_list    a witness for narrow screens
+page            all of it put together with the templates, the style sheets and the scripts
 """
 
 from harness.report.page import html, write

@@ -64,7 +64,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
     window = (shown[0].proof.start_ns, shown[0].proof.end_ns) if shown else None
     logs = node_logs.node_logs(run_folder, window)
     style, script = (
-        _text_of("page.css", "timeline.css"),
+        _text_of("page.css", "timeline.css", "paper.css"),
         _text_of("page.js", "timeline_data.js", "timeline.js"),
     )
     orders = orders_of_witnesses(read)
