@@ -70,6 +70,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     shapes: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
     """One for every check that found something, whatever came of the run as a whole."""
+    kinds_in_effect: tuple[str, ...] | None = None
+    """The kinds of faults that took effect; None of a run without evidence, and in journals of older versions."""
     event: str = "ended"
 
 

@@ -54,6 +54,7 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
 def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
     """From a verdict: outcome, sentence, folder, and the fingerprints of an anomaly."""
     prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
+    kinds = verdict.get("evidence", {}).get("kinds_in_effect")
     return {
         "outcome": verdict["outcome"],
         "sentence": verdict["sentence"],
@@ -61,6 +62,7 @@ def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str
         "fingerprints": prints,
         "shapes": shapes,
         "found": tuple(_found(verdict)),
+        "kinds_in_effect": tuple(kinds) if isinstance(kinds, list) else None,
     }
 
 
