@@ -150,11 +150,11 @@ class Comparison:
         worse = sum(each.is_worse for each in self.undecided)
         words = ["anomalies: " + ", ".join(told) if told else "no anomaly on either night"]
         if worse:
-            words.append(f"more undecided runs in {worse} cells")
+            words.append(f"more undecided runs in {_many(worse, 'cell')}")
         if self.turned:
-            words.append(f"{len(self.turned)} seeds became undecided")
+            words.append(f"{_many(len(self.turned), 'seed')} became undecided")
         if self.cells_lost:
-            words.append(f"{len(self.cells_lost)} cells without a conclusive run now")
+            words.append(f"{_many(len(self.cells_lost), 'cell')} without a conclusive run now")
         if self.kinds_lost:
             words.append(f"no longer in effect: {', '.join(self.kinds_lost)}")
         if not self.cells_both:
@@ -199,6 +199,10 @@ class Comparison:
             if self.kinds is None
             else {name: [before.hits, after.hits] for name, before, after in self.kinds},
         }
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def night(book: Journal) -> Night:

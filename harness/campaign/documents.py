@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from harness.campaign.compare import Comparison, Night
+from harness.campaign.compared import sections, trend_section
+from harness.campaign.entries import entries
 from harness.campaign.journal import Ended
 from harness.campaign.summary import Group, Kind, Summary
-from harness.report.tables_page import Cell, Page, Section, html
+from harness.report.tables_page import Cell, Mark, Page, Section, html
 
 MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "inconclusive": "⚪", "broken": "💥"}
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LISTED = 200
+SQUARES = 64
+"""Runs of one cell that are drawn as squares."""
 
 
 def junit(summary: Summary) -> bytes:
@@ -118,8 +123,17 @@ def _kind_row(kind: Kind, whole: int) -> str:
     return "| " + " | ".join(_md(word) for word in words) + " |"
 
 
-def page(summary: Summary, folder: Path, results: Path) -> str:
-    """The index page: `folder` is where it will lie, so that it can point to the runs' own pages."""
+def page(
+    summary: Summary,
+    folder: Path,
+    results: Path,
+    comparison: Comparison | None = None,
+    nights: Sequence[Night] = (),
+) -> str:
+    """The index page: `folder` is where it will lie, so that it can point to the runs' own pages.
+
+    `comparison`: with the previous campaign of the same plan; `nights`: the latest ones, for the trend.
+    """
     tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
     counts = summary.counts
     return html(
@@ -137,8 +151,11 @@ def page(summary: Summary, folder: Path, results: Path) -> str:
             notes=summary.notes,
             sections=(
                 _anomalies(summary, folder, results),
+                *_to_paste(summary),
+                *_compared(comparison, folder, results),
                 _kinds(summary, folder, results),
-                _cells(summary),
+                _cells(summary, folder, results),
+                *([trend_section(nights)] if nights else []),
                 _runs(summary, folder, results),
             ),
         )
@@ -157,7 +174,7 @@ def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
             f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never",
             # An empty cell for prose would be as wide as a full one, and push the last column off the page.
             Cell(f"{group.issue} until {group.expires}", "prose") if group.issue else "",
-            Cell(group.runs[0].run, link=_link(group.runs[0], folder, results)),
+            Cell(group.runs[0].run.rpartition("/")[2], link=_link(group.runs[0], folder, results)),
             Cell(", ".join(group.seen_with), "code prose"),
         )
         for group in summary.groups
@@ -171,6 +188,22 @@ def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
         frozenset({"runs"}),
         "No anomaly was found.",
     )
+
+
+def _to_paste(summary: Summary) -> list[Section]:
+    text = entries(summary)
+    if not text:
+        return []
+    caption = "Entries for known.toml, to accept these anomalies for a time; fill in the issue of each."
+    return [Section("To accept", caption, (), (), paste=text)]
+
+
+def _compared(comparison: Comparison | None, folder: Path, results: Path) -> list[Section]:
+    if comparison is None:
+        return [
+            Section("Since the night before", "", (), (), empty="There is no earlier night of this plan.")
+        ]
+    return list(sections(comparison, lambda run: _link_to(run, folder, results)))
 
 
 def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
@@ -197,22 +230,34 @@ def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
     )
 
 
-def _cells(summary: Summary) -> Section:
+def _cells(summary: Summary, folder: Path, results: Path) -> Section:
+    marks: dict[str, list[Mark]] = {}
+    for run in summary.ended:
+        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link(run, folder, results))
+        marks.setdefault(run.cell, []).append(mark)
+    for task in summary.left:
+        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: not reached"))
     rows: list[tuple[str | Cell, ...]] = [
         (
             cell,
-            Cell(
-                parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached")
-            ),
+            _grid(marks[cell], counts),
             *(str(count) if count else "" for count in counts.values()),
         )
         for cell, counts in _by_cell(summary).items()
     ]
-    columns = ("cell", "outcomes", "valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
+    columns = ("cell", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
     caption = (
-        f"The matrix, in the order in which its cells ran; {summary.excluded} combinations are excluded."
+        f"The matrix, a square for each run, in the order in which its cells ran; {summary.excluded} combinations are "
+        "excluded."
     )
     return Section("Cells", caption, columns, rows, frozenset(columns[2:]))
+
+
+def _grid(marks: Sequence[Mark], counts: Mapping[str, int]) -> Cell:
+    """A square for each run; of too many a bar of their counts."""
+    if len(marks) <= SQUARES:
+        return Cell(marks=tuple(marks))
+    return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached"))
 
 
 def _runs(summary: Summary, folder: Path, results: Path) -> Section:
@@ -255,8 +300,12 @@ def _standings(summary: Summary) -> Mapping[str, Group]:
 
 
 def _link(run: Ended, folder: Path, results: Path) -> str:
-    report = results / run.run / "report.html"
-    return os.path.relpath(report, folder) if run.run and report.exists() else ""
+    return _link_to(run.run, folder, results)
+
+
+def _link_to(run: str, folder: Path, results: Path) -> str:
+    report = results / run / "report.html"
+    return os.path.relpath(report, folder) if run and report.exists() else ""
 
 
 def _clean(text: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from harness.errors import StoreError
+from harness.errors import StoreError, WrongUse
 from harness.run.finish import Failure
 
 FOLDER = "_campaigns"
@@ -220,6 +220,22 @@ def folders(results: Path, name: str) -> list[Path]:
     """All campaigns of this name, oldest first."""
     return sorted(
         path.parent for path in (results / FOLDER / name).glob(f"*/{HEAD}") if path.parent.name != "latest"
+    )
+
+
+def night_of(results: Path, given: str) -> Journal:
+    """The campaign that a person names: its folder, or `<name>/<utc>` (also `<name>/latest`) below results/_campaigns.
+
+    Raises WrongUse if there is none.
+    """
+    tried = [Path(given).expanduser(), results / FOLDER / given]
+    for folder in tried:
+        found = load(folder.resolve())
+        if found is not None:
+            return found
+    raise WrongUse(
+        f"{given} is no campaign: expected a folder with {HEAD} in it, or NAME/UTC below {results / FOLDER}; "
+        f"try: ls {results / FOLDER}/*"
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.campaign import documents, journal, order, shared
+from harness.campaign import compare, documents, journal, order, shared
 from harness.campaign.journal import Ended, Journal, Task, ToJudge
 from harness.campaign.judging import Judge, judge_here
 from harness.campaign.known import KnownList
@@ -29,6 +29,8 @@ from harness.run.plan import Plan
 from harness.store.objects import Address
 
 POLL_S = 0.05
+NIGHTS = 14
+"""The nights of the trend."""
 SEEDS_BELOW = 1 << 40
 LIKELY_OVERHEAD_S = {"sim": 5.0}
 OVERHEAD_S = 15.0
@@ -56,9 +58,9 @@ class Nightly:
         self.results.mkdir(parents=True, exist_ok=True)
         earlier = self._earlier()
         book = self._book(earlier, anew)
-        others = [each.ended for each in earlier if each.folder != book.folder]
+        others = [each for each in earlier if each.folder != book.folder]
         try:
-            covered = order.covered(others)
+            covered = order.covered(each.ended for each in others)
             self._work(book, covered)
             return self._sum_up(book, others, self._too_long(book, covered)), book.folder
         finally:
@@ -193,9 +195,7 @@ class Nightly:
             and self._likely_s(cell.plan, covered.get(cell.name, order.Covered()).seconds) > budget_s
         )
 
-    def _sum_up(
-        self, book: Journal, others: Sequence[Sequence[Ended]], too_long: tuple[str, ...] = ()
-    ) -> Summary:
+    def _sum_up(self, book: Journal, others: Sequence[Journal], too_long: tuple[str, ...] = ()) -> Summary:
         notes = []
         unpublished = self._publish_runs(book)
         if unpublished:
@@ -207,13 +207,14 @@ class Nightly:
                 notes.append(f"retention removed {removed.runs} runs ({removed.bytes / 2**20:.0f} MiB)")
         if book.unwritten:
             notes.append(f"{book.unwritten} lines of the journal could not be written: the disk is full")
-        summary = summarize(book, self.known, others, excluded=self.campaign.excluded, notes=notes)
+        earlier = [each.ended for each in others]
+        summary = summarize(book, self.known, earlier, excluded=self.campaign.excluded, notes=notes)
         if self.is_interrupted:
             return summary
         summary = replace(summary, too_long=too_long, unpublished=unpublished)
         try:
-            self._keep(book, summary)
-            summary = self._publish_summary(book, summary)
+            self._keep(book, summary, others)
+            summary = self._publish_summary(book, summary, others)
         except StoreError as error:
             if summary.exit_code != 1:
                 raise
@@ -236,21 +237,25 @@ class Nightly:
             self.tell("interrupted while publishing: the same command goes on where this one was")
         return ""
 
-    def _publish_summary(self, book: Journal, summary: Summary) -> Summary:
+    def _publish_summary(self, book: Journal, summary: Summary, others: Sequence[Journal]) -> Summary:
         if self.publish is None or summary.unpublished:
             return summary
         try:
             shared.put_campaign(self.publish, book)
         except HarnessError as error:
             summary = replace(summary, unpublished=error.message)
-            self._keep(book, summary)
+            self._keep(book, summary, others)
         return summary
 
-    def _keep(self, book: Journal, summary: Summary) -> None:
+    def _keep(self, book: Journal, summary: Summary, others: Sequence[Journal]) -> None:
         """The summary last: with it the campaign is over."""
+        before = compare.previous(book, others)
+        comparison = None if before is None else compare.compare(before, book)
+        nights = compare.trend([*others, book], NIGHTS)
+        page = documents.page(summary, book.folder, self.results, comparison, nights)
         book.write("junit.xml", documents.junit(summary))
         book.write("summary.md", documents.markdown(summary).encode())
-        book.write("index.html", documents.page(summary, book.folder, self.results).encode())
+        book.write("index.html", page.encode())
         text = msgspec.json.format(msgspec.json.encode(summary.to_json()), indent=1)
         book.write(journal.SUMMARY, text + b"\n")
         _point_to(book.folder)

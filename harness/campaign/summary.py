@@ -6,6 +6,7 @@ known. Exit 1 only if a group is new or expired; a known anomaly is counted and 
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class Summary:
     """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
     unpublished: str = ""
     """Why this campaign, which should be published, is not."""
+    today: datetime.date = datetime.date.min
+    """The day on which known.toml was read."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -189,6 +192,7 @@ def summarize(
         excluded=excluded,
         spent_s=journal.spent_s,
         notes=tuple(notes),
+        today=known.today,
     )
 
 

@@ -15,31 +15,35 @@ from markupsafe import Markup, escape
 
 HERE = Path(__file__).parent
 OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive")
-_MORE_STYLE = """
-.word.anomaly { color: var(--anomaly); } .word.inconclusive { color: var(--inconclusive); }
-.shares { display: flex; height: 12px; min-width: 120px; border-radius: 3px; overflow: hidden; }
-.shares { background: var(--grid); margin-top: 4px; } .share { display: block; }
-.share.valid { background: var(--valid); } .share.anomaly { background: var(--anomaly); }
-.share.unknown { background: var(--unknown); } .share.inconclusive { background: var(--inconclusive); }
-.scroll td { white-space: nowrap; } .scroll td.prose { white-space: normal; }
-td.code { font-family: var(--mono); font-size: 12px; }
-a { color: var(--owner); }
-"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A square: its style (an outcome), the words under the mouse, and where it leads."""
+
+    style: str
+    title: str
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`style` is a class of the style sheet; `parts` draws a bar of counts by outcome in place of the text."""
+    """`style` is a class of the style sheet; `parts` draws a bar of counts by outcome in place of the text, `marks` a
+    square for each run.
+    """
 
     text: str = ""
     style: str = ""
     link: str = ""
     parts: tuple[tuple[str, float], ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table with its heading. `numbers`: the columns that are set to the right."""
+    """A table with its heading. `numbers`: the columns that are set to the right. `paste`: text to be copied, in the
+    table's place.
+    """
 
     title: str
     caption: str
@@ -47,6 +51,7 @@ class Section:
     rows: Sequence[Sequence[str | Cell]]
     numbers: frozenset[str] = frozenset()
     empty: str = "Nothing."
+    paste: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,14 @@ class Page:
     """Rules beside those of every page, from our own code alone."""
 
 
+def stylesheet() -> str:
+    """That of a run's page, and what tables have beside it."""
+    return (HERE / "page.css").read_text() + (HERE / "tables.css").read_text()
+
+
 def html(page: Page) -> str:
     """The whole page as one file."""
-    style = (HERE / "page.css").read_text() + _MORE_STYLE + page.style
+    style = stylesheet() + page.style
     allowed = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return _PAGE.format(
         policy=_POLICY.format(allowed),
@@ -129,6 +139,9 @@ def _notes(notes: Sequence[str]) -> Markup:
 
 
 def _section(section: Section) -> Markup:
+    if section.paste:
+        body = Markup('<pre class="paste" tabindex="0">{}</pre>').format(section.paste)
+        return _SECTION.format(title=section.title, caption=section.caption, body=body)
     if not section.rows:
         return _SECTION.format(title=section.title, caption=section.caption, body=section.empty)
     sides = ["number" if column in section.numbers else "" for column in section.columns]
@@ -153,10 +166,19 @@ def _cell(cell: str | Cell, side: str) -> Markup:
         return Markup('<td class="{}">{}</td>').format(side, cell)
     if cell.parts:
         return Markup("<td>{}</td>").format(_shares(cell.parts))
+    if cell.marks:
+        return Markup('<td><div class="marks">{}</div></td>').format(Markup("").join(map(_mark, cell.marks)))
     inside = Markup('<a href="{}">{}</a>').format(cell.link, cell.text) if cell.link else escape(cell.text)
     if cell.style in OUTCOMES:
         return Markup('<td class="{}"><span class="word {}">{}</span></td>').format(side, cell.style, inside)
     return Markup('<td class="{} {}">{}</td>').format(side, cell.style, inside)
+
+
+def _mark(mark: Mark) -> Markup:
+    if not mark.link:
+        return Markup('<span class="mark-of {}" title="{}"></span>').format(mark.style, mark.title)
+    square = Markup('<a class="mark-of {}" href="{}" title="{}" aria-label="{}"></a>')
+    return square.format(mark.style, mark.link, mark.title, mark.title)
 
 
 def _shares(parts: Sequence[tuple[str, float]]) -> Markup:

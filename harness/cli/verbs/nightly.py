@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN", type=InputPath())
+@click.argument("plan_file", metavar="PLAN", type=InputPath(), required=False)
 @results_option()
 @click.option(
     "--known",
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 )
 @click.option("--anew", is_flag=True, help="Begin a new campaign, even if the last one was not ended.")
 @click.option("--list", "lists", is_flag=True, help="Show the cells of the matrix, and run nothing.")
+@click.option(
+    "--compare",
+    "nights",
+    type=Text(),
+    nargs=2,
+    metavar="NIGHT NIGHT",
+    help="Run nothing: compare a later night with an earlier one, each a campaign's folder or NAME/UTC.",
+)
 @click.option(
     "--on-end",
     type=Text(),
@@ -57,13 +65,14 @@ if TYPE_CHECKING:
 @spark_options
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON, and nothing else on stdout.")
 def command(
-    plan_file: Path,
+    plan_file: Path | None,
     results: Path,
     known_file: Path | None,
     budget_s: float | None,
     first_seed: int | None,
     anew: bool,
     lists: bool,
+    nights: tuple[str, str] | None,
     on_end: str | None,
     engine: str | None,
     publish: str | None,
@@ -75,7 +84,16 @@ def command(
 
     A killed campaign continues where it ended. Cells that failed lately run first, then those not run for long.
     Exit 1 only for anomalies that are not in known.toml, or no longer.
+
+    --compare takes no PLAN. It exits with 1 if an anomaly is new or more frequent, with 3 if the later night shows less
+    (cells, kinds of faults, decided runs), else with 0.
     """
+    if nights is not None:
+        if plan_file is not None:
+            raise click.UsageError(f"--compare takes two nights and no PLAN, got {plan_file} as well")
+        return _compare(results, nights, as_json)
+    if plan_file is None:
+        raise click.UsageError("expected a PLAN, a TOML file (see plans/); or --compare NIGHT NIGHT")
     from dataclasses import replace
 
     from harness.campaign import known, nightly, plan
@@ -118,6 +136,28 @@ def command(
     return ExitCode(summary.exit_code)
 
 
+def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
+    from harness.campaign import compare, compared, journal
+    from harness.campaign.nightly import NIGHTS
+
+    books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
+    found = compare.compare(*books)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(found.to_json()).decode())
+        return ExitCode(found.exit_code)
+    from harness.terminal.colour import painted, printable, wants_colour
+
+    name = found.after.name
+    own = [book for each in journal.folders(results, name) if (book := journal.load(each))]
+    upto = [book for book in own if book.head.begun <= found.after.begun]
+    on = wants_colour(sys.stdout, os.environ)
+    for line, colour in compared.lines(found, compare.trend(upto, NIGHTS)):
+        click.echo(painted(printable(line), *([colour] if colour else []), on=on))
+    return ExitCode(found.exit_code)
+
+
 def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
     """The judge of the campaign's runs; None: each run judges itself. Sees to it that PySpark is there beforehand."""
     if engine == "process":
@@ -158,6 +198,7 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
 
 
 def _screen(summary: object, folder: Path) -> list[str]:
+    from harness.campaign.entries import entries
     from harness.campaign.summary import Summary
     from harness.terminal.colour import painted, printable, wants_colour
 
@@ -170,6 +211,8 @@ def _screen(summary: object, folder: Path) -> list[str]:
         lines.append(f"  {standing} {group.fingerprint}  {len(group.runs)} runs  {printable(group.shape)}")
         lines += [f"             {printable(cell)}" for cell in group.cells]
         lines.append(f"             results/{group.runs[0].run}")
+    if text := entries(summary):
+        lines += ["", "to accept for a time, in known.toml:", "", *text.splitlines(), ""]
     page = folder / "index.html"
     lines.append(f"page    {page}" if page.exists() else f"folder  {folder}")
     return lines

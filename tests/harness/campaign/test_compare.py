@@ -9,10 +9,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 
+from harness.campaign import compared
 from harness.campaign.chance import Count
 from harness.campaign.compare import FALSE_ALARM, compare, previous, trend
 from harness.campaign.journal import Ended, Head, Journal, Task
+from harness.report.tables_page import html
 from tests.harness.campaign.journals import ended
 
 
@@ -140,3 +143,17 @@ def test_an_anomaly_without_a_fingerprint_counts(fingerprints: tuple[str, ...]) 
     """If it failed, an anomaly whose history cannot be read would be left out."""
     found = compare(night(22, ended("a")), night(23, ended("a", 2, "anomaly", *fingerprints)))
     assert [each.change for each in found.anomalies] == ["new"] and found.exit_code == 1
+
+
+def test_the_page_and_the_screen_say_the_same() -> None:
+    """If it failed, a person at the terminal would miss what the page shows, or markup in a name would act."""
+    odd = "<img src=x onerror=alert(1)>"
+    today = night(23, *TODAY.ended, ended(odd, 1, "anomaly", odd, sentence=odd, shapes=(odd,)))
+    found = compare(YESTERDAY, today)
+    screen = "\n".join(line for line, _ in compared.lines(found, trend([YESTERDAY, today], 14)))
+    text = html(compared.page(found, trend([YESTERDAY, today], 14)))
+    for each in found.anomalies:
+        assert f"{each.change:<13} {each.fingerprint}" in screen
+        assert escape(each.fingerprint) in text and escape(each.shape) in text
+    assert "<img" not in text
+    assert "WORSE" in text and "did not run before" in text and "did not run before" in screen
