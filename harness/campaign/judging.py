@@ -53,7 +53,7 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
 
 def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
     """From a verdict: outcome, sentence, folder, and the fingerprints of an anomaly."""
-    prints, shapes = _fingerprints(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
+    prints, shapes = fingerprints_of(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
     kinds = verdict.get("evidence", {}).get("kinds_in_effect")
     return {
         "outcome": verdict["outcome"],
@@ -97,7 +97,7 @@ def told_by_line(sentence: str, code: int) -> dict[str, Any]:
     return {"outcome": "inconclusive" if code == INCONCLUSIVE else "broken", "sentence": sentence}
 
 
-def _fingerprints(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def fingerprints_of(verdict: Mapping[str, Any], folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """All fingerprints of a run and their words, the leading one first."""
     try:
         found = causes(verdict, read_history(folder / "history.jsonl"))

@@ -90,7 +90,7 @@ def html(page: Page) -> str:
         sentence=page.sentence,
         facts=Markup("").join(_FACT.format(*fact) for fact in page.facts),
         notes=_notes(page.notes),
-        sections=Markup("").join(_section(section) for section in page.sections),
+        sections=Markup("").join(section_html(section) for section in page.sections),
     )
 
 
@@ -138,7 +138,7 @@ def _notes(notes: Sequence[str]) -> Markup:
     return Markup('<div class="callout" id="notes"><b>Left out.</b><ul>{}</ul></div>').format(rows)
 
 
-def _section(section: Section) -> Markup:
+def section_html(section: Section) -> Markup:
     if section.paste:
         body = Markup('<pre class="paste" tabindex="0">{}</pre>').format(section.paste)
         return _SECTION.format(title=section.title, caption=section.caption, body=body)

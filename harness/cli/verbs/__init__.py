@@ -27,6 +27,7 @@ VERBS: dict[str, Verb] = {
     ),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
     "bundle": Verb("harness.cli.verbs.bundle", "a stored run as one file, to be judged elsewhere"),
+    "serve": Verb("harness.cli.verbs.serve", "results/ in a browser: runs, campaigns, tables, live views"),
     "report": Verb("harness.cli.verbs.report", "write the page of a stored run again"),
     "list": Verb(
         "harness.cli.verbs.list", "the tables of systems, clusters, workloads, faults, checkers, bugs"

@@ -1,0 +1,365 @@
+"""Addresses → pages and files.
+
+Refused are
+
+- methods other than GET and HEAD
+- a Host that is not ours: by a name that it makes point here, another site could read the results (DNS rebinding)
+- names that are not in results/
+- files outside of the folder of which they are asked, by `..` or by a link
+
+Nothing of a history is executed: pages escape it and allow no script but ours, files are downloaded, and a stored page
+has a sandbox of its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from harness.campaign import journal
+from harness.campaign.journal import Journal
+from harness.errors import HarnessError
+from harness.serve import sheets, side_by_side, tables
+from harness.serve.index import Index, Run
+from harness.serve.lines import Kept, Lines
+from harness.serve.sheets import Sheet
+from harness.serve.under_way import UnderWay
+from harness.store.run_folder import HISTORY, REPORT
+
+PAGE = "index.html"
+OVERVIEW = "overview.html"
+NUMBER_MAX = 1 << 53
+TEXT_MAX = 200
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+POLICY = (
+    "default-src 'none'; style-src 'self'; style-src-attr 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
+    "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+STORED_POLICY = (
+    "sandbox allow-scripts allow-popups allow-modals allow-downloads; connect-src 'none'; object-src 'none'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Of a stored page, beside the policy that it carries itself: an origin of its own, and no requests."""
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Served:
+    """The pages over one results/."""
+
+    def __init__(self, results: Path) -> None:
+        self.results = results.resolve()
+        self.index = Index(self.results)
+        self._lines = Kept(Lines)
+        self._under_way = Kept(UnderWay)
+
+    def routes(self) -> list[Route]:
+        run = "/runs/{plan}/{name}"
+        pages: dict[str, Callable[[Request], Response]] = {
+            "/": lambda request: RedirectResponse("/runs"),
+            "/static/serve.css": lambda request: Response(sheets.style(), media_type="text/css"),
+            "/static/serve.js": lambda request: Response(sheets.script(), media_type="text/javascript"),
+            "/runs": self.runs,
+            "/runs/{name}/operations": self.operations_of_a_name,
+            run: self.run,
+            f"{run}/operations": self.operations,
+            f"{run}/live": self.live,
+            f"{run}/bundle": self.bundle,
+            run + "/files/{path:path}": self.file,
+            "/compare": self.two_runs,
+            "/campaigns": self.campaigns,
+            "/campaigns/{name}/{begun}": self.campaign,
+            "/nights": self.two_nights,
+            "/live": self.under_way,
+            "/tables": self.tables,
+            "/tables/{name}": self.table,
+            f"/results/_campaigns/{{name}}/{{begun}}/{PAGE}": self.stored_campaign,
+            f"/results/_tables/{OVERVIEW}": self.stored_overview,
+            f"/results/{{plan}}/{{name}}/{REPORT}": self.stored_report,
+        }
+        return [Route(path, page) for path, page in pages.items()]
+
+    def runs(self, request: Request) -> Response:
+        asked = {name: _text(request, name) for name in ("text", "outcome", "plan", "sort")}
+        return _html(sheets.runs(self.index.runs(), asked, _number(request, "page")))
+
+    def run(self, request: Request) -> Response:
+        found = self._run(request)
+        files = list(_files(found.path))
+        has_report = any(name == REPORT for name, _ in files)
+        return _html(sheets.run(found, side_by_side.Stored.read(found), files, has_report))
+
+    def operations_of_a_name(self, request: Request) -> Response:
+        """A page that was opened from disk knows the run's folder, and not always the plan."""
+        name = request.path_params["name"]
+        found = self.index.named(name)
+        if not found:
+            raise HTTPException(404, f"There is no run {name} in results/.")
+        return RedirectResponse(f"{sheets.run_link(found[0])}/operations?from={_number(request, 'from')}")
+
+    def operations(self, request: Request) -> Response:
+        found, asked = self._run(request), _number(request, "from")
+
+        def read(lines: Lines) -> tuple[int, int, list[bytes]]:
+            whole = max(lines.count() - 1, 0)  # without the header
+            first = max(min(asked, whole - 1) - sheets.AROUND, 0)
+            return first, whole, lines.read(first + 1, sheets.EVENTS)
+
+        first, whole, lines = self._lines.use(self._inside(found.path, HISTORY), read)
+        return _html(sheets.operations(found, lines, first, whole, asked))
+
+    def live(self, request: Request) -> Response:
+        found = self._run(request)
+
+        def look(seen: UnderWay) -> Sheet:
+            seen.look()
+            return sheets.live(found, seen)
+
+        return _html(self._under_way.use(self._inside(found.path, HISTORY), look))
+
+    def bundle(self, request: Request) -> Response:
+        found = self._run(request)
+        file = _bundled(found)
+        return FileResponse(
+            file,
+            filename=f"{found.plan}-{found.name}.zip",
+            media_type="application/zip",
+            background=BackgroundTask(file.unlink, missing_ok=True),
+        )
+
+    def file(self, request: Request) -> Response:
+        found = self._run(request)
+        path = self._inside(found.path, request.path_params["path"])
+        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
+
+    def two_runs(self, request: Request) -> Response:
+        one, other = (self._named(request, side) for side in "ab")
+        return _html(sheets.two_runs(side_by_side.Stored.read(one), side_by_side.Stored.read(other)))
+
+    def campaigns(self, request: Request) -> Response:
+        return _html(sheets.campaigns(self.index.campaigns()))
+
+    def campaign(self, request: Request) -> Response:
+        book = self._campaign(request.path_params["name"], request.path_params["begun"])
+        return _html(sheets.campaign(book, self._of_name(book), (book.folder / PAGE).is_file()))
+
+    def two_nights(self, request: Request) -> Response:
+        books = []
+        for side in "ab":
+            name, _, begun = _text(request, side).partition("/")
+            books.append(self._campaign(name, begun))
+        earlier, later = sorted(books, key=lambda book: book.head.begun)
+        return _html(sheets.two_nights(earlier, later, self._of_name(later)))
+
+    def under_way(self, request: Request) -> Response:
+        return _html(sheets.under_way(self.index.runs(), self.index.campaigns()))
+
+    def tables(self, request: Request) -> Response:
+        has_overview = (self.results / tables.FOLDER / OVERVIEW).is_file()
+        return _html(sheets.tables(tables.names(self.results), has_overview))
+
+    def table(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in tables.names(self.results):
+            raise HTTPException(404, f"There is no table {name}.")
+        try:
+            section = tables.first_rows(self.results, name)
+        except (OSError, ValueError) as error:
+            raise HTTPException(404, f"The table {name} cannot be read: {error}") from error
+        return _html(sheets.table(name, section))
+
+    def stored_report(self, request: Request) -> Response:
+        return self._stored(self._run(request).path, REPORT)
+
+    def stored_campaign(self, request: Request) -> Response:
+        book = self._campaign(request.path_params["name"], request.path_params["begun"])
+        return self._stored(book.folder, PAGE)
+
+    def stored_overview(self, request: Request) -> Response:
+        return self._stored(self.results / tables.FOLDER, OVERVIEW)
+
+    def _stored(self, folder: Path, name: str) -> Response:
+        headers = {"content-security-policy": STORED_POLICY}
+        return FileResponse(self._inside(folder, name), media_type="text/html", headers=headers)
+
+    def _run(self, request: Request) -> Run:
+        plan, name = request.path_params["plan"], request.path_params["name"]
+        found = self.index.run(plan, name)
+        if found is None:
+            raise HTTPException(404, f"There is no run {plan}/{name} in results/.")
+        return found
+
+    def _named(self, request: Request, side: str) -> Run:
+        plan, _, name = _text(request, side).partition("/")
+        found = self.index.run(plan, name)
+        if found is None:
+            raise HTTPException(404, f"{side}: expected a run of results/ as PLAN/RUN, got {plan}/{name}.")
+        return found
+
+    def _campaign(self, name: str, begun: str) -> Journal:
+        book = self.index.campaign(name, begun)
+        if book is None:
+            raise HTTPException(404, f"There is no campaign {name}/{begun} in results/{journal.FOLDER}.")
+        return book
+
+    def _of_name(self, book: Journal) -> list[Journal]:
+        return [each for each in self.index.campaigns() if each.folder.parent == book.folder.parent]
+
+    def _inside(self, folder: Path, name: str) -> Path:
+        """A file below a folder of results/, in which all links are followed; 404 if it leads elsewhere."""
+        try:
+            path = (folder / name).resolve(strict=True)
+            is_ours = path.is_relative_to(folder.resolve(strict=True)) and path.is_relative_to(self.results)
+            is_ours = is_ours and path.is_file()
+        except (OSError, ValueError, RuntimeError):
+            is_ours = False
+        if not is_ours:
+            raise HTTPException(404, f"There is no file {name}.")
+        return path
+
+
+def _files(folder: Path) -> Iterator[tuple[str, int]]:
+    """The plain files below a folder and their bytes, by name. Links are left out."""
+    for path in sorted(folder.rglob("*")):
+        try:
+            if path.is_file() and not path.is_symlink():
+                yield path.relative_to(folder).as_posix(), path.stat().st_size
+        except OSError:
+            continue
+
+
+def _bundled(found: Run) -> Path:
+    """A temporary file with all of a run; 404 if this version writes no bundles."""
+    raise HTTPException(404, "This version writes no bundles.")
+
+
+def _text(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")[:TEXT_MAX]
+
+
+def _number(request: Request, name: str) -> int:
+    given = request.query_params.get(name, "") or "0"
+    if not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise HTTPException(400, f"{name}: expected a whole number of at least 0, got {given[:40]!r}.")
+    return min(int(given), NUMBER_MAX)
+
+
+def _html(sheet: Sheet, status: int = 200) -> Response:
+    text = sheets.html(sheet).encode(errors="replace")
+    return HTMLResponse(text, status, {"content-security-policy": POLICY})
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {404: "There is no such page.", 405: "Expected GET."}
+    said = (
+        error.detail if error.detail not in ("Not Found", "Method Not Allowed") else words[error.status_code]
+    )
+    return _html(sheets.plain(error.status_code, said), error.status_code)
+
+
+def _unreadable(request: Request, error: Exception) -> Response:
+    """A file that went away, or that cannot be read: not a defect of ours."""
+    said = (
+        error.message
+        if isinstance(error, HarnessError)
+        else f"A file cannot be read: {getattr(error, 'strerror', '')}."
+    )
+    return _html(sheets.plain(404, said), 404)
+
+
+def _broke(request: Request, error: Exception) -> Response:
+    return _html(sheets.plain(500, f"The harness itself failed: {type(error).__name__}."), 500)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_ours(header: str, host: str) -> bool:
+    """Whether a Host header names us. On a loopback address only loopback names do. On others every address does, but
+    no name except the one that was given: a foreign site can make a name point here, not an address.
+    """
+    name = header.strip().lower()
+    name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+    if is_loopback(host):
+        return name in LOOPBACK or is_loopback(name)
+    if name in (host.lower(), *LOOPBACK):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def application(results: Path, host: str, tell: Callable[[Exception], None]) -> tuple[Application, Served]:
+    """The ASGI application, and what stands behind it. `tell`: of errors that are defects of ours."""
+    served = Served(results)
+    handlers: dict[Any, Any] = {
+        HTTPException: _refused,
+        HarnessError: _unreadable,
+        OSError: _unreadable,
+        Exception: _broke,
+    }
+    inner = Starlette(routes=served.routes(), exception_handlers=handlers)
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no websockets; nothing to begin or to end
+        has_begun = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                there = {name.lower() for name, _ in message["headers"]}
+                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(one for one in added if one[0] not in there)]
+            await send(message)
+
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or not is_ours(hosts[0], host):
+            sheet = sheets.plain(
+                421, f"This server answers to {host} alone; try its address in place of a name."
+            )
+            await _html(sheet, 421)(scope, receive, send_guarded)
+            return
+        try:
+            await inner(scope, receive, send_guarded)
+        except Exception as error:
+            tell(error)
+            if not has_begun:
+                await _broke(Request(scope), error)(scope, receive, send_guarded)
+
+    return guarded, served
+
+
+def temporary() -> Path:
+    """A file of ours for a download."""
+    with tempfile.NamedTemporaryFile(prefix="qsync-bundle-", suffix=".zip", delete=False) as file:
+        return Path(file.name)

@@ -1,0 +1,161 @@
+"""Two runs, line by line: plan, outcome, evidence, checks, faults, witnesses. Rows that differ come with a mark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.campaign.judging import fingerprints_of
+from harness.report.tables_page import Cell, Section
+from harness.serve.index import Run
+from harness.store.run_folder import HISTORY, PLAN, VERDICT
+
+READ_BYTES_MAX = 8 << 20
+"""Fingerprints need the record; of a larger one they are left out, so that a page is quick."""
+TEXT_MAX = 300
+COUNTS = ("asked", "ok", "fail", "info", "ok_under_fault", "skipped", "rollbacks", "stalls")
+
+Json = Mapping[str, Any]  # JSON's door
+Rows = dict[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A run and its documents; empty ones where there are none."""
+
+    run: Run
+    plan: Json
+    verdict: Json
+
+    @classmethod
+    def read(cls, run: Run) -> Stored:
+        return cls(run, _document(run.path / PLAN), _document(run.path / VERDICT))
+
+
+def sections(one: Stored, other: Stored) -> Iterator[Section]:
+    """Tables with a column for each run."""
+    yield _section("Outcome", "The verdict, and what it rests on.", _outcome(one), _outcome(other))
+    yield _section("Checks", "The result of each check.", _checks(one), _checks(other))
+    yield _section("Faults", "Kinds, with how many took effect.", _faults(one), _faults(other))
+    caption = "Broken rules, how often; and fingerprints, for records that are not too long."
+    yield _section("Anomalies", caption, _anomalies(one), _anomalies(other))
+    yield _section("Plan", "The settings; the same plan and seed repeat a run.", _plan(one), _plan(other))
+
+
+def alone(of: Stored) -> Iterator[Section]:
+    """The same of one run."""
+    for title, rows in (
+        ("Checks", _checks(of)),
+        ("Faults", _faults(of)),
+        ("Anomalies", _anomalies(of)),
+        ("Plan", _plan(of)),
+    ):
+        cells = [(name, Cell(_clipped(text), "prose")) for name, text in rows.items()]
+        yield Section(title, "", ("what", "says"), cells, empty="None.")
+
+
+def _section(title: str, caption: str, one: Mapping[str, str], other: Mapping[str, str]) -> Section:
+    """Rows that differ first."""
+    names = list(dict.fromkeys((*one, *other)))
+    rows: list[tuple[str | Cell, ...]] = [
+        (
+            Cell("differs", "word unknown") if one.get(name, "") != other.get(name, "") else "",
+            name,
+            Cell(_clipped(one.get(name, "—")), "prose"),
+            Cell(_clipped(other.get(name, "—")), "prose"),
+        )
+        for name in names
+    ]
+    rows.sort(key=lambda row: not row[0])
+    return Section(title, caption, ("", "what", "A", "B"), rows, empty="Neither run has any.")
+
+
+def _outcome(of: Stored) -> dict[str, str]:
+    found = {"outcome": of.run.outcome, "sentence": of.run.sentence}
+    strongest = of.verdict.get("strongest")
+    if isinstance(strongest, str | Mapping):
+        found["strongest model that held"] = _text(strongest)
+    evidence = _mapping(of.verdict.get("evidence"))
+    found |= {
+        f"operations: {word}": f"{evidence[word]:,}" for word in COUNTS if _is_number(evidence.get(word))
+    }
+    missing = evidence.get("missing")
+    return found | (
+        {"lacks": "; ".join(map(_text, missing))} if isinstance(missing, list) and missing else {}
+    )
+
+
+def _checks(of: Stored) -> dict[str, str]:
+    return {
+        _text(check.get("checker")): f"{_text(check.get('result'))}: {_text(check.get('summary'))}"
+        for check in _mappings(of.verdict.get("checks"))
+    }
+
+
+def _faults(of: Stored) -> dict[str, str]:
+    asked: Counter[str] = Counter()
+    effect: Counter[str] = Counter()
+    for fault in _mappings(_mapping(of.verdict.get("evidence")).get("faults")):
+        name = _text(fault.get("name"))
+        asked[name] += 1
+        effect[name] += fault.get("took_effect") is True
+    return {name: f"{effect[name]} of {count} took effect" for name, count in sorted(asked.items())}
+
+
+def _anomalies(of: Stored) -> dict[str, str]:
+    rules: Counter[str] = Counter()
+    for check in _mappings(of.verdict.get("checks")):
+        for witness in _mappings(check.get("witnesses")):
+            rules[f"{_text(check.get('checker'))}: {_text(witness.get('rule'))}"] += 1
+    found = {name: f"{count:,}" for name, count in rules.items()}
+    return found | {f"fingerprint {each}": shape for each, shape in _fingerprints(of)}
+
+
+def _fingerprints(of: Stored) -> list[tuple[str, str]]:
+    if of.run.outcome != "anomaly":
+        return []
+    try:
+        if (of.run.path / HISTORY).stat().st_size > READ_BYTES_MAX:
+            return []
+        prints, shapes = fingerprints_of(of.verdict, of.run.path)
+    except (OSError, KeyError, TypeError, ValueError):  # a verdict that is not ours
+        return []
+    return list(zip(prints, shapes, strict=True))
+
+
+def _plan(of: Stored) -> dict[str, str]:
+    return {
+        name: _text(value) for name, value in of.plan.items() if name not in ("drawn", "format", "version")
+    }
+
+
+def _document(path: Path) -> Json:
+    try:
+        return _mapping(msgspec.json.decode(path.read_bytes()))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[Json]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"

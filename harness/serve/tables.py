@@ -1,0 +1,62 @@
+"""The tables that `qsync analyze` wrote: their names, and the first rows of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.report.tables_page import Cell, Section
+
+FOLDER = "_tables"
+ROWS = 100
+TEXT_MAX = 200
+
+
+def names(results: Path) -> list[str]:
+    """The tables with any file. Links are skipped."""
+    try:
+        found = sorted(path for path in (results / FOLDER).iterdir() if not path.name.startswith(("_", ".")))
+    except OSError:
+        return []
+    return [path.name for path in found if path.is_dir() and not path.is_symlink()]
+
+
+def first_rows(results: Path, name: str) -> Section:
+    """The first rows of a table, which is one of `names`. OSError or ValueError if it cannot be read."""
+    import pyarrow.dataset
+
+    folder = results / FOLDER / name
+    files = [
+        str(path)
+        for path in sorted(folder.rglob("*.parquet"))
+        if not path.is_symlink() and path.resolve().is_relative_to(folder.resolve())
+    ]
+    if not files:
+        return Section(name, "No rows.", (), ())
+    table = pyarrow.dataset.dataset(
+        files, partitioning="hive", partition_base_dir=str(folder), format="parquet"
+    )
+    head, whole = table.head(ROWS), table.count_rows()
+    columns = tuple(str(column) for column in head.column_names)
+    numbers = {
+        field.name
+        for field in head.schema
+        if pyarrow.types.is_integer(field.type) or pyarrow.types.is_floating(field.type)
+    }
+    rows = [
+        tuple(
+            Cell(_text(row[column]), "prose") if _is_long(row[column]) else _text(row[column])
+            for column in columns
+        )
+        for row in head.to_pylist()
+    ]
+    caption = f"The first {len(rows):,} of {whole:,} rows." if whole > len(rows) else f"{whole:,} rows."
+    return Section(name, caption, columns, rows, frozenset(numbers))
+
+
+def _text(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
+
+
+def _is_long(value: object) -> bool:
+    return len(_text(value)) > 40

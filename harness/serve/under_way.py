@@ -1,0 +1,156 @@
+"""A run that goes on, from what its record has so far: read from where the last look ended, in bounded portions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkers.history.jsonl import NOT_JSON
+
+PORTION_BYTES = 8 << 20
+"""Read at most so much at one look: a page is not kept waiting for a record of gigabytes."""
+DEAD = frozenset({"kill", "terminate", "power", "damage", "oom"})
+
+
+class _Event(msgspec.Struct, gc=False):
+    time_ns: int = 0
+    type: str = ""
+    process: int | str = ""
+    f: str = ""
+    node: str | None = None
+    phase: str = "load"
+    value: msgspec.Raw = msgspec.Raw()
+
+
+class _Header(msgspec.Struct):
+    system: str = ""
+    cluster: str = ""
+    workload: str = ""
+    nodes: list[str] = []
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """The state of a run after the lines that were read. `look` reads what is new."""
+
+    path: Path
+    offset: int = 0
+    size: int = 0
+    lines: int = 0
+    time_ns: int = 0
+    phase: str = ""
+    header: _Header = field(default_factory=_Header)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    asked: int = 0
+    faults: dict[int, tuple[str, str, tuple[str, ...]]] = field(default_factory=dict)
+    """Those active now: id → name, what it does, nodes."""
+    faults_over: Counter[str] = field(default_factory=Counter)
+    """Name → how many ended and took effect."""
+    without_effect: int = 0
+    states: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Node → the last state that the monitor noted."""
+    unreadable: int = 0
+
+    def look(self) -> None:
+        """Read new lines; a torn last line waits for the next look. OSError if the record cannot be read."""
+        with self.path.open("rb") as file:
+            self.size = file.seek(0, 2)
+            if self.size < self.offset:  # a different file
+                self.__init__(self.path)  # type: ignore[misc]
+                self.size = file.seek(0, 2)
+            file.seek(self.offset)
+            data = file.read(PORTION_BYTES)
+        whole = data.rfind(b"\n") + 1
+        if not whole and len(data) == PORTION_BYTES:  # one line longer than a portion: step over it
+            self.unreadable += 1
+            whole = len(data)
+        for line in data[:whole].splitlines():
+            self._take(line)
+        self.offset += whole
+
+    @property
+    def is_behind(self) -> bool:
+        """More was written than this look took."""
+        return self.size - self.offset > PORTION_BYTES // 8
+
+    def _take(self, line: bytes) -> None:
+        self.lines += 1
+        try:
+            if self.lines == 1:
+                self.header = msgspec.json.decode(line, type=_Header)
+            else:
+                self._note(_decode(line))
+        except NOT_JSON:
+            self.unreadable += 1
+
+    def _note(self, event: _Event) -> None:
+        self.time_ns = event.time_ns
+        if isinstance(event.process, int):
+            self.phase = event.phase
+            if event.type == "invoke":
+                self.asked += 1
+            else:
+                self.outcomes[event.type] += 1
+        elif event.process == "nemesis":
+            self._fault(event)
+        elif event.process == "monitor" and event.f == "state" and event.node is not None:
+            found = msgspec.json.decode(event.value) if bytes(event.value) else None
+            self.states[event.node] = found if isinstance(found, dict) else {}
+
+    def _fault(self, event: _Event) -> None:
+        value = msgspec.json.decode(event.value) if bytes(event.value) else None
+        if not isinstance(value, dict) or not isinstance(value.get("id"), int):
+            return
+        if event.type == "invoke":
+            nodes = value.get("nodes")
+            named = tuple(str(node) for node in nodes) if isinstance(nodes, list) else ()
+            self.faults[value["id"]] = (event.f, str(value.get("does", "")), named)
+        else:
+            self.faults.pop(value["id"], None)
+            if value.get("took_effect") is True:
+                self.faults_over[event.f] += 1
+            else:
+                self.without_effect += 1
+
+    def nodes(self) -> list[tuple[str, str, str]]:
+        """Name, condition, role; those of the header, then those that joined."""
+        does = {node: what for _, what, nodes in self.faults.values() for node in nodes}
+        names = list(dict.fromkeys((*self.header.nodes, *self.states)))
+        return [(name, self._condition(name, does.get(name, "")), self._role(name)) for name in names]
+
+    def _condition(self, node: str, does: str) -> str:
+        if does in DEAD:
+            return "down"
+        if does == "pause":
+            return "paused"
+        state = self.states.get(node)
+        return "not seen" if state is None else "up" if state.get("up") else "silent"
+
+    def _role(self, node: str) -> str:
+        state = self.states.get(node) or {}
+        told = [str(state[word]) for word in ("role", "state") if isinstance(state.get(word), str)]
+        told += [f"term {state['term']}"] if isinstance(state.get("term"), int) else []
+        return ", ".join(dict.fromkeys(told))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seconds": round(self.time_ns / 1e9, 1),
+            "phase": self.phase,
+            "asked": self.asked,
+            "ok": self.outcomes["ok"],
+            "fail": self.outcomes["fail"],
+            "info": self.outcomes["info"],
+            "lines": self.lines,
+            "behind": self.is_behind,
+            "active": [f"{name} {', '.join(nodes)}".strip() for name, _, nodes in self.faults.values()],
+            "over": [f"{count} × {name}" for name, count in self.faults_over.items()],
+            "without_effect": self.without_effect,
+            "nodes": [list(node) for node in self.nodes()],
+        }
+
+
+_decode = msgspec.json.Decoder(_Event).decode

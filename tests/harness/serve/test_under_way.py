@@ -1,0 +1,87 @@
+"""A run that goes on, read piece by piece, against one that is read at once."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.serve.under_way import UnderWay
+
+HEADER = {"format": "qsync-history", "version": 1, "nodes": ["n1", "n2", "n3"]}
+LINES = [
+    {
+        "type": "info",
+        "process": "monitor",
+        "f": "state",
+        "node": "n1",
+        "value": {"up": True, "role": "owner", "term": 2},
+    },
+    {"type": "info", "process": "monitor", "f": "state", "node": "n2", "value": {"up": False}},
+    {"type": "invoke", "process": 1, "f": "write", "value": 1},
+    {"type": "ok", "process": 1, "f": "write", "value": 1},
+    {
+        "type": "invoke",
+        "process": "nemesis",
+        "f": "kill",
+        "value": {"id": 0, "does": "kill", "nodes": ["n3"]},
+    },
+    {
+        "type": "invoke",
+        "process": "nemesis",
+        "f": "pause",
+        "value": {"id": 1, "does": "pause", "nodes": ["n1"]},
+    },
+    {"type": "invoke", "process": 2, "f": "read"},
+    {"type": "info", "process": 2, "f": "read", "error": "timeout"},
+    {"type": "info", "process": "nemesis", "f": "pause", "value": {"id": 1, "took_effect": True}},
+    {"type": "info", "process": "nemesis", "f": "odd", "value": "no mapping"},
+    {"type": "invoke", "process": 1, "f": "read"},
+]
+WHOLE = b"".join(
+    json.dumps({"index": index, "time_ns": index * 1000, **line}).encode() + b"\n"
+    for index, line in enumerate(LINES)
+)
+DATA = json.dumps(HEADER).encode() + b"\n" + WHOLE
+
+
+@given(st.lists(st.integers(0, len(DATA)), max_size=8))
+def test_pieces_add_up_wherever_they_are_torn(cuts: list[int]) -> None:
+    """If it failed, a live view would lose or repeat an event whose line was torn when it looked."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.jsonl"
+        path.write_bytes(DATA)
+        once = UnderWay(path)
+        once.look()
+        growing = UnderWay(path)
+        for cut in sorted(cuts):
+            path.write_bytes(DATA[:cut])
+            growing.look()
+        path.write_bytes(DATA)
+        growing.look()
+        assert growing.to_json() == once.to_json()
+
+
+def test_what_it_says(tmp_path: Path) -> None:
+    """If it failed, the view would count an operation twice, or show a dead node as up."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(DATA + b'{"index": 11, "to')
+    seen = UnderWay(path)
+    seen.look()
+    told = seen.to_json()
+    assert (told["asked"], told["ok"], told["fail"], told["info"]) == (3, 1, 0, 1)
+    assert told["active"] == ["kill n3"] and told["over"] == ["1 × pause"]
+    assert told["nodes"] == [["n1", "up", "owner, term 2"], ["n2", "silent", ""], ["n3", "down", ""]]
+    assert seen.unreadable == 0 and not seen.is_behind
+
+
+def test_garbage_is_counted_and_read_over(tmp_path: Path) -> None:
+    """If it failed, one bad line would end the view."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(DATA + b"garbage\n\xff\n[1]\n" + WHOLE)
+    seen = UnderWay(path)
+    seen.look()
+    assert (seen.unreadable, seen.to_json()["ok"]) == (3, 2)
