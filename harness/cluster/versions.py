@@ -44,6 +44,14 @@ def package(given: str) -> Version:
     return Version(given=given, root=_kept(files))
 
 
+def package_of_commit(given: str, repository: Path) -> Version:
+    """Code of our nodes at a commit of any repository. Raises WrongUse in one line."""
+    files = _of_commit(given, repository)
+    if _MAIN not in files:
+        raise WrongUse(f"the commit {given} of {repository} holds no nodes: there is no {_MAIN} in it")
+    return Version(given=given, root=_kept(files))
+
+
 def this_package() -> Version:
     """The nodes of this checkout, as they are now."""
     return Version(given="this checkout", root=_kept(_of_folder(ROOT)))
@@ -76,11 +84,11 @@ def _of_wheel(path: Path) -> dict[str, bytes]:
         raise WrongUse(f"{path} cannot be read as a wheel: {error}; {_TRY}") from error
 
 
-def _of_commit(given: str) -> dict[str, bytes]:
-    commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+def _of_commit(given: str, repository: Path = ROOT) -> dict[str, bytes]:
+    commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
     if commit is None:
         raise WrongUse(f"there is no file, folder or commit {given}; {_TRY}")
-    archive = _git("archive", commit.decode().strip(), PACKAGE)
+    archive = _git(repository, "archive", commit.decode().strip(), PACKAGE)
     if archive is None:
         raise WrongUse(f"the commit {given} holds no nodes; {_TRY}")
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
@@ -88,9 +96,11 @@ def _of_commit(given: str) -> dict[str, bytes]:
         return {name: file.read() for name, file in opened if file is not None and _is_wanted(name)}
 
 
-def _git(*words: str) -> bytes | None:
+def _git(repository: Path, *words: str) -> bytes | None:
     try:
-        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words], capture_output=True, timeout=60, check=False
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

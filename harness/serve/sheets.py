@@ -150,7 +150,7 @@ def _run_row(run: Run) -> dict[str, Any]:
             for name in ("id", "outcome", "began", "system", "configuration", "cluster")
         },
         **{name: getattr(run, name) for name in ("workload", "ok")},
-        "sentence": _clipped(run.sentence, 200),
+        "sentence": _clipped(run.sentence, 120),
         "faults": ", ".join(run.kinds),
         "link": run_link(run),
     }

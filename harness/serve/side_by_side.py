@@ -82,7 +82,9 @@ def _outcome(of: Stored) -> dict[str, str]:
         found["strongest model that held"] = _text(strongest)
     evidence = _mapping(of.verdict.get("evidence"))
     found |= {
-        f"operations: {word}": f"{evidence[word]:,}" for word in COUNTS if _is_number(evidence.get(word))
+        f"operations: {word.replace('_', ' ')}": f"{evidence[word]:,}"
+        for word in COUNTS
+        if _is_number(evidence.get(word))
     }
     missing = evidence.get("missing")
     return found | (

@@ -25,6 +25,7 @@ VERBS: dict[str, Verb] = {
     "certify": Verb(
         "harness.cli.verbs.certify", "a release matrix and its certificate, or whether one holds"
     ),
+    "bisect": Verb("harness.cli.verbs.bisect", "the commit of the nodes from which an anomaly shows"),
     "analyze": Verb("harness.cli.verbs.analyze", "the Spark pipeline over results/ → tables"),
     "bundle": Verb("harness.cli.verbs.bundle", "a stored run as one file, to be judged elsewhere"),
     "serve": Verb("harness.cli.verbs.serve", "results/ in a browser: runs, campaigns, tables, live views"),

@@ -55,7 +55,12 @@ def test_a_line_that_is_too_long_is_cut(tmp_path: Path) -> None:
 def test_only_a_few_files_are_remembered() -> None:
     """If it failed, a server that runs for weeks would remember every record that it ever showed."""
     made: list[Path] = []
-    kept = Kept(lambda path: made.append(path) or path, most=2)
+
+    def make(path: Path) -> Path:
+        made.append(path)
+        return path
+
+    kept = Kept(make, most=2)
     for name in ("a", "b", "a", "c", "b"):
         assert kept.use(Path(name), str) == name
     assert [path.name for path in made] == ["a", "b", "c", "b"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.serve.under_way import UnderWay
 
 HEADER = {"format": "qsync-history", "version": 1, "nodes": ["n1", "n2", "n3"]}
-LINES = [
+LINES: list[dict[str, object]] = [
     {
         "type": "info",
         "process": "monitor",

@@ -1,0 +1,97 @@
+"""`qsync bisect RUN --good COMMIT`: the commit of a system's nodes from which an anomaly shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.exit_codes import ExitCode
+from harness.cli.options import ROOT, results_option
+from harness.cli.param_types import InputPath, Text, Whole
+
+
+@click.command()
+@click.argument("run", type=InputPath())
+@click.option("--good", type=Text(), required=True, metavar="COMMIT", help="A commit without the anomaly.")
+@click.option("--bad", type=Text(), default="HEAD", show_default=True, metavar="COMMIT", help="One with it.")
+@click.option(
+    "--repository",
+    type=InputPath(),
+    default=ROOT,
+    show_default="this checkout",
+    help="Where the commits are.",
+)
+@click.option("--fingerprint", type=Text(), help="The anomaly to look for. [default: the leading one of RUN]")
+@click.option(
+    "--repeat", type=Whole(1), default=3, show_default=True, help="Clean runs until a commit is clean."
+)
+@click.option("--cluster", type=Text(), help="Run on this cluster in place of the run's.")
+@results_option()
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
+def command(
+    run: Path,
+    good: str,
+    bad: str,
+    repository: Path,
+    fingerprint: str | None,
+    repeat: int,
+    cluster: str | None,
+    results: Path,
+    as_json: bool,
+) -> int:
+    """Find the commit from which the anomaly of RUN shows: its plan, with the nodes of one commit after the other.
+
+    Binary search over the commits on the first-parent line that change nodes/. A commit is clean after --repeat clean
+    runs; in the simulator each has a seed of its own, from that of RUN on. A commit that does not run, or shows a
+    different anomaly, is skipped. In the simulator the nodes of the commit run under the harness of this checkout; if
+    they are too old for that, --cluster local starts them as processes.
+
+    Exit 0 if the commit is known, 3 if only a range is.
+    """
+    import msgspec
+
+    from harness.campaign import bisecting
+    from harness.store import resolve
+    from harness.systems import plans
+    from harness.terminal.colour import printable
+
+    folder = resolve(run)
+    wanted, shape = bisecting.asked_fingerprint(folder, fingerprint)
+    plan = bisecting.prepared(folder, plans.read(folder.plan_file), cluster)
+    search = bisecting.Bisection(
+        plan,
+        wanted,
+        repository,
+        results.absolute(),
+        repeat,
+        lambda line: click.echo(printable(f"qsync: {line}"), err=True),
+    )
+    found = search.find(good, bad, shape)
+    first, last = found.commits[found.found.first], found.commits[found.found.last]
+    code = ExitCode.VALID if found.found.is_exact else ExitCode.INCONCLUSIVE
+    if as_json:
+        told = {
+            "fingerprint": wanted,
+            "shape": shape,
+            "first": first.hash,
+            "last": last.hash,
+            "is_exact": found.found.is_exact,
+            "confidence": found.confidence,
+            "judged": {name: msgspec.to_builtins(each) for name, each in found.judged.items()},
+        }
+        click.echo(msgspec.json.encode(told).decode())
+        return code
+    click.echo(printable(f"{wanted}  {shape}"))
+    if found.found.is_exact:
+        click.echo(printable(f"first shown by {last.hash}  {last.day}  {last.title}"))
+    else:
+        click.echo("first shown by one of these; those before the last cannot be judged:")
+        for commit in found.commits[found.found.first : found.found.last + 1]:
+            click.echo(printable(f"  {commit.hash}  {commit.day}  {commit.title}"))
+    at_bad = found.judged[found.commits[-1].hash]
+    click.echo(
+        f"{len(found.judged)} of {len(found.commits) + 1} commits were run, at most {repeat} clean runs of each; "
+        f"confidence {found.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
+    )
+    return code
