@@ -74,6 +74,12 @@ class Served:
         self._lines = Kept(Lines)
         self._under_way = Kept(UnderWay)
 
+    def warm_up(self) -> int:
+        """Read the index and compile the templates, so that the first page is as quick as the next; the runs."""
+        found = self.index.runs()
+        sheets.html(sheets.runs(found, {}, 0))
+        return len(found)
+
     def routes(self) -> list[Route]:
         run = "/runs/{plan}/{name}"
         pages: dict[str, Callable[[Request], Response]] = {

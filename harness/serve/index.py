@@ -6,6 +6,7 @@ more than one look a second happens, however many pages are asked for. Links are
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import threading
@@ -54,7 +55,7 @@ class _Plan(msgspec.Struct):
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """One run of the list. `plan`, `name`: its folder is `<plan>/<name>`."""
 
@@ -77,7 +78,7 @@ class Run:
     def id(self) -> str:
         return f"{self.plan}/{self.name}"
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """Everything that a search looks in."""
         words = (self.id, self.outcome, self.system, self.cluster, self.workload, self.configuration)

@@ -45,7 +45,7 @@ def command(results: Path, host: str, port: int) -> int:
             click.echo(
                 f"qsync: warning: whoever reaches {host} can read all results; there is no password", err=True
             )
-        count = len(served.index.runs())
+        count = served.warm_up()
         named = f"[{host}]" if ":" in host else host
         click.echo(f"{count:,} runs at http://{named}:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
         _serve(app, listening)
