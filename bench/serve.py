@@ -2,9 +2,9 @@
 
     python -m bench.serve [--runs 2000] [--per-second 50] [--seconds 10] [--events 1000000] [--folder DIR]
 
-One simulated run is stored under all names, as hard links, and one more with a long record. The
-server is a process of its own on a free port. Under load, requests begin at fixed times, whether or not earlier ones are
-answered: a slow page makes all later ones late, and the percentiles show it.
+One simulated run is stored under all names, as hard links, and one more with a long record. The server is a process of
+its own on a free port. Under load, requests begin at fixed times, whether or not earlier ones are answered: a slow page
+makes all later ones late, and the percentiles show it.
 """
 
 from __future__ import annotations

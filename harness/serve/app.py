@@ -13,6 +13,7 @@ has a sandbox of its own.
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -38,6 +39,7 @@ from harness.store.run_folder import HISTORY, REPORT
 
 PAGE = "index.html"
 OVERVIEW = "overview.html"
+BUNDLE = "harness.store.bundle"
 NUMBER_MAX = 1 << 53
 TEXT_MAX = 200
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -114,7 +116,8 @@ class Served:
         found = self._run(request)
         files = list(_files(found.path))
         has_report = any(name == REPORT for name, _ in files)
-        return _html(sheets.run(found, side_by_side.Stored.read(found), files, has_report))
+        stored = side_by_side.Stored.read(found)
+        return _html(sheets.run(found, stored, files, has_report, writes_bundles()))
 
     def operations_of_a_name(self, request: Request) -> Response:
         """A page that was opened from disk knows the run's folder, and not always the plan."""
@@ -255,9 +258,24 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             continue
 
 
+def writes_bundles() -> bool:
+    """Whether this version has the module that packs a run."""
+    return importlib.util.find_spec(BUNDLE) is not None
+
+
 def _bundled(found: Run) -> Path:
     """A temporary file with all of a run; 404 if this version writes no bundles."""
-    raise HTTPException(404, "This version writes no bundles.")
+    if not writes_bundles():
+        raise HTTPException(404, "This version writes no bundles.")
+    bundle: Any = importlib.import_module(BUNDLE)
+    with tempfile.NamedTemporaryFile(prefix="qsync-bundle-", suffix=".zip", delete=False) as file:
+        path = Path(file.name)
+    try:
+        bundle.write(path, bundle.of_run(found.path))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
 
 
 def _text(request: Request, name: str) -> str:
@@ -363,9 +381,3 @@ def application(results: Path, host: str, tell: Callable[[Exception], None]) -> 
                 await _broke(Request(scope), error)(scope, receive, send_guarded)
 
     return guarded, served
-
-
-def temporary() -> Path:
-    """A file of ours for a download."""
-    with tempfile.NamedTemporaryFile(prefix="qsync-bundle-", suffix=".zip", delete=False) as file:
-        return Path(file.name)

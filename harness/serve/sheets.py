@@ -156,12 +156,18 @@ def _run_row(run: Run) -> dict[str, Any]:
     }
 
 
-def run(found: Run, stored: side_by_side.Stored, files: Sequence[tuple[str, int]], has_report: bool) -> Sheet:
+def run(
+    found: Run,
+    stored: side_by_side.Stored,
+    files: Sequence[tuple[str, int]],
+    has_report: bool,
+    has_bundle: bool,
+) -> Sheet:
     """One run: what it says, and everything that lies in its folder."""
     base = run_link(found)
     links = [("Report", f"/results{base.removeprefix('/runs')}/report.html")] if has_report else []
     links += [("Operations", f"{base}/operations"), ("Live view", f"{base}/live")]
-    links += [("Download as one bundle", f"{base}/bundle")]
+    links += [("Download as one bundle", f"{base}/bundle")] if has_bundle else []
     rows = [(Cell(name, link=f"{base}/files/{quote(name)}"), f"{size:,}") for name, size in files[:FILES_MAX]]
     more = f" The first {FILES_MAX} of {len(files):,}." if len(files) > FILES_MAX else ""
     return Sheet(
