@@ -13,18 +13,18 @@ has a sandbox of its own.
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
+import os
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from harness.campaign import journal
@@ -35,12 +35,13 @@ from harness.serve.index import Index, Run
 from harness.serve.lines import Kept, Lines
 from harness.serve.sheets import Sheet
 from harness.serve.under_way import UnderWay
+from harness.store import bundle
 from harness.store.run_folder import HISTORY, REPORT
 
 PAGE = "index.html"
 OVERVIEW = "overview.html"
-BUNDLE = "harness.store.bundle"
 NUMBER_MAX = 1 << 53
+CHUNK_BYTES = 1 << 18
 TEXT_MAX = 200
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 POLICY = (
@@ -117,7 +118,7 @@ class Served:
         files = list(_files(found.path))
         has_report = any(name == REPORT for name, _ in files)
         stored = side_by_side.Stored.read(found)
-        return _html(sheets.run(found, stored, files, has_report, writes_bundles()))
+        return _html(sheets.run(found, stored, files, has_report, (found.path / HISTORY).exists()))
 
     def operations_of_a_name(self, request: Request) -> Response:
         """A page that was opened from disk knows the run's folder, and not always the plan."""
@@ -150,12 +151,12 @@ class Served:
     def bundle(self, request: Request) -> Response:
         found = self._run(request)
         file = _bundled(found)
-        return FileResponse(
-            file,
-            filename=f"{found.plan}-{found.name}.zip",
-            media_type="application/zip",
-            background=BackgroundTask(file.unlink, missing_ok=True),
-        )
+        named = quote(f"{found.plan}-{found.name}.zip")
+        headers = {
+            "content-disposition": f"attachment; filename*=utf-8''{named}",
+            "content-length": str(os.fstat(file.fileno()).st_size),
+        }
+        return StreamingResponse(_chunks(file), media_type="application/zip", headers=headers)
 
     def file(self, request: Request) -> Response:
         found = self._run(request)
@@ -258,24 +259,18 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             continue
 
 
-def writes_bundles() -> bool:
-    """Whether this version has the module that packs a run."""
-    return importlib.util.find_spec(BUNDLE) is not None
-
-
-def _bundled(found: Run) -> Path:
-    """A temporary file with all of a run; 404 if this version writes no bundles."""
-    if not writes_bundles():
-        raise HTTPException(404, "This version writes no bundles.")
-    bundle: Any = importlib.import_module(BUNDLE)
-    with tempfile.NamedTemporaryFile(prefix="qsync-bundle-", suffix=".zip", delete=False) as file:
-        path = Path(file.name)
-    try:
+def _bundled(found: Run) -> BinaryIO:
+    """A file with all of a run, which is gone when it is closed. Raises OSError or StoreError."""
+    with tempfile.TemporaryDirectory(prefix="qsync-bundle-") as folder:
+        path = Path(folder) / "bundle.zip"
         bundle.write(path, bundle.of_run(found.path))
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return path
+        return path.open("rb")
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
 
 
 def _text(request: Request, name: str) -> str:

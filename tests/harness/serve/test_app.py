@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from harness.campaign.journal import Head, Task
 from harness.serve.app import is_ours
 from harness.serve.index import GOES_ON, Index
+from harness.store import bundle
 from tests.harness.campaign.journals import ended
 from tests.harness.serve.asked import Asked
 
@@ -288,6 +290,22 @@ def test_a_foreign_name_is_refused(results: Path, bound: str, header: str, is_fi
     found = Asked(results, bound)("/runs", host=header)
     assert found.status == (200 if is_fine else 421)
     assert ("night" in found.text) == is_fine
+
+
+def test_a_run_is_downloaded_as_one_bundle(asked: Asked, tmp_path: Path) -> None:
+    """If it failed, a shared run would lack a file, or bring one along to which a link leads."""
+    found = asked(f"{RUN}/bundle")
+    assert found.status == 200 and found.headers["content-disposition"].startswith("attachment")
+    assert int(found.headers["content-length"]) == len(found.body)
+    (tmp_path / "bundle.zip").write_bytes(found.body)
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
+        names = set(archive.namelist())
+        contents = b"".join(archive.read(name) for name in names)
+    assert {"plan.json", "history.jsonl", "verdict.json", "report.html"} <= names
+    assert "out.txt" not in names and SECRET.encode() not in contents
+    (tmp_path / "copy").mkdir()
+    assert bundle.unpack(tmp_path / "bundle.zip", tmp_path / "copy").manifest.kind == "run"
+    assert (tmp_path / "copy" / "plan.json").read_bytes() == asked(f"{RUN}/files/plan.json").body
 
 
 def test_operations_are_shown_around_the_one_that_is_asked_for(asked: Asked) -> None:
