@@ -107,8 +107,11 @@ class Bisection:
         at_bad = self._judge(bad, stops=False)
         self.tell(f"bad  {_line(at_bad)}")
         if at_bad.answer != "shows":
+            attempt = (
+                f"--fingerprint {at_bad.fingerprints[0]}, or --repeat" if at_bad.fingerprints else "--repeat"
+            )
             raise ClusterError(
-                f"--bad {bad} does not show the anomaly {self.fingerprint}: {_line(at_bad)}; try: --repeat"
+                f"--bad {bad} does not show the anomaly {self.fingerprint}: {_line(at_bad)}; try: {attempt}"
             )
         at_good = self._judge(good, is_good=True)
         self.tell(f"good {_line(at_good)}")
@@ -214,8 +217,11 @@ def prepared(folder: RunFolder, plan: Plan, cluster: str | None) -> Plan:
     return draw(parts.plan, parts.system, parts.workload) if plan.drawn is None else plan
 
 
-def asked_fingerprint(folder: RunFolder, given: str | None) -> tuple[str, str]:
-    """The fingerprint that is looked for, and its words: the leading one of the run. WrongUse if it has none."""
+def asked_fingerprint(folder: RunFolder, given: str | None, may_be_foreign: bool) -> tuple[str, str]:
+    """The fingerprint that is looked for, and its words: the leading one of the run. WrongUse if it has none.
+
+    `may_be_foreign`: on a different cluster the same cause may have a different fingerprint.
+    """
     verdict = folder.read_verdict()
     if verdict is None or verdict.get("outcome") != "anomaly":
         outcome = "no verdict" if verdict is None else verdict.get("outcome")
@@ -225,9 +231,9 @@ def asked_fingerprint(folder: RunFolder, given: str | None) -> tuple[str, str]:
     if not words:
         raise WrongUse(f"{folder.path}: its anomaly has no fingerprint; try: qsync check {folder.path}")
     wanted = given or prints[0]
-    if wanted not in words:
+    if wanted not in words and not may_be_foreign:
         raise WrongUse(f"--fingerprint {wanted}: the run has {', '.join(words)}")
-    return wanted, words[wanted]
+    return wanted, words.get(wanted, "")
 
 
 def between(repository: Path, good: str, bad: str) -> list[Commit]:

@@ -151,7 +151,7 @@ def section_html(section: Section) -> Markup:
     )
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(
-            Markup("").join(_cell(cell, side) for cell, side in zip(row, sides, strict=True))
+            Markup("").join(cell_html(cell, side) for cell, side in zip(row, sides, strict=True))
         )
         for row in section.rows
     )
@@ -161,7 +161,8 @@ def section_html(section: Section) -> Markup:
     return _SECTION.format(title=section.title, caption=section.caption, body=table)
 
 
-def _cell(cell: str | Cell, side: str) -> Markup:
+def cell_html(cell: str | Cell, side: str = "") -> Markup:
+    """`side`: the class of a column of numbers."""
     if isinstance(cell, str):
         return Markup('<td class="{}">{}</td>').format(side, cell)
     if cell.parts:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -51,8 +51,15 @@ class _Plan(msgspec.Struct):
     system: str = ""
     cluster: str = ""
     workload: str = ""
-    configuration: str = ""
     seed: int = 0
+    options: msgspec.Raw = msgspec.Raw()
+    """Those of its system; different systems have different ones."""
+
+    @property
+    def configuration(self) -> str:
+        found = _decoded(bytes(self.options), dict[str, Any])
+        told = (found or {}).get("configuration")
+        return told if isinstance(told, str) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,8 +234,9 @@ def _stamp(path: Path) -> int:
         return 0
 
 
-def _decoded(path: Path, kind: type[T]) -> T | None:
+def _decoded(given: Path | bytes, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        data = given if isinstance(given, bytes) else given.read_bytes()
+        return msgspec.json.decode(data, type=kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from checkers.history.jsonl import NOT_JSON
 from harness.campaign import compare, compared
 from harness.campaign.journal import Journal
-from harness.report.tables_page import Cell, Mark, Page, Section, section_html, stylesheet
+from harness.report.tables_page import Cell, Mark, Page, Section, cell_html, section_html, stylesheet
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.under_way import UnderWay
@@ -242,15 +242,13 @@ def campaigns(books: Sequence[Journal]) -> Sheet:
 
 def _campaign_row(book: Journal) -> dict[str, Any]:
     night = compare.night(book)
-    bar = section_html(Section("", "", ("",), [(Cell(parts=_parts(night.counts)),)]))
-    cell = Markup(str(bar).partition("<tbody><tr>")[2].partition("</tr>")[0])
     return {
         "id": f"{book.folder.parent.name}/{book.folder.name}",
         "name": f"{book.folder.parent.name}/{book.folder.name}",
         "link": campaign_link(book),
         "day": night.day,
         "runs": night.runs,
-        "outcomes": cell,
+        "outcomes": cell_html(Cell(parts=_parts(night.counts))),
         "fingerprints": night.fingerprints,
         "state": _state(book),
     }

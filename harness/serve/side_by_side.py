@@ -131,9 +131,9 @@ def _fingerprints(of: Stored) -> list[tuple[str, str]]:
 
 
 def _plan(of: Stored) -> dict[str, str]:
-    return {
-        name: _text(value) for name, value in of.plan.items() if name not in ("drawn", "format", "version")
-    }
+    left_out = ("drawn", "format", "version", "options")
+    options = {f"option {name}": _text(value) for name, value in _mapping(of.plan.get("options")).items()}
+    return options | {name: _text(value) for name, value in of.plan.items() if name not in left_out}
 
 
 def _document(path: Path) -> Json:

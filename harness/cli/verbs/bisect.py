@@ -57,7 +57,7 @@ def command(
     from harness.terminal.colour import printable
 
     folder = resolve(run)
-    wanted, shape = bisecting.asked_fingerprint(folder, fingerprint)
+    wanted, shape = bisecting.asked_fingerprint(folder, fingerprint, cluster is not None)
     plan = bisecting.prepared(folder, plans.read(folder.plan_file), cluster)
     search = bisecting.Bisection(
         plan,

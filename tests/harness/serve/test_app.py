@@ -43,7 +43,7 @@ def store(results: Path, plan: str, name: str, outcome: str | None = "anomaly", 
         "workload": word,
         "seed": 7,
         "name": plan,
-        "options": [word],
+        "options": {"configuration": word, word: word},
     }
     (folder / "plan.json").write_text(json.dumps(plan_file))
     header = {"format": "qsync-history", "version": 1, "system": word, "nodes": ["n1", word]}
@@ -368,6 +368,10 @@ def test_the_index_reads_a_folder_again_only_when_it_changed(tmp_path: Path) -> 
     assert [run.outcome for run in index.runs()] == ["no-verdict"]  # looked just now
     now_s[0] = 4.0
     assert [run.sentence for run in index.runs()] == ["fine"]
-    shutil.rmtree(folder)
+    (folder / "plan.json").write_text('{"options": ["of", "another", "kind"], "new": {}}')
+    os.utime(folder, (1, 1))
     now_s[0] = 6.0
+    assert [(run.sentence, run.configuration) for run in index.runs()] == [("fine", "")]
+    shutil.rmtree(folder)
+    now_s[0] = 8.0
     assert index.runs() == []
