@@ -63,7 +63,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug."""
+    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug; the good one is
+    believed.
+    """
 
     commits: tuple[Commit, ...]
     found: Found
@@ -98,7 +100,8 @@ class Bisection:
             for commit in (commit_of(self.repository, good), *commits)
             if (judged := self._judged.get(self._root(commit.hash)))
         }
-        clean = [each for each in judged.values() if each.answer == "clean"]
+        clean = [judged[each.hash] for each in commits if each.hash in judged]
+        clean = [each for each in clean if each.answer == "clean"]
         doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, each.clean) for each in clean)
         return Result(tuple(commits), found, judged, self.fingerprint, shape, max(1 - doubt, 0.0))
 

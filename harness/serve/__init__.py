@@ -7,6 +7,6 @@
 | under_way.py | a run that goes on, from what its record has so far |
 | side_by_side.py | two runs, line by line |
 | tables.py | the first rows of the tables that `qsync analyze` wrote |
-| sheets.py | values → pages |
+| sheets.py, campaign_sheets.py | values → pages |
 | app.py | addresses → pages and files; which requests are refused |
 """

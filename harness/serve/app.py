@@ -30,7 +30,7 @@ from starlette.routing import Route
 from harness.campaign import journal
 from harness.campaign.journal import Journal
 from harness.errors import HarnessError
-from harness.serve import sheets, side_by_side, tables
+from harness.serve import campaign_sheets, sheets, side_by_side, tables
 from harness.serve.index import Index, Run
 from harness.serve.lines import Kept, Lines
 from harness.serve.sheets import Sheet
@@ -168,11 +168,11 @@ class Served:
         return _html(sheets.two_runs(side_by_side.Stored.read(one), side_by_side.Stored.read(other)))
 
     def campaigns(self, request: Request) -> Response:
-        return _html(sheets.campaigns(self.index.campaigns()))
+        return _html(campaign_sheets.campaigns(self.index.campaigns()))
 
     def campaign(self, request: Request) -> Response:
         book = self._campaign(request.path_params["name"], request.path_params["begun"])
-        return _html(sheets.campaign(book, self._of_name(book), (book.folder / PAGE).is_file()))
+        return _html(campaign_sheets.campaign(book, self._of_name(book), (book.folder / PAGE).is_file()))
 
     def two_nights(self, request: Request) -> Response:
         books = []
@@ -180,10 +180,10 @@ class Served:
             name, _, begun = _text(request, side).partition("/")
             books.append(self._campaign(name, begun))
         earlier, later = sorted(books, key=lambda book: book.head.begun)
-        return _html(sheets.two_nights(earlier, later, self._of_name(later)))
+        return _html(campaign_sheets.two_nights(earlier, later, self._of_name(later)))
 
     def under_way(self, request: Request) -> Response:
-        return _html(sheets.under_way(self.index.runs(), self.index.campaigns()))
+        return _html(campaign_sheets.under_way(self.index.runs(), self.index.campaigns()))
 
     def tables(self, request: Request) -> Response:
         has_overview = (self.results / tables.FOLDER / OVERVIEW).is_file()

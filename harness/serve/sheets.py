@@ -14,11 +14,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers.history.jsonl import NOT_JSON
-from harness.campaign import compare, compared
-from harness.campaign.journal import Journal
-from harness.report.tables_page import Cell, Mark, Page, Section, cell_html, section_html, stylesheet
+from harness.report.tables_page import Cell, Section, section_html, stylesheet
 from harness.serve import side_by_side
-from harness.serve.index import GOES_ON, Run, goes_on
+from harness.serve.index import GOES_ON, Run
 from harness.serve.under_way import UnderWay
 
 HERE = Path(__file__).parent
@@ -28,7 +26,6 @@ EVENTS = 100
 AROUND = 10
 """Events shown before the one that was asked for."""
 VALUE_MAX = 300
-SQUARES_MAX = 400
 FILES_MAX = 400
 SORTS = {
     "newest": "newest first",
@@ -116,7 +113,7 @@ def runs(found: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
         sentence=f"{len(found):,} runs"
         if len(fitting) == len(found)
         else f"{len(fitting):,} of {len(found):,} runs",
-        body=_macro("runs")(rows, filters, pages),
+        body=macro("runs")(rows, filters, pages),
     )
 
 
@@ -190,7 +187,7 @@ def run(
             ("faults in effect", ", ".join(found.kinds) or "none", ""),
         ),
         links=tuple(links),
-        body=_sections(
+        body=shown(
             [
                 *side_by_side.alone(stored),
                 Section(
@@ -226,140 +223,7 @@ def two_runs(one: side_by_side.Stored, other: side_by_side.Stored) -> Sheet:
             ("B", run_link(other.run)),
             ("Swap", compare_link(other.run, one.run)),
         ),
-        body=_sections(sections),
-    )
-
-
-def campaigns(books: Sequence[Journal]) -> Sheet:
-    rows = [_campaign_row(book) for book in books]
-    return Sheet(
-        title="Campaigns",
-        place="Campaigns",
-        sentence=_many(len(books), "campaign"),
-        body=_macro("campaigns")(rows),
-    )
-
-
-def _campaign_row(book: Journal) -> dict[str, Any]:
-    night = compare.night(book)
-    return {
-        "id": f"{book.folder.parent.name}/{book.folder.name}",
-        "name": f"{book.folder.parent.name}/{book.folder.name}",
-        "link": campaign_link(book),
-        "day": night.day,
-        "runs": night.runs,
-        "outcomes": cell_html(Cell(parts=_parts(night.counts))),
-        "fingerprints": night.fingerprints,
-        "state": _state(book),
-    }
-
-
-def _parts(counts: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
-    return tuple((word, float(count)) for word, count in counts.items())
-
-
-def _state(book: Journal) -> str:
-    if not goes_on(book):
-        return "over"
-    return f"under way or interrupted: {len(book.ended):,} of {len(book.head.tasks):,}"
-
-
-def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
-    """One campaign, also under way: its grid, the comparison with the night before, the trend."""
-    night = compare.night(book)
-    before = compare.previous(book, others)
-    name = book.folder.parent.name
-    links = [("Page as stored", f"/results/_campaigns/{quote(name)}/{quote(book.folder.name)}/index.html")]
-    if before is not None:
-        links.append(("Compare with the night before", nights_link(before, book)))
-    upto = [each for each in others if each.head.begun <= book.head.begun]
-    sections = [_grid(book), compared.trend_section(compare.trend(upto, 14))] if book.ended else []
-    if before is not None:
-        sections += compared.sections(compare.compare(before, book), _link_of_run)
-    done, whole = len(book.ended), len(book.head.tasks)
-    return Sheet(
-        title=f"{name}: {night.day}",
-        place="Campaigns",
-        crumbs=(("campaigns", "/campaigns"), (name, ""), (book.folder.name, "")),
-        tone="anomaly" if night.counts["anomaly"] else "list" if goes_on(book) else "valid",
-        sentence=_state(book)
-        if goes_on(book)
-        else f"{_many(night.runs, 'run')}, {_many(night.fingerprints, 'fingerprint')} of anomalies",
-        facts=(
-            *((word, f"{count:,}", "runs") for word, count in night.counts.items()),
-            ("done", f"{done:,}", f"of {whole:,}"),
-        ),
-        links=tuple(links if has_page else links[1:]),
-        body=_sections(sections),
-        refreshes_ms=2000 if goes_on(book) else 0,
-    )
-
-
-def _grid(book: Journal) -> Section:
-    marks: dict[str, list[Mark]] = {}
-    for run in book.ended:
-        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link_of_run(run.run))
-        marks.setdefault(run.cell, []).append(mark)
-    active = {(task.cell, task.seed) for task in book.interrupted}
-    for task in book.left():
-        words = "began" if (task.cell, task.seed) in active else "not reached"
-        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: {words}"))
-    rows = [(cell, Cell(marks=tuple(squares[:SQUARES_MAX]))) for cell, squares in marks.items()]
-    return Section("Cells", "A square for each run; dashed ones have no outcome yet.", ("cell", "runs"), rows)
-
-
-def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:
-    upto = [each for each in others if each.head.begun <= later.head.begun]
-    page = compared.page(compare.compare(earlier, later), compare.trend(upto, 14), _link_of_run)
-    return _of_page(page, "Campaigns", (("A", campaign_link(earlier)), ("B", campaign_link(later))))
-
-
-def _of_page(page: Page, place: str, links: tuple[tuple[str, str], ...]) -> Sheet:
-    return Sheet(
-        title=page.title,
-        place=place,
-        tone=page.tone,
-        badge=page.badge,
-        sentence=page.sentence,
-        facts=page.facts,
-        links=links,
-        body=_sections(page.sections),
-    )
-
-
-def under_way(found: Iterable[Run], books: Iterable[Journal]) -> Sheet:
-    runs = [run for run in found if run.outcome == GOES_ON]
-    nights = [book for book in books if goes_on(book)]
-    rows = [
-        (Cell(run.id, link=f"{run_link(run)}/live"), run.system, run.cluster, run.workload) for run in runs
-    ]
-    more = [
-        (Cell(f"{book.folder.parent.name}/{book.folder.name}", link=campaign_link(book)), _state(book))
-        for book in nights
-    ]
-    return Sheet(
-        title="Under way",
-        place="Under way",
-        sentence=f"{_many(len(runs), 'run')} and {_many(len(nights), 'campaign')} without an end",
-        body=_sections(
-            [
-                Section(
-                    "Runs",
-                    "Their records grew in the last half minute.",
-                    ("run", "system", "cluster", "workload"),
-                    rows,
-                    empty="None.",
-                ),
-                Section(
-                    "Campaigns",
-                    "Under way, or interrupted: the same command continues them.",
-                    ("campaign", "state"),
-                    more,
-                    empty="None.",
-                ),
-            ]
-        ),
-        refreshes_ms=3000,
+        body=shown(sections),
     )
 
 
@@ -398,7 +262,7 @@ def live(found: Run, seen: UnderWay) -> Sheet:
             ("The run", run_link(found)),
             ("Operations", f"{run_link(found)}/operations?from={max(seen.lines - 2, 0)}"),
         ),
-        body=_sections(
+        body=shown(
             [
                 Section(
                     "Nodes",
@@ -437,7 +301,7 @@ def operations(found: Run, lines: Sequence[bytes], first: int, whole: int, asked
         place="Runs",
         crumbs=(("runs", "/runs"), (found.id, run_link(found)), ("operations", "")),
         sentence=f"Events around number {asked:,}",
-        body=_macro("operations")(rows, pages, base, asked),
+        body=macro("operations")(rows, pages, base, asked),
     )
 
 
@@ -463,9 +327,9 @@ def tables(names: Sequence[str], has_overview: bool) -> Sheet:
     return Sheet(
         title="Tables",
         place="Tables",
-        sentence=_many(len(names), "table"),
+        sentence=many(len(names), "table"),
         links=(("Overview", "/results/_tables/overview.html"),) if has_overview else (),
-        body=_sections(
+        body=shown(
             [
                 Section(
                     "Tables",
@@ -485,7 +349,7 @@ def table(name: str, section: Section) -> Sheet:
         place="Tables",
         crumbs=(("tables", "/tables"), (name, "")),
         sentence=f"{name}: {section.caption}",
-        body=_sections([section]),
+        body=shown([section]),
     )
 
 
@@ -493,25 +357,11 @@ def run_link(found: Run) -> str:
     return f"/runs/{quote(found.plan, safe='')}/{quote(found.name, safe='')}"
 
 
-def campaign_link(book: Journal) -> str:
-    return f"/campaigns/{quote(book.folder.parent.name, safe='')}/{quote(book.folder.name, safe='')}"
-
-
 def compare_link(one: Run, other: Run) -> str:
     return "/compare?" + urlencode({"a": one.id, "b": other.id})
 
 
-def nights_link(one: Journal, other: Journal) -> str:
-    names = [f"{book.folder.parent.name}/{book.folder.name}" for book in (one, other)]
-    return "/nights?" + urlencode({"a": names[0], "b": names[1]})
-
-
-def _link_of_run(run: str) -> str:
-    """A journal names a run by its folder below results/; nothing is looked up here."""
-    return f"/runs/{quote(run)}" if run.count("/") == 1 and not run.startswith(("/", ".")) else ""
-
-
-def _sections(sections: Iterable[Section]) -> Markup:
+def shown(sections: Iterable[Section]) -> Markup:
     return Markup("").join(section_html(section) for section in sections)
 
 
@@ -529,11 +379,11 @@ def _clipped(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _many(count: int, thing: str) -> str:
+def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def _macro(name: str) -> Any:
+def macro(name: str) -> Any:
     return getattr(_environment().get_template("lists.html").module, name)
 
 

@@ -1,0 +1,163 @@
+"""The pages of campaigns, and of everything that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from harness.campaign import compare, compared
+from harness.campaign.journal import Journal
+from harness.campaign.nightly import NIGHTS
+from harness.report.tables_page import Cell, Mark, Page, Section, cell_html
+from harness.serve.index import GOES_ON, Run, goes_on
+from harness.serve.sheets import Sheet, macro, many, run_link, shown
+
+SQUARES_MAX = 400
+
+
+def campaigns(books: Sequence[Journal]) -> Sheet:
+    rows = [_campaign_row(book) for book in books]
+    return Sheet(
+        title="Campaigns",
+        place="Campaigns",
+        sentence=many(len(books), "campaign"),
+        body=macro("campaigns")(rows),
+    )
+
+
+def _campaign_row(book: Journal) -> dict[str, Any]:
+    night = compare.night(book)
+    return {
+        "id": f"{book.folder.parent.name}/{book.folder.name}",
+        "name": f"{book.folder.parent.name}/{book.folder.name}",
+        "link": campaign_link(book),
+        "day": night.day,
+        "runs": night.runs,
+        "outcomes": cell_html(Cell(parts=_parts(night.counts))),
+        "fingerprints": night.fingerprints,
+        "state": _state(book),
+    }
+
+
+def _parts(counts: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
+    return tuple((word, float(count)) for word, count in counts.items())
+
+
+def _state(book: Journal) -> str:
+    if not goes_on(book):
+        return "over"
+    return f"under way or interrupted: {len(book.ended):,} of {len(book.head.tasks):,}"
+
+
+def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
+    """One campaign, also under way: its grid, the comparison with the night before, the trend."""
+    night = compare.night(book)
+    before = compare.previous(book, others)
+    name = book.folder.parent.name
+    links = [("Page as stored", f"/results/_campaigns/{quote(name)}/{quote(book.folder.name)}/index.html")]
+    if before is not None:
+        links.append(("Compare with the night before", nights_link(before, book)))
+    upto = [each for each in others if each.head.begun <= book.head.begun]
+    sections = [_grid(book), compared.trend_section(compare.trend(upto, NIGHTS))] if book.ended else []
+    if before is not None:
+        sections += compared.sections(compare.compare(before, book), _link_of_run)
+    done, whole = len(book.ended), len(book.head.tasks)
+    return Sheet(
+        title=f"{name}: {night.day}",
+        place="Campaigns",
+        crumbs=(("campaigns", "/campaigns"), (name, ""), (book.folder.name, "")),
+        tone="anomaly" if night.counts["anomaly"] else "list" if goes_on(book) else "valid",
+        sentence=_state(book)
+        if goes_on(book)
+        else f"{many(night.runs, 'run')}, {many(night.fingerprints, 'fingerprint')} of anomalies",
+        facts=(
+            *((word, f"{count:,}", "runs") for word, count in night.counts.items()),
+            ("done", f"{done:,}", f"of {whole:,}"),
+        ),
+        links=tuple(links if has_page else links[1:]),
+        body=shown(sections),
+        refreshes_ms=2000 if goes_on(book) else 0,
+    )
+
+
+def _grid(book: Journal) -> Section:
+    marks: dict[str, list[Mark]] = {}
+    for run in book.ended:
+        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link_of_run(run.run))
+        marks.setdefault(run.cell, []).append(mark)
+    active = {(task.cell, task.seed) for task in book.interrupted}
+    for task in book.left():
+        words = "began" if (task.cell, task.seed) in active else "not reached"
+        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: {words}"))
+    rows = [(cell, Cell(marks=tuple(squares[:SQUARES_MAX]))) for cell, squares in marks.items()]
+    return Section("Cells", "A square for each run; dashed ones have no outcome yet.", ("cell", "runs"), rows)
+
+
+def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:
+    upto = [each for each in others if each.head.begun <= later.head.begun]
+    page = compared.page(compare.compare(earlier, later), compare.trend(upto, NIGHTS), _link_of_run)
+    return _of_page(page, "Campaigns", (("A", campaign_link(earlier)), ("B", campaign_link(later))))
+
+
+def _of_page(page: Page, place: str, links: tuple[tuple[str, str], ...]) -> Sheet:
+    return Sheet(
+        title=page.title,
+        place=place,
+        tone=page.tone,
+        badge=page.badge,
+        sentence=page.sentence,
+        facts=page.facts,
+        links=links,
+        body=shown(page.sections),
+    )
+
+
+def under_way(found: Iterable[Run], books: Iterable[Journal]) -> Sheet:
+    runs = [run for run in found if run.outcome == GOES_ON]
+    nights = [book for book in books if goes_on(book)]
+    rows = [
+        (Cell(run.id, link=f"{run_link(run)}/live"), run.system, run.cluster, run.workload) for run in runs
+    ]
+    more = [
+        (Cell(f"{book.folder.parent.name}/{book.folder.name}", link=campaign_link(book)), _state(book))
+        for book in nights
+    ]
+    return Sheet(
+        title="Under way",
+        place="Under way",
+        sentence=f"{many(len(runs), 'run')} and {many(len(nights), 'campaign')} without an end",
+        body=shown(
+            [
+                Section(
+                    "Runs",
+                    "Their records grew in the last half minute.",
+                    ("run", "system", "cluster", "workload"),
+                    rows,
+                    empty="None.",
+                ),
+                Section(
+                    "Campaigns",
+                    "Under way, or interrupted: the same command continues them.",
+                    ("campaign", "state"),
+                    more,
+                    empty="None.",
+                ),
+            ]
+        ),
+        refreshes_ms=3000,
+    )
+
+
+def campaign_link(book: Journal) -> str:
+    return f"/campaigns/{quote(book.folder.parent.name, safe='')}/{quote(book.folder.name, safe='')}"
+
+
+def nights_link(one: Journal, other: Journal) -> str:
+    names = [f"{book.folder.parent.name}/{book.folder.name}" for book in (one, other)]
+    return "/nights?" + urlencode({"a": names[0], "b": names[1]})
+
+
+def _link_of_run(run: str) -> str:
+    """A journal names a run by its folder below results/; nothing is looked up here."""
+    return f"/runs/{quote(run)}" if run.count("/") == 1 and not run.startswith(("/", ".")) else ""
