@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +166,10 @@ def run(
     links = [("Report", f"/results{base.removeprefix('/runs')}/report.html")] if has_report else []
     links += [("Operations", f"{base}/operations"), ("Live view", f"{base}/live")]
     links += [("Download as one bundle", f"{base}/bundle")] if has_bundle else []
-    rows = [(Cell(name, link=f"{base}/files/{quote(name)}"), f"{size:,}") for name, size in files[:FILES_MAX]]
+    rows = [
+        (Cell(name, link=f"{base}/files/{quote(os.fsencode(name))}"), f"{size:,}")
+        for name, size in files[:FILES_MAX]
+    ]
     more = f" The first {FILES_MAX} of {len(files):,}." if len(files) > FILES_MAX else ""
     return Sheet(
         title=f"{found.outcome}: {found.id}",

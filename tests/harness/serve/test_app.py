@@ -107,7 +107,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = root / "results"
     run = store(results, "night", NAME)
     store(results, "night", OTHER, "valid", "plain")
-    store(results, ODD.replace("/", ""), NAME, None)
+    odd = store(results, ODD.replace("/", ""), NAME, None)
+    (odd / os.fsdecode(b"no \xff text")).write_text(ODD)
     (run / "out.txt").symlink_to(root / "secret.txt")
     (run / "up").symlink_to(root)
     (run / "nodes" / "in.txt").symlink_to(run / "plan.json")
@@ -302,7 +303,9 @@ def test_a_run_is_downloaded_as_one_bundle(asked: Asked, tmp_path: Path) -> None
         names = set(archive.namelist())
         contents = b"".join(archive.read(name) for name in names)
     assert {"plan.json", "history.jsonl", "verdict.json", "report.html"} <= names
-    assert "out.txt" not in names and SECRET.encode() not in contents
+    assert {"out.txt", "up"}.isdisjoint(names) and SECRET.encode() not in contents
+    refused = asked(f"/runs/{CAMPAIGN}/{NAME}/bundle")
+    assert refused.status == 404 and "cannot bundle" in refused.text and asked.failed == []
     (tmp_path / "copy").mkdir()
     assert bundle.unpack(tmp_path / "bundle.zip", tmp_path / "copy").manifest.kind == "run"
     assert (tmp_path / "copy" / "plan.json").read_bytes() == asked(f"{RUN}/files/plan.json").body
