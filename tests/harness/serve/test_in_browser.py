@@ -78,7 +78,8 @@ def test_a_live_page_follows_a_run(browser: Browser, server: str, results: Path)
     """If it failed, a reader would look at a run that seems to stand still, or never see its end."""
     folder = store(results, "growing", NAME, None, "plain")
     page = browser.new_page()
-    page.goto(f"{server}/runs/growing/{NAME}/live")
+    page.goto(f"{server}/live")  # refreshes itself until the run is listed
+    page.get_by_role("link", name=f"growing/{NAME}").click(timeout=20_000)
     page.get_by_text("UNDER WAY", exact=True).wait_for()
     with (folder / "history.jsonl").open("a") as file:
         lines = [event(304 + n, type="ok", process=3, f="read") for n in range(1000)]
