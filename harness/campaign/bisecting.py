@@ -86,6 +86,9 @@ class Bisection:
     repeat: int
     tell: Callable[[str], None]
     _judged: dict[Path, Judged] = field(default_factory=dict)
+    """By the folder of their nodes."""
+    _asked: dict[str, Judged] = field(default_factory=dict)
+    """By their hashes."""
     _harmless: frozenset[str] = frozenset()
     _this: Version = field(default_factory=this_package)
 
@@ -95,19 +98,14 @@ class Bisection:
         self._ends(good, bad)
         at_bad = self._judge(commits[-1].hash)
         found = first_that_shows(len(commits), lambda place: self._ask(commits[place], place, len(commits)))
-        judged = {
-            commit.hash: judged
-            for commit in (commit_of(self.repository, good), *commits)
-            if (judged := self._judged.get(self._root(commit.hash)))
-        }
-        clean = [judged[each.hash] for each in commits if each.hash in judged]
-        clean = [each for each in clean if each.answer == "clean"]
+        places = {commit.hash for commit in commits}
+        clean = [each for name, each in self._asked.items() if name in places and each.answer == "clean"]
         doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, each.clean) for each in clean)
-        return Result(tuple(commits), found, judged, self.fingerprint, shape, max(1 - doubt, 0.0))
+        return Result(tuple(commits), found, self._asked, self.fingerprint, shape, max(1 - doubt, 0.0))
 
     def _ends(self, good: str, bad: str) -> None:
         """The anomaly shows at the bad end, and not at the good one: otherwise the search would find anything."""
-        at_bad = self._judge(bad, stops=False)
+        at_bad = self._judge(self._hash(bad), stops=False)
         self.tell(f"bad  {_line(at_bad)}")
         if at_bad.answer != "shows":
             attempt = (
@@ -116,7 +114,7 @@ class Bisection:
             raise ClusterError(
                 f"--bad {bad} does not show the anomaly {self.fingerprint}: {_line(at_bad)}; try: {attempt}"
             )
-        at_good = self._judge(good, is_good=True)
+        at_good = self._judge(self._hash(good), is_good=True)
         self.tell(f"good {_line(at_good)}")
         if at_good.answer == "shows":
             raise WrongUse(
@@ -131,19 +129,20 @@ class Bisection:
         self.tell(f"{commit.short} ({place + 1} of {whole}) {_line(judged)}")
         return judged.answer
 
-    def _root(self, commit: str) -> Path:
-        root = package_of_commit(commit, self.repository).root
-        assert root is not None
-        return root
+    def _hash(self, name: str) -> str:
+        return commit_of(self.repository, name).hash
 
     def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> Judged:
         """`stops`: at the first run that shows it. Commits with the same nodes have the same answer."""
         try:
-            root = self._root(commit)
+            root = package_of_commit(commit, self.repository).root
         except WrongUse as error:
-            return Judged("skip", 0, 0, (), error.message, "")
+            self._asked[commit] = Judged("skip", 0, 0, (), error.message, "")
+            return self._asked[commit]
+        assert root is not None
         if root not in self._judged:
             self._judged[root] = self._judged_anew(root, is_good=is_good, stops=stops)
+        self._asked[commit] = self._judged[root]
         return self._judged[root]
 
     def _judged_anew(self, root: Path, *, is_good: bool, stops: bool) -> Judged:

@@ -91,7 +91,7 @@ def command(
             click.echo(printable(f"  {commit.hash}  {commit.day}  {commit.title}"))
     at_bad = found.judged[found.commits[-1].hash]
     click.echo(
-        f"{len(found.judged)} of {len(found.commits) + 1} commits were run, at most {repeat} clean runs of each; "
+        f"{len(found.judged)} commits were run, at most {repeat} clean runs of each; "
         f"confidence {found.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
     )
     return code
