@@ -148,7 +148,8 @@ def test_the_commit_of_a_planted_bug_is_found(
     assert (code, told["is_exact"]) == ((0, True) if is_exact else (3, False)), said.err
     assert made.index(told["first"]) == (planted if is_exact else broken[0])
     assert made.index(told["last"]) == planted
-    assert 0 <= told["confidence"] < 1 and told["judged"][told["last"]]["answer"] == "shows"
+    assert (told["confidence"] == 1) == (planted == 1), "only a clean commit leaves a doubt"
+    assert told["judged"][told["last"]]["answer"] == "shows"
     assert len(told["judged"]) <= 9 + len(broken)
 
 
