@@ -115,9 +115,9 @@ class _States:
         place = int(other.rows.of_kind(kernels.EXECUTED)[theirs]) + 1
         return Breach(
             rule="state-differs",
-            summary=f"after the same {log.rows.number[row]} transactions the state of {log.master} is "
-            f"{log.hash(mine).hex()}, that of {other.master} {other.hash(theirs).hex()}; the last one is "
-            f"{names[int(log.rows.name[row])]}",
+            summary=f"{log.master} and {other.master} executed the same {log.rows.number[row]} transactions, the "
+            f"last one {names[int(log.rows.name[row])]}, and came to different states "
+            f"(hash {log.hash(mine).hex()} and {other.hash(theirs).hex()})",
             records=[(other.master, place), (log.master, row + 1)],
             price=self.price,
         )

@@ -3,20 +3,10 @@
 The evidence is the record of a simulator that sees disks and links (`checkers.wal.effects`). A history alone shows such
 an answer only if a fault strikes in the moment between; here every answer is judged.
 
-| rule | says |
-|---|---|
-| answered-before-confirm | when a write is answered, the log on the answering node's disk says that it is committed |
-| answered-before-quorum | when a synchronous write is answered, its rows are on the disks of a quorum |
-| shown-before-confirm | when a read or a refusal shows a value, the log on the answering node's disk has it committed |
-| read-behind | when a linearizable read is answered, that log has confirmed what any log had when the read was asked |
-| claimed-before-durable | a node acknowledges, and stands for election with, only rows that are on its disk |
-| term-not-durable | a node sends only terms that its disk holds |
-| vote-not-durable | a node sends only votes that its disk holds |
-| term-lost | a node that joins anew, as the rows it needs are gone elsewhere, keeps its term |
-| rows-lost | such a node has all rows afterwards that its disk held before |
+`RULES` says what each rule asks for.
 
-The first is the replay of the node's own log, as far as it was durable when the answer left: a CONFIRM that covers the
-write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
+A node's log says what the replay of it comes to, as far as it was durable when the answer left: a CONFIRM that covers
+the write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
 waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its transaction.
 
 Where disks and links were not recorded, `check_by_clocks` judges the first rule by the times of rows, within a bound.
@@ -44,6 +34,17 @@ from checkers.wal.replay import Replayed
 
 NAME = "acknowledged-early"
 MODEL = "answered when it is confirmed, acknowledged when it is on disk"
+RULES = {
+    "answered-before-confirm": "when a write is answered, the log on that node's disk says that it is committed",
+    "answered-before-quorum": "when a synchronous write is answered, its rows are on the disks of a quorum",
+    "shown-before-confirm": "when a read or a refusal shows a value, the log on that node's disk has it committed",
+    "read-behind": "when a linearizable read is answered, that log has confirmed what any had when it was asked",
+    "claimed-before-durable": "a node acknowledges, and stands for election with, only rows that are on its disk",
+    "term-not-durable": "a node sends only terms that its disk holds",
+    "vote-not-durable": "a node sends only votes that its disk holds",
+    "term-lost": "a node that joins anew, as the rows it needs are gone elsewhere, keeps its term",
+    "rows-lost": "such a node has all rows afterwards that its disk held before",
+}
 LATE_NS = 100_000_000
 """How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
 LINEARIZABLE = "linearizable"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checkers.wal import early
 from harness.causes import SETTLED
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
@@ -223,10 +224,11 @@ def promises(material: Material) -> tuple[tuple[str, str], ...]:
     )
 
 
-def promised(material: Material, checker: str) -> str:
-    """The promise of a check in words; "" if the run has none of it."""
+def promised(material: Material, checker: str, rule: str) -> str:
+    """The promise that a rule stands for, in words, or else that of its check; "" if the run has none of it."""
     name = checker.removesuffix(SETTLED)
-    return as_text(as_mapping(material.verdict.get("promise")).get(name), 400)
+    said = as_text(as_mapping(material.verdict.get("promise")).get(name), 400)
+    return early.RULES.get(rule, said) if said and name == early.NAME else said
 
 
 def rests_on(material: Material) -> str:

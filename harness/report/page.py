@@ -180,7 +180,7 @@ def _witness_view(
         summary=summary,
         said=said,
         where=", ".join(where),
-        promised=first_screen.promised(read, checker) or as_text(check.get("model"), 400),
+        promised=first_screen.promised(read, checker, rule) or as_text(check.get("model"), 400),
         documented=first_screen.documented(read, checker),
         explanation=() if rule in PRINTED else sentences[:EXPLANATIONS],
         printed=sentences[-LINES_PRINTED:] if rule in PRINTED else (),

@@ -109,8 +109,8 @@ class _States:
         self.breaches.append(
             Breach(
                 rule="state-differs",
-                summary=f"after the same {event.index} transactions the state of {master} is {event.hash.hex()}, "
-                f"that of {other} {digest.hex()}; the last one is {event.id}",
+                summary=f"{master} and {other} executed the same {event.index} transactions, the last one "
+                f"{event.id}, and came to different states (hash {event.hash.hex()} and {digest.hex()})",
                 records=[(other, place), (master, event.place)],
                 price=self._price,
             )

@@ -212,7 +212,7 @@ def test_an_anomaly_is_1(qsync: Qsync) -> None:
     """If it failed, a store that loses writes would pass in a pipeline."""
     done = qsync(*LOSES_WRITES)
     assert done.code == 1
-    assert done.out.startswith("ANOMALY  Key ")
+    assert done.out.startswith("ANOMALY  At ")
     assert (
         f"again   ./qsync run --seed 1 --cluster sim {' '.join(SHORT)} --bug confirm-early   (repeats"
         in done.out
