@@ -78,6 +78,21 @@ def _arrows(links: Sequence[tuple[str, str]], *, is_cut: bool) -> str:
     )
 
 
+def parts_of(links: Sequence[tuple[str, str]]) -> str:
+    """The parts that cut links leave, the smallest first: "n4 | n1 n2 n3"; "" if all nodes still reach each other."""
+    nodes = {name for link in links for name in link if name != "client"}
+    both_ways = {frozenset(link) for link in links if link[::-1] in links}
+    parts: list[list[str]] = []
+    while nodes:
+        part = [nodes.pop()]
+        for node in part:
+            reached = {other for other in nodes if frozenset((node, other)) not in both_ways}
+            nodes -= reached
+            part += reached
+        parts.append(sorted(part))
+    return " | ".join(map(" ".join, sorted(parts, key=lambda part: (len(part), part)))) if parts[1:] else ""
+
+
 def fault_bands(material: Material) -> tuple[FaultBand, ...]:
     """A band for every fault that began; without a recorded end it reaches to the end of the run.
 
@@ -185,6 +200,8 @@ def _label(band: FaultBand, scale: Scale) -> str:
     """The name; if the fault began before the window also its start, because the drawing does not show it."""
     since = f" since {band.start_ns / 1e9:.2f} s" if band.start_ns < scale.start_ns else ""
     where = f" {', '.join(band.nodes)}" if band.nodes and not band.links else ""
+    parts = parts_of(band.links) if band.does in CUTS and not band.shapes else ""
+    where = where or (f" {parts}" if parts else "")
     clock = f" {band.clock.partition(',')[0]}" if band.clock else ""
     return band.name + where + clock + since + (" (took no effect)" if band.took_effect is False else "")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from checkers.history import Event, Operation
 from checkers.history.operation import EventType, paired
 from harness.report.cycle_drawing import cycle_drawing
-from harness.report.fault_bands import FaultBand, Shape
+from harness.report.fault_bands import FaultBand, Shape, parts_of
 from harness.report.node_states import node_story
 from harness.report.operation_rows import GUTTER, LINE_HEIGHT, LINES_WITH_NEIGHBOURS, WIDTH, operation_rows
 from harness.report.operation_words import operation_label, operation_value
@@ -248,3 +248,15 @@ def test_a_circle_is_drawn_whole_and_what_is_none_is_not_drawn() -> None:
     assert "ww: its write of x comes before that of" in drawn
     for odd in (None, {}, {"transactions": boxes, "edges": []}, {"transactions": 3, "edges": "x"}):
         assert cycle_drawing(odd, {}) == ""
+
+
+def test_a_cut_names_the_parts_that_it_leaves() -> None:
+    """If it failed, a reader would have to find out elsewhere which node was cut off."""
+    alone = [link for other in ("n1", "n2", "client") for link in (("n3", other), (other, "n3"))]
+    assert parts_of(alone) == "n3 | n1 n2"
+    halves = [(a, b) for a in ("n1", "n2") for b in ("n3", "n4")]
+    assert parts_of([*halves, *(link[::-1] for link in halves)]) == "n1 n2 | n3 n4"
+    assert parts_of(halves) == "", "one way only"
+    assert parts_of([("n1", "n2"), ("n2", "n1"), ("n3", "n4"), ("n4", "n3")]) == "", (
+        "they reach each other around"
+    )
