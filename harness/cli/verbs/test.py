@@ -18,7 +18,8 @@ import click
 from harness.cli import spark_group
 
 ROOT = Path(__file__).resolve().parents[3]
-MARKED = ("docker", "spark", "browser", "real", "nightly")
+NIGHTLY = "nightly"
+MARKED = ("docker", "spark", "browser", "real", NIGHTLY)
 CHECKS = {
     "ruff check": ("-m", "ruff", "check", "."),
     "ruff format": ("-m", "ruff", "format", "--check", "."),
@@ -56,7 +57,10 @@ def command(checks: bool, marked: str | None, pytest_arguments: tuple[str, ...])
 
 def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
     """Become pytest, so that signals and the terminal reach it directly."""
-    expression = marked or " and ".join(f"not {marker}" for marker in MARKED)
+    if marked is None:
+        expression = " and ".join(f"not {marker}" for marker in MARKED)
+    else:
+        expression = marked if marked == NIGHTLY else f"{marked} and not {NIGHTLY}"
     # Hundreds of processes start in a run. With this variable each would compile every module that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.stdout.flush()
@@ -67,7 +71,9 @@ def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
 def _spread(marked: str | None) -> list[str]:
     """Over how many processes. One more than there are cores: many tests wait, for a process or for real time."""
     cores = os.cpu_count() or 1
-    # A marked suite has the machine's one browser, engine or server to itself.
+    if marked == "browser":
+        return ["-n", str(min(cores, 4))]
+    # Any other marked suite has the machine's one engine or server to itself.
     return ["-n", str(min(cores + 1, 4) if cores > 1 and not marked else 0)]
 
 

@@ -22,7 +22,6 @@ DECISIONS = "nodes/qsync/decisions.py"
 RIGHT = "        return evaluate(quorum, max(members, 1))\n"
 WRONG = "        return 1\n"
 """A quorum of one: writes of an isolated owner are acknowledged and lost."""
-COMMITS = 20
 
 
 @given(
@@ -61,14 +60,14 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True, env=environment).stdout.strip()
 
 
-def repository(folder: Path, planted: int, broken: tuple[int, ...] = ()) -> list[str]:
+def repository(folder: Path, commits: int, planted: int, broken: tuple[int, ...] = ()) -> list[str]:
     """Commits with the nodes of this checkout: `planted` brings a bug, `broken` ones do not run. The first is good."""
     shutil.copytree(ROOT / "nodes", folder / "nodes", ignore=shutil.ignore_patterns("__pycache__"))
     git(folder, "init", "-q")
     right = (folder / DECISIONS).read_text()
     assert right.count(RIGHT) == 1
     made: list[str] = []
-    for number in range(COMMITS + 1):
+    for number in range(commits + 1):
         text = right.replace(RIGHT, WRONG) if number >= planted else right
         (folder / DECISIONS).write_text(
             f"this does not run {number}\n" if number in broken else text + f"# {number}\n"
@@ -117,22 +116,28 @@ def found_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("planted", "broken"),
+    ("commits", "planted", "broken"),
     [
-        (13, (10, 11)),
-        pytest.param(1, (), marks=pytest.mark.nightly),
-        pytest.param(20, (5,), marks=pytest.mark.nightly),
-        pytest.param(15, (14,), marks=pytest.mark.nightly),
+        (4, 3, (2,)),
+        pytest.param(20, 13, (10, 11), marks=pytest.mark.nightly),
+        pytest.param(20, 1, (), marks=pytest.mark.nightly),
+        pytest.param(20, 20, (5,), marks=pytest.mark.nightly),
+        pytest.param(20, 15, (14,), marks=pytest.mark.nightly),
     ],
 )
 def test_the_commit_of_a_planted_bug_is_found(
-    tmp_path: Path, found_run: Path, capsys: pytest.CaptureFixture[str], planted: int, broken: tuple[int, ...]
+    tmp_path: Path,
+    found_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    commits: int,
+    planted: int,
+    broken: tuple[int, ...],
 ) -> None:
     """If it failed, a bisection would blame a commit that did nothing. A broken commit beside the planted one leaves a
     range, which has the right one.
     """
     (tmp_path / "repo").mkdir()
-    made = repository(tmp_path / "repo", planted, broken)
+    made = repository(tmp_path / "repo", commits, planted, broken)
     words = [
         "bisect",
         str(found_run),

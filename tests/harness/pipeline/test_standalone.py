@@ -151,6 +151,7 @@ def test_a_folder_of_runs_has_the_verdicts_and_pages_that_it_has_in_process(
     assert standalone.workers_at_work() == {"work1", "work2"}
 
 
+@pytest.mark.nightly  # a folder of runs is spread in the same way
 def test_one_run_is_spread_by_its_checks(standalone: Standalone, results: Path) -> None:
     """If it failed, `--master spark://…` would say something else of a run than this machine says."""
     run = runs(results)[0]  # the one with an anomaly

@@ -106,6 +106,7 @@ def test_each_node_comes_to_the_newer_version(host: Sshd) -> None:
     assert host.left == []
 
 
+@pytest.mark.nightly  # containers have the same tools, and are tested by day
 def test_links_are_uneven_narrow_and_cut_by_turns(host: Sshd) -> None:
     """If it failed, what the relays of several hosts do together would not be what one relay does."""
     kinds = ("jitter", "bandwidth", "changing-partitions")
