@@ -127,8 +127,8 @@ def _of(verdict: dict[str, Any], checker: str) -> dict[str, Any]:
 def test_a_calm_run_is_clean(tmp_path: Path) -> None:
     """If it failed, nothing that the harness says of a real server could be believed."""
     words = ("--faults", "none", "--time-limit", "4", "--seed", "1", "--synchro-timeout", "60")
-    # A busy machine must not look like a lost quorum. It may leave too few operations, or a node silent for so long that
-    # its replica follows it anew.
+    # A busy machine must not look like a lost quorum. It may leave too few operations, or a node silent for so long
+    # that its replica follows it anew.
     for _ in range(TRIES):
         code, verdict = _run(tmp_path, *words)
         assert verdict["violations"] == [], verdict["sentence"]
