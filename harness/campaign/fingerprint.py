@@ -8,8 +8,8 @@ cannot have followed from it. Consequences have none of their own. The fingerpri
 - how it was broken, where the checker says so (`Witness.how`): of all witnesses of the rule the first by the alphabet,
   because the first one in time depends on the seed
 - elsewhere the shape of the witness: the kind of its last operation (a read, a mutation, a dump) and the role of the
-  server that answered. The number of its operations, its phase and changes of the owner depend on the seed and do not
-  count
+  server that answered, where it tells something. The number of its operations, its phase and changes of the owner
+  depend on the seed and do not count
 - for a crash how the process ended, and in which function or with which last line: two different crashes differ
 """
 
@@ -39,6 +39,8 @@ SAID_OF_TERMS = ("term-not-durable", "vote-not-durable")
 OF_TRANSACTIONS = ("transactional", "snapshots")
 NO_ORDER = ("lost-update", "incompatible-order", "fractured-read", "G0", "G1c", "G2", "G-")
 """How the names begin of rules that one cause breaks in turn, by the transactions that happen to meet."""
+SEEN_ANYWHERE = ("bank",)
+"""Checks of what a write has spoilt: which server is read first afterwards depends on the seed."""
 READS = frozenset({"read", "get", "r"})
 DIGITS = 10
 FRAMES = 2
@@ -102,7 +104,7 @@ def _shape(sighted: Sighted, by_event: Mapping[int, Operation]) -> str:
         return ", ".join((*parts, min(told)))
     operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
     if operations:
-        parts.append(_kind(operations[-1]))
+        parts.append(_kind(operations[-1], anywhere=sighted.checker in SEEN_ANYWHERE))
     return ", ".join(parts)
 
 
@@ -125,6 +127,6 @@ def _without_numbers(text: str) -> str:
     return re.sub(r"\d+", "N", _HEXADECIMAL.sub("N", text))[:WORDS_MAX]
 
 
-def _kind(operation: Operation) -> str:
+def _kind(operation: Operation, *, anywhere: bool) -> str:
     what = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
-    return f"{what} at {operation.role}" if operation.role else what
+    return what if anywhere or not operation.role else f"{what} at {operation.role}"

@@ -21,7 +21,7 @@ SEEDS, CLUSTERS, LIMIT = "seeds = 4", 'cluster = ["sim", "local", "docker"]', "t
 PRINTS = {
     "confirm-early": "b0fda81e30",
     "duplicate-confirm": "d036a306a9",
-    "decide-on-confirmed": "3311e48212",
+    "decide-on-confirmed": "eeda8da1d8",
 }
 BY_RECORD = {"confirm-early": "b34ca007a5"}
 """In the simulator, which records the disks of all nodes: there it is seen that the quorum lacks the write."""
