@@ -76,7 +76,7 @@ def test_the_witness_is_drawn_with_its_labels_and_explained(tmp_path: Path) -> N
         "read → 7 · n1",
         "cas 7→9 · n1",
         "read → 3 · n1",
-        "isolate-owner",
+        "isolate-owner n1 | n2 n3",
     ):
         assert f">{label}</text>" in html
     assert "no quorum had it" in html
