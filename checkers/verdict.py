@@ -42,7 +42,7 @@ class Witness:
     end_ns: int | None = None
     explanation: tuple[str, ...] = ()
     records: tuple[tuple[int, int], ...] = ()
-    """Rows of logs that prove it, by (origin, lsn): whoever knows their times derives the window. Not kept in JSON."""
+    """Rows of logs that prove it, by (origin, lsn): with their times, the window is derived. Not kept in JSON."""
     how: str = ""
     """What tells this breach from others of its rule, without names and numbers: fingerprints are made of it."""
 

@@ -17,7 +17,7 @@ and in the end the nodes do not agree. A reader wants the first of these first. 
 | CLIENTS | a client saw what it must not see |
 | END | at the end the cluster had not settled: no leader, different data, transactions that still wait |
 
-A check that is not in `TABLE` (an external system may bring one) counts as CLIENTS, behind all others.
+A check that is not in `TABLE` (an external system may bring one) counts as CLIENTS, behind all rows of it.
 
 The module reads the JSON of a verdict and never raises for one of odd shape: a page must open all the same.
 """
@@ -64,7 +64,7 @@ class Near(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Some rules of a check, the nearest first; without `rules` all others of that check."""
+    """Some rules of a check, the nearest first; without `rules` all further ones of that check."""
 
     near: Near
     check: str

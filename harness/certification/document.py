@@ -2,10 +2,10 @@
 
 | part | what |
 |---|---|
-| `given` | what no run shows: when it was made, by which code, on which images, who signs, the measured sensitivity |
+| `given` | what no run shows: when it was made, the code, the images, the signing key, the measured sensitivity |
 | `shown` | what follows from the plan and the runs, and what a verifier works out again |
 
-`shown` is a function of the plan's file and the runs of the matrix, so two who have both get the same bytes.
+`shown` is a function of the plan's file and the runs of the matrix, so equal inputs give equal bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the maker of a certificate says. `signed_by`: the name of a public key; None: nobody signed."""
+    """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed."""
 
     made: str
     code: Code

@@ -38,7 +38,7 @@ RUNS = "runs"
 DECIDED = "certified.json"
 """In a campaign's folder: whether there is a certificate, and what lacks if not."""
 LEFT_OUT = (REPORT, COLUMNS)
-"""Files of a run that follow from the rest, and that nobody verifies."""
+"""Files of a run that follow from the rest and are not verified."""
 
 
 @dataclass(frozen=True, slots=True)

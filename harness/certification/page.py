@@ -85,7 +85,7 @@ def _table(title: str, caption: str, rows: Iterable[tuple[str, str]]) -> Section
 
 def _what(certificate: Certificate) -> Section:
     given, tested = certificate.given, certificate.shown["tested"]
-    signed = given.signed_by or "nobody: whoever can write a file can write such a certificate"
+    signed = given.signed_by or "nobody: anyone can write such a certificate"
     rows = [
         ("signed by", f"the key {signed}" if given.signed_by else signed),
         (
@@ -97,7 +97,7 @@ def _what(certificate: Certificate) -> Section:
         ("images", "; ".join(f"{name} {digest}" for name, digest in given.images.items()) or "no container"),
         *((name, _words(value)) for name, value in tested.items()),
     ]
-    return _table("What was tested", "Who says it, by which code, and the matrix.", rows)
+    return _table("What was tested", "The signing key, the code, and the matrix.", rows)
 
 
 def _words(value: object) -> str:

@@ -1,6 +1,6 @@
 """Which seeded bugs a matrix finds: its own runs, in the simulator, with one bug switched on.
 
-For a real system they are runs of its reference node, because nobody can switch a bug on in a real system. A system
+For a real system they are runs of its reference node, because a real system has no bugs to switch on. A system
 without one is not measured. A bug has a budget of runs, spread evenly over the cells. The word for a bug:
 
 | word | means |

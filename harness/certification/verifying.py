@@ -1,4 +1,4 @@
-"""Verifies a certificate with its bundle alone, and the public key of who signed it.
+"""Verifies a certificate with its bundle alone, and the public key of its signer.
 
 | part | is |
 |---|---|

@@ -216,7 +216,7 @@ def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | No
 def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
     """The results of `work` as they come, from this many processes; here if it is one.
 
-    Items are taken as they are needed; whoever stops taking results stops the work.
+    Items are taken as they are needed; a caller that stops taking results stops the work.
     """
     if jobs <= 1:
         yield from map(work, items)

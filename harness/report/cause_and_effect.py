@@ -18,7 +18,7 @@ from harness.report.fault_bands import FaultBand, band_labels, shades, within
 from harness.report.json_door import as_mapping, as_text, as_time_ns, clipped
 from harness.report.material import Material
 from harness.report.owner_changes import handovers
-from harness.report.svg import Scale, Texts, drawing, element, joined
+from harness.report.svg import Scale, Texts, axis, drawing, element, joined
 
 WIDTH, GUTTER, RIGHT = 1160, 92, 1148
 BEFORE_NS = 10_000_000_000
@@ -83,7 +83,7 @@ def cause_and_effect(read: Material, ranking: Sequence[Sighted], bands: Sequence
         "From the cause to its effects",
         scale,
         shades(near, scale, top - 2, y),
-        _axis(scale, top - 2, y),
+        axis(scale, top - 2, y),
         strip.markup,
         joined(lanes),
         _crashes(read, scale, places),
@@ -108,16 +108,6 @@ def window(told: Sequence[Moment], read: Material, bands: Sequence[FaultBand]) -
     last_ns = min(last_ns, cause_ns + max(FAR * (first_ns - well_ns), BEFORE_NS // 5))
     margin_ns = max((last_ns - well_ns) // 16, LEAST_NS)
     return max(well_ns - margin_ns, 0), last_ns + margin_ns
-
-
-def _axis(scale: Scale, top: float, bottom: float) -> Markup:
-    parts = []
-    for time_ns, label in scale.ticks(12):
-        x = scale(time_ns)
-        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-        if scale.left + 20 <= x <= scale.right - 20:
-            parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor="middle"))
-    return joined(parts)
 
 
 def _marks(told: Sequence[Moment], scale: Scale, places: dict[str, float], bottom: float) -> Markup:

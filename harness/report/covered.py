@@ -1,4 +1,4 @@
-"""What a run covered: its operations by kind, who served its reads, and which kinds of faults took effect.
+"""What a run covered: its operations by kind, the nodes that served its reads, and which kinds of faults took effect.
 
 A run without an anomaly says as much as was tried in it, so these tables are on every page.
 """

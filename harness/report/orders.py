@@ -188,7 +188,7 @@ def _possible(
     after: Operation | None,
     until: int | None,
 ) -> Iterable[Possible]:
-    """For each read of the witness; the answer that has no place (the last to complete) does not bind the others."""
+    """For each read of the witness; the last answer to complete has no place and binds no other read."""
     reads = [each for each in subjects if each.call.action.word == "read" and each.call.complete is not None]
     failing = max(subjects, key=lambda each: each.call.complete or -1)
     writes = _writes(read, model, failing.operation.key, after, until)

@@ -109,7 +109,7 @@ class WitnessView:
     """One witness as the template draws it."""
 
     checkers: str
-    """The check, and others that say the same."""
+    """The check, and further checks that say the same."""
     standing: str
     """violation, or finding: allowed by what is promised."""
     rule: str

@@ -150,3 +150,14 @@ def duration(span_ns: float) -> str:
         return f"{span_ns / 1e9:.3g} s"
     minutes, seconds = divmod(round(span_ns / 1e9), 60)
     return f"{minutes} min {seconds} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def axis(scale: Scale, top: float, bottom: float) -> Markup:
+    """Lines at round times, with their labels below."""
+    parts = []
+    for time_ns, label in scale.ticks(12):
+        x = scale(time_ns)
+        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
+        if scale.left + 20 <= x <= scale.right - 20:
+            parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor="middle"))
+    return joined(parts)

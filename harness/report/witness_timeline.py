@@ -18,7 +18,7 @@ from harness.report.fault_bands import FaultBand, band_labels, shades, within
 from harness.report.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 from harness.report.material import Material, witness_indexes
 from harness.report.operation_rows import GUTTER, LABEL_SIZE, LINE_HEIGHT, RIGHT, WIDTH, operation_rows
-from harness.report.svg import Scale, drawing, element, joined, text_width
+from harness.report.svg import Scale, axis, drawing, element, joined, text_width
 
 OPERATIONS_DRAWN = 120
 BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
@@ -114,7 +114,7 @@ def timeline(material: Material, shown: Proof, bands: Sequence[FaultBand]) -> Ti
         "Timeline of the operations that prove the anomaly",
         scale,
         shades(near, scale, strip.height + 2, bottom),
-        _axis(scale, strip.height + 2, bottom),
+        axis(scale, strip.height + 2, bottom),
         strip.markup,
         element("line", class_="rule-line", x1=0, x2=RIGHT, y1=y + 4, y2=y + 4),
         lanes,
@@ -123,16 +123,6 @@ def timeline(material: Material, shown: Proof, bands: Sequence[FaultBand]) -> Ti
         class_="timeline",
     )
     return Timeline(picture, rows.left_out)
-
-
-def _axis(scale: Scale, top: float, bottom: float) -> Markup:
-    parts = []
-    for time_ns, label in scale.ticks(12):
-        x = scale(time_ns)
-        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-        if scale.left + 20 <= x <= scale.right - 20:
-            parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor="middle"))
-    return joined(parts)
 
 
 def _near(material: Material, shown: Proof) -> list[Operation]:

@@ -3,7 +3,7 @@
     qsync-bundle 1 sha256:<64 digits> ed25519:<128 digits>
 
 The hash is that of all bytes before the seal. The signature signs this hash, and so signs every byte of the file. A
-bundle that nobody signed has hyphens in its place. A hash alone finds damage. Only a signature, with a public key that
+bundle without a signature has hyphens in its place. A hash alone finds damage. Only a signature, with a public key that
 comes by another way than the bundle, finds a forger: everybody can write a hash again.
 """
 
@@ -32,7 +32,7 @@ Sign = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """`digest`: 32 bytes; `signature`: 64 bytes, None if nobody signed."""
+    """`digest`: 32 bytes; `signature`: 64 bytes, None without a signature."""
 
     digest: bytes
     signature: bytes | None = None
@@ -116,7 +116,7 @@ class PrivateKey:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key that tells whose signature it is."""
+    """A key that verifies a signature."""
 
     key: Ed25519PublicKey
 

@@ -62,7 +62,7 @@ class Limbo:
         self.forgets_confirmed = False
         """As the first versions: a new owner's confirmed lsn begins at 0, even if it has owned the queue before."""
         self.rolled_back: set[int] = set()
-        """The lsns of the owner's entries that were rolled back while others before them went on waiting."""
+        """The lsns of the owner's entries that were rolled back while entries before them went on waiting."""
         self.is_in_rollback = False
         self.rollback_count = 0
         """Entries rolled back since the node started."""

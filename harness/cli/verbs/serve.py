@@ -26,7 +26,7 @@ def command(results: Path, host: str, port: int) -> int:
     """Show stored runs, campaigns and tables in a browser, and runs that are under way.
 
     Two runs or two nights stand side by side. Nothing is written. There is no password: on an address other than
-    127.0.0.1 everybody who can reach it can read all results. Ctrl-C ends it.
+    127.0.0.1 every person who can reach it can read all results. Ctrl-C ends it.
     """
     from harness.errors import WrongUse, keep_traceback
     from harness.serve.app import application, is_loopback
@@ -43,7 +43,8 @@ def command(results: Path, host: str, port: int) -> int:
         app, served = application(results, host, tell)
         if not is_loopback(host):
             click.echo(
-                f"qsync: warning: whoever reaches {host} can read all results; there is no password", err=True
+                f"qsync: warning: every person who reaches {host} can read all results; there is no password",
+                err=True,
             )
         count = served.warm_up()
         named = f"[{host}]" if ":" in host else host

@@ -96,7 +96,7 @@ def test_possible_values_are_those_with_which_an_order_exists(calls: list[Call],
 
 
 def test_a_stale_read_by_hand() -> None:
-    """If it failed, nobody could say of the simplest anomaly what is wrong with it."""
+    """If it failed, the page would not tell what is wrong in the simplest anomaly."""
     calls = [write(1, 0, 1), write(2, 2, 3), read(1, 4, 5)]
     found = longest_orders(MODEL, calls, None)
     assert found is not None

@@ -100,7 +100,7 @@ Edit = Callable[[Path], None]
 
 
 def forged(sample: Sample, folder: Path, edit: Edit, key: PrivateKey | None = None) -> Path:
-    """The bundle with files edited and all hashes written again, as anybody can who has no key of ours."""
+    """The bundle with files edited and all hashes written again, as a forger without our key can."""
     to = folder / "edited"
     to.mkdir()
     bundle.unpack(sample.path, to)

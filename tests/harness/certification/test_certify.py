@@ -60,7 +60,7 @@ def test_it_says_which_bugs_its_matrix_finds(sample: Sample) -> None:
 
 
 def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[Row]) -> None:
-    """If it failed, nobody could work a certificate out again."""
+    """If it failed, a certificate could not be made again from its runs."""
     again = asked(sample.folder)
     assert shown(again.campaign, again.plan_file, rows[::-1]) == sample.certificate.shown
     assert (sample.made.folder / CERTIFICATE).read_bytes() == sample.certificate.encode()
@@ -150,7 +150,7 @@ def hostile(value: Any) -> Any:
 
 
 def test_markup_does_nothing_on_the_page(sample: Sample) -> None:
-    """If it failed, a name in a plan or a text of a store could run a script for who opens a certificate."""
+    """If it failed, a name in a plan or a text of a store could run a script in the browser of a reader."""
     built = msgspec.to_builtins(sample.certificate)
     bugs = built["given"]["measured"]["bugs"]
     words = [bug["word"] for bug in bugs]
@@ -171,7 +171,7 @@ def test_markup_does_nothing_on_the_page(sample: Sample) -> None:
 
 
 def test_two_certificates_are_compared(sample: Sample) -> None:
-    """If it failed, a release could find less than the last one, and nobody would see it."""
+    """If it failed, a release could find less than the last one, unseen."""
     old = sample.certificate
     assert changes(old, old) == []
     built = msgspec.to_builtins(old)

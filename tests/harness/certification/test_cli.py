@@ -44,7 +44,7 @@ def test_a_damaged_certificate_is_one_line(qsync: Qsync, sample: Sample, tmp_pat
 
 
 def test_two_are_compared(qsync: Qsync, sample: Sample) -> None:
-    """If it failed, nobody could say what changed since the last release."""
+    """If it failed, a release manager could not see what changed since the last release."""
     done = qsync("certify", "--compare", sample.path, sample.path)
     assert done.code == 0
     assert done.out.splitlines()[0].endswith("none")

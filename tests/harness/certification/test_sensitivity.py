@@ -154,7 +154,7 @@ faults = ["kill", "pause"]
 
 
 def test_a_store_of_ones_own_is_not_measured(tmp_path: Path) -> None:
-    """If it failed, a certificate would claim a sensitivity that nobody measured."""
+    """If it failed, a certificate would claim a sensitivity that was not measured."""
     text = """
 name = "own"
 [plan]

@@ -34,13 +34,13 @@ def verdicts(folder: Path) -> list[Path]:
 
 
 def as_unsigned(folder: Path) -> None:
-    """The certificate says that nobody signed it, on its page too."""
+    """The certificate says that it is not signed, on its page too."""
     rewritten(folder / CERTIFICATE, lambda document: document["given"].update(signed_by=None))  # type: ignore[attr-defined]
     (folder / PAGE).write_text(page.html(read(folder / CERTIFICATE, folder)))
 
 
 def test_a_certificate_holds_with_its_bundle_alone(sample: Sample, tmp_path: Path) -> None:
-    """If it failed, nobody else could trust a certificate, or only where its runs lie."""
+    """If it failed, a certificate could be verified only where its runs lie."""
     elsewhere = tmp_path / "elsewhere" / "release.zip"
     elsewhere.parent.mkdir()
     shutil.copy(sample.path, elsewhere)
@@ -52,7 +52,7 @@ def test_a_certificate_holds_with_its_bundle_alone(sample: Sample, tmp_path: Pat
 
 
 def test_without_a_key_it_says_what_was_not_verified(sample: Sample, tmp_path: Path) -> None:
-    """If it failed, a signature that nobody checked would look like one that holds."""
+    """If it failed, an unchecked signature would look like one that holds."""
     signed = verified(sample.path, sample, tmp_path / "signed")
     assert signed.refused == []
     assert any("was not verified" in note for note in signed.notes)
@@ -135,7 +135,7 @@ def a_weaker_matrix(folder: Path) -> None:
 
 
 def a_lost_write(folder: Path) -> None:
-    """A record in which a read shows what nobody wrote; the verdict stays."""
+    """A record in which a read shows a value that was never written; the verdict stays."""
     path = of_run(folder) / "history.jsonl"
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     reads = [

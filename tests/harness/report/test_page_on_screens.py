@@ -166,7 +166,7 @@ def pages_of(pdf: bytes) -> int:
 
 @pytest.mark.parametrize("kind", ["valid", "anomaly", "orders", "cycle"])
 def test_paper_gets_at_most_four_sheets_unless_asked_for_all(opened: Any, tmp_path: Path, kind: str) -> None:
-    """If it failed, somebody who prints a page for a meeting would get twenty sheets of logs."""
+    """If it failed, a reader who prints a page for a meeting would get twenty sheets of logs."""
     report = written(tmp_path, kind)
     verdict = json.loads((report.parent / "verdict.json").read_text())
     more = {

@@ -94,7 +94,7 @@ def index_of(folder: Path, **wanted: object) -> int:
 
 
 def test_keys_zoom_and_pan(opened: Timeline) -> None:
-    """If it failed, who cannot use a mouse could not read the timeline."""
+    """If it failed, a reader without a mouse could not read the timeline."""
     start, end = opened.span
     opened.press("+", "+")
     inner = opened.span
@@ -109,7 +109,7 @@ def test_keys_zoom_and_pan(opened: Timeline) -> None:
 
 
 def test_the_wheel_zooms_after_a_click_and_scrolls_the_page_before(opened: Timeline) -> None:
-    """If it failed, nobody could scroll past the canvas, or zoom at the place under the pointer."""
+    """If it failed, a reader could not scroll past the canvas, or zoom at the place under the pointer."""
     whole = opened.span
     canvas = opened.page.locator("#timeline-canvas")
     canvas.scroll_into_view_if_needed()
@@ -143,7 +143,7 @@ def test_dragging_pans(opened: Timeline) -> None:
 
 
 def test_a_link_opens_its_operation(browser: Browser, folder: Path, report: Path) -> None:
-    """If it failed, nobody could send a colleague to the operation that matters."""
+    """If it failed, a link could not lead a colleague to the operation that matters."""
     index = index_of(folder, process=4, f="write", value=7, type="invoke")
     with timeline(browser) as it:
         it.open(report, f"#op-{index}")

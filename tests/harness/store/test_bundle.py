@@ -90,7 +90,7 @@ def test_what_goes_in_comes_out(bundled: Path) -> None:
 
 
 def test_the_same_files_give_the_same_bytes(bundled: Path, tmp_path: Path) -> None:
-    """If it failed, a bundle would tell who made it, where and when; and nobody could compare two of them."""
+    """If it failed, a bundle would tell its maker, place and time, and two of them could not be compared."""
     other = tmp_path / "elsewhere"
     other.mkdir()
     bundle.write(other / "made.zip", bundle.of_run(run_folder(other / "run")))
@@ -123,7 +123,7 @@ def test_any_changed_byte_is_refused(bundled: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../out", "/tmp/out", "nodes/../../out", "a//b", "./a", "", "a\\b", "a/"])
 def test_no_member_leaves_the_folder(name: str, tmp_path: Path) -> None:
-    """If it failed, checking somebody's bundle would overwrite files of the reader."""
+    """If it failed, checking a foreign bundle would overwrite files of the reader."""
     assert "member" in refused(forged(tmp_path / "bad.zip", [(name, b"x")]))
     assert not (tmp_path / "out").exists()
 
