@@ -15,12 +15,13 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import msgspec
+
 from harness.clients.reply import Reply
 from harness.operations import Asked, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True, gc=False):
     """A message to a node; the conversation goes on with its `Reply`."""
 
     node: str

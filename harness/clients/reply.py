@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(msgspec.Struct, frozen=True, gc=False):
     """The server's answer or refusal came, a message of its protocol."""
 
     response: object
 
 
-@dataclass(frozen=True, slots=True)
-class NotSent:
+class NotSent(msgspec.Struct, frozen=True, gc=False):
     """No byte of the request reached the kernel: connection refused, no greeting in time. Surely not done."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True, gc=False):
     """The request left and no answer came (reset, end of file, timeout): the outcome is unknown."""
 
     reason: str

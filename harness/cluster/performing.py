@@ -25,14 +25,15 @@ class Conversing:
         self._last_id = 0
 
     async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
-        deadline_ns = self._cluster.now_ns() + timeout_ns
+        cluster, left_ns = self._cluster, timeout_ns
+        deadline_ns = cluster.now_ns() + timeout_ns
         conversation = self._client.converse(asked, node, self._next_id)
         try:
             send = next(conversation)
             while True:
-                left_ns = max(0, deadline_ns - self._cluster.now_ns())
-                reply: Reply = await self._cluster.call(process, send.node, send.message, left_ns)
+                reply: Reply = await cluster.call(process, send.node, send.message, left_ns)
                 send = conversation.send(reply)
+                left_ns = max(0, deadline_ns - cluster.now_ns())
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome

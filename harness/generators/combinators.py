@@ -15,13 +15,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from harness.generators.generator import Context, Draft, Generator, Later, Next
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(msgspec.Struct, frozen=True):
     make: Callable[[Context, int], Draft]
     count: int = 0
 
@@ -29,34 +30,37 @@ class Each:
         return self.make(context, self.count), Each(self.make, self.count + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Mix:
+class Mix(msgspec.Struct, frozen=True):
     """`parts` are (weight, generator); a part that has ended is skipped from then on."""
 
     parts: tuple[tuple[float, Generator], ...]
+    weight: float | None = None
+    """Of all parts together; None: not added up yet."""
 
     def next(self, context: Context) -> Next:
-        parts = self.parts
+        parts, weight = self.parts, self.weight
         while parts:
-            place = _draw(parts, context)
-            answer, after = parts[place][1].next(context)
+            if weight is None:
+                weight = sum(each for each, _ in parts)
+            place = _draw(parts, weight, context)
+            share, inner = parts[place]
+            answer, after = inner.next(context)
             if answer is not None:
-                return answer, Mix((*parts[:place], (parts[place][0], after), *parts[place + 1 :]))
-            parts = (*parts[:place], *parts[place + 1 :])
+                return answer, Mix((*parts[:place], (share, after), *parts[place + 1 :]), weight)
+            parts, weight = (*parts[:place], *parts[place + 1 :]), None
         return None, Mix(())
 
 
-def _draw(parts: tuple[tuple[float, Generator], ...], context: Context) -> int:
-    left = context.chance.random() * sum(weight for weight, _ in parts)
-    for place, (weight, _) in enumerate(parts):
-        left -= weight
+def _draw(parts: tuple[tuple[float, Generator], ...], weight: float, context: Context) -> int:
+    left = context.chance.random() * weight
+    for place, (share, _) in enumerate(parts):
+        left -= share
         if left < 0:
             return place
     return len(parts) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     inner: Generator
     count: int
 
@@ -67,8 +71,7 @@ class Limit:
         return answer, Limit(after, self.count - isinstance(answer, Draft))
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(msgspec.Struct, frozen=True):
     inner: Generator
     time_ns: int
 
@@ -76,32 +79,31 @@ class Until:
         if context.time_ns >= self.time_ns:
             return None, self
         answer, after = self.inner.next(context)
-        if isinstance(answer, Later):
-            answer = Later(min(answer.time_ns, self.time_ns))  # the next generator does not wait for it
-        return answer, Until(after, self.time_ns)
+        if isinstance(answer, Later) and answer.time_ns > self.time_ns:
+            answer = Later(self.time_ns)  # the next generator does not wait for it
+        return answer, self if after is self.inner else Until(after, self.time_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Stagger:
+class Stagger(msgspec.Struct, frozen=True):
     inner: Generator
     mean_ns: int
     due_ns: int | None = None
 
     def next(self, context: Context) -> Next:
-        if self.due_ns is None:
-            first_ns = context.time_ns + int(context.chance.random() * self.mean_ns)
-            return Later(first_ns), replace(self, due_ns=first_ns)
-        if context.time_ns < self.due_ns:
-            return Later(self.due_ns), self
+        mean_ns, due_ns = self.mean_ns, self.due_ns
+        if due_ns is None:
+            first_ns = context.time_ns + int(context.chance.random() * mean_ns)
+            return Later(first_ns), Stagger(self.inner, mean_ns, first_ns)
+        if context.time_ns < due_ns:
+            return Later(due_ns), self
         answer, after = self.inner.next(context)
         if not isinstance(answer, Draft):
-            return answer, replace(self, inner=after)
-        pause_ns = int(context.chance.expovariate(1) * self.mean_ns)
-        return answer, Stagger(after, self.mean_ns, self.due_ns + pause_ns)
+            return answer, Stagger(after, mean_ns, due_ns)
+        pause_ns = int(context.chance.expovariate(1) * mean_ns)
+        return answer, Stagger(after, mean_ns, due_ns + pause_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Phases:
+class Phases(msgspec.Struct, frozen=True):
     parts: tuple[Generator, ...]
 
     def next(self, context: Context) -> Next:
@@ -114,8 +116,7 @@ class Phases:
         return None, Phases(())
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(msgspec.Struct, frozen=True):
     """`groups` are (number of workers, generator), in the order of worker numbers."""
 
     groups: tuple[tuple[int, Generator], ...]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, Value] | None"
 """Any JSON value, with tuples for lists: what is asked must not change while it is being asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, gc=False):
     """A request for an operation: the worker, the time in the run, and the worker's own random stream.
 
     `time_ns` is the time in the plan, not of a clock: it does not depend on earlier events.
@@ -23,8 +23,7 @@ class Context:
     chance: random.Random
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A future operation: its name, its key, and its node ("@owner", "@replica" or a name)."""
 
     f: str
@@ -34,8 +33,7 @@ class Draft:
     mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(msgspec.Struct, frozen=True, gc=False):
     """Nothing to do before `time_ns`: ask again then."""
 
     time_ns: int

@@ -5,12 +5,12 @@ Both are asked again until the members' own reports agree, so a change that happ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class AddMember:
+
+class AddMember(msgspec.Struct, frozen=True, gc=False):
     """A new node is about to start at this address, with an empty disk."""
 
     is_read: ClassVar[bool] = False
@@ -19,8 +19,7 @@ class AddMember:
     """"HOST:PORT", as in `harness.cluster.place.Place.peers`; "" if every peer dials another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveMember:
+class RemoveMember(msgspec.Struct, frozen=True, gc=False):
     """The member of this id (`id` in its status) has left, or never came up, and does not come back."""
 
     is_read: ClassVar[bool] = False

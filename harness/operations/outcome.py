@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 IMPOSSIBLE = ("illegal-parameters", "duplicate-key")
 """How the error of a step begins that cannot be done. Every client calls it so, whatever its store does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True, gc=False):
     """How the operation ended. `fail`: surely not done; `info`: unknown.
 
     `value` and `error` go into the history as they are.
@@ -27,8 +27,7 @@ class Completion:
     transaction: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True, gc=False):
     """It happened: the result of each step. `mode`: the read mode that served it, if the store names it."""
 
     results: Sequence[object]
@@ -37,8 +36,7 @@ class Done:
     transaction: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(msgspec.Struct, frozen=True, gc=False):
     """It surely did not happen: step `number` found `found`, not what it wanted; None if the store does not say."""
 
     number: int | None

@@ -17,8 +17,9 @@ Keys are strings or integers. Values are integers, strings, None, or lists of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import msgspec
 
 from harness.operations.members import MemberChange
 
@@ -26,46 +27,40 @@ Effect = Literal["reads", "writes", "both"]
 Key = str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "reads"
     space: str
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "reads"
     space: str
     first: Key | None
     below: Key | None
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "writes"
     space: str
     key: Key
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "writes"
     space: str
     key: Key
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "both"
     space: str
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Cas:
+class Cas(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "both"
     space: str
     key: Key
@@ -73,23 +68,20 @@ class Cas:
     new: object
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "writes"
     space: str
     key: Key
     element: object
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "both"
     space: str
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(msgspec.Struct, frozen=True, gc=False):
     effect: ClassVar[Effect] = "both"
     space: str
     key: Key
@@ -101,8 +93,7 @@ Step = Read | Scan | Insert | Write | Delete | Cas | Append | Take | Add
 STEPS: tuple[type[Step], ...] = (Read, Scan, Insert, Write, Delete, Cas, Append, Take, Add)
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(msgspec.Struct, frozen=True, gc=False):
     """Steps that happen together or not at all. `mode`: the read mode, `wait`: the commit wait mode; None: the store's
     own."""
 
@@ -116,15 +107,13 @@ class Transaction:
         return all(step.effect == "reads" for step in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(msgspec.Struct, frozen=True, gc=False):
     """All that is confirmed on one node: {"spaces": {space: [[key, value], …]}}."""
 
     is_read: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredCut:
+class RestoredCut(msgspec.Struct, frozen=True, gc=False):
     """No request: a client speaks it if second clusters of its store can begin from a cut."""
 
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from checkers.history.jsonl import Writer
-from checkers.history.operation import SUBMITTED
+from checkers.history.operation import SUBMITTED, Phase
 from harness.administration.deployed import Deployed
 from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import BeginsAnew, Cluster, Task
@@ -66,11 +67,13 @@ class Conductor:
     _silent: dict[str, None] = field(default_factory=dict)
     """Nodes that left a final operation without an answer."""
     _is_settled: bool = False
+    _request_timeout_ns: int = field(init=False)
     _remembering: Remembers | None = field(init=False)
     """The workload, if it does: asking a protocol once an operation would cost more than most operations."""
 
     def __post_init__(self) -> None:
         plan, cluster, system = self.plan, self.cluster, self.system
+        self._request_timeout_ns = int(plan.request_timeout_s * SECOND_NS)
         self._remembering = self.workload if isinstance(self.workload, Remembers) else None
         self._clients = performing(system.client, cluster)
         self._recorder = recorder = Recorder(cluster, self.record, self.progress, self._show)
@@ -172,15 +175,18 @@ class Conductor:
         process = client = worker
         seen: dict[str, Value] = {}
         skipped: list[Operation] = []
+        course, now_ns = self._course, self.cluster.now_ns
         for operation in operations_of(self.plan, self.system, self.workload, worker):
-            late_ns = self.cluster.now_ns() - operation.at_ns
-            await self._course.wait_until(operation.at_ns)
-            if self._course.is_interrupted:
+            late_ns = now_ns() - operation.at_ns
+            if late_ns < 0:
+                await course.wait_until(operation.at_ns)
+            if course.is_interrupted:
                 break
             if late_ns > SKIPPED_NS:  # its time passed while this worker waited for an answer
                 skipped.append(operation)
                 continue
-            self._recorder.skipped(worker, skipped)
+            if skipped:
+                self._recorder.skipped(worker, skipped)
             done = await self._perform(operation, process, seen, client=client)
             if done.type == "info":
                 process, self._next_process = self._next_process, self._next_process + 1
@@ -192,53 +198,69 @@ class Conductor:
         operation: Operation,
         process: int,
         seen: dict[str, Value],
-        phase: str = "load",
+        phase: Phase = "load",
         client: int | None = None,
     ) -> Completion:
         """One operation, recorded; how it ended. `client`: the process with the connection, if it is not `process`."""
+        workload, remembering, now_ns = self.workload, self._remembering, self.cluster.now_ns
+        f, key, mode, wait = operation.f, operation.key, operation.mode, operation.wait
         value: Value = operation.value
-        if self._remembering is not None:
-            value = self._remembering.resolved(operation, seen)
+        if remembering is not None:
+            value = remembering.resolved(operation, seen)
         node = self._present.name(operation.node)
-        asked = asked_of(self.workload, operation, value)
-        fields: dict[str, Any] = {"key": operation.key, "node": node, "mode": operation.mode}
-        if operation.wait is not None:
-            fields["wait"] = operation.wait
-        self._recorder.record("invoke", process, operation.f, value=value, phase=phase, **fields)
+        asked = asked_of(workload, operation, value)
+        asked_ns = now_ns()
+        # Straight to the writer: passing twelve names on costs more than writing the line.
+        self.record.record(
+            "invoke",
+            process,
+            f,
+            time_ns=asked_ns,
+            key=key,
+            value=value,
+            node=node,
+            mode=mode,
+            phase=phase,
+            wait=wait,
+        )
         timeout_ns = self._patience_ns(node, phase)
-        asked_ns = self.cluster.now_ns()
         connection = process if client is None else client
         outcome = await self._clients.perform(connection, node, asked, timeout_ns)
-        if phase == "final" and self.cluster.now_ns() - asked_ns >= timeout_ns:
+        done_ns = now_ns()
+        if phase == "final" and done_ns - asked_ns >= timeout_ns:
             self._silent[node] = None
-        done = completed(self.workload, operation, value, asked, outcome)
-        if done.error == SUBMITTED and operation.wait not in SUBMITTING:
+        done = completed(workload, operation, value, asked, outcome)
+        if done.error == SUBMITTED and wait not in SUBMITTING:
             done = replace(done, error="unexpected answer: not confirmed, as was asked for")
-        if operation.mode is not None and isinstance(outcome, Done) and outcome.mode is not None:
-            fields["mode"] = outcome.mode  # what the server did, not what it was asked
-        if outcome.transaction is not None:
-            fields["transaction"] = outcome.transaction
-        self._recorder.record(
+        if mode is not None and isinstance(outcome, Done) and outcome.mode is not None:
+            mode = outcome.mode  # what the server did, not what it was asked
+        self.record.record(
             done.type,
             process,
-            operation.f,
+            f,
+            time_ns=done_ns,
+            key=key,
             value=done.value,
-            error=done.error,
+            node=node,
             role=done.role,
+            mode=mode,
+            error=done.error,
             phase=phase,
-            **fields,
+            wait=wait,
+            transaction=outcome.transaction,
         )
         self.progress.count(done.type)
-        self._keys.update(dict.fromkeys(self.workload.keys(operation)))
-        if self._remembering is not None:
-            self._remembering.remember(operation, done, seen)
+        for each in workload.keys(operation):
+            self._keys[each] = None
+        if remembering is not None:
+            remembering.remember(operation, done, seen)
         return done
 
     def _patience_ns(self, node: str, phase: str) -> int:
         """How long an answer is waited for; at the end long, but not for each of many reads at a node that hangs."""
         if phase == "final" and node not in self._silent:
             return FINAL_TIMEOUT_NS
-        return int(self.plan.request_timeout_s * SECOND_NS)
+        return self._request_timeout_ns
 
     # ---- the end
 

@@ -35,5 +35,6 @@ class Course:
 
     async def wait_until(self, time_ns: int) -> None:
         """Sleep in short steps, so that an interrupt is heard."""
-        while self.time.now_ns() < time_ns and not self.is_interrupted:
-            await self.time.sleep_until(min(time_ns, self.time.now_ns() + SECOND_NS // 10))
+        time = self.time
+        while (now_ns := time.now_ns()) < time_ns and not self.is_interrupted:
+            await time.sleep_until(min(time_ns, now_ns + SECOND_NS // 10))

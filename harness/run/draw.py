@@ -20,7 +20,7 @@ from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
 from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do, why_not_to
-from harness.generators import Context, Draft, Generator, Later
+from harness.generators import Context, Draft, Generator
 from harness.run.expectations import COMPLETE
 from harness.run.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.systems.system import System
@@ -138,29 +138,39 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
     chance, waits = streams[f"worker {worker}"], streams[f"waits of worker {worker}"]
     owner = system.owner(plan)
     replicas = [node for node in plan.node_names if node != owner] or [owner]
+    waits_for_all = plan.commit_wait == COMPLETE
     generator: Generator = workload.generator(plan, worker)
     time_ns = 0
+    context = Context(worker, time_ns, chance)
     while True:
-        answer, generator = generator.next(Context(worker, time_ns, chance))
-        match answer:
-            case None:
-                return
-            case Later(later_ns):
-                time_ns = later_ns
-            case Draft(f, key, value, node, mode):
-                where = {"@owner": owner, "@replica": chance.choice(replicas)}.get(node, node)
-                if not where:  # none leads: all are asked alike
-                    where = chance.choice(plan.node_names)
-                drawn = Operation(
-                    at_ns=time_ns, worker=worker, f=f, key=key, value=value, node=where, mode=mode
-                )
-                yield _waiting(drawn, plan, workload, waits)
+        answer, generator = generator.next(context)
+        if isinstance(answer, Draft):
+            where, replica = answer.node, chance.choice(replicas)  # drawn for every operation
+            if where == "@owner":
+                where = owner
+            elif where == "@replica":
+                where = replica
+            if not where:  # none leads: all are asked alike
+                where = chance.choice(plan.node_names)
+            drawn = Operation(
+                at_ns=time_ns,
+                worker=worker,
+                f=answer.f,
+                key=answer.key,
+                value=answer.value,
+                node=where,
+                mode=answer.mode,
+            )
+            yield drawn if waits_for_all else _waiting(drawn, plan, workload, waits)
+        elif answer is None:
+            return
+        else:
+            time_ns = answer.time_ns
+            context = Context(worker, time_ns, chance)
 
 
 def _waiting(operation: Operation, plan: Plan, workload: Workload, chance: random.Random) -> Operation:
-    """The operation with its commit wait mode, if the plan asks for one and it writes."""
-    if plan.commit_wait == COMPLETE:
-        return operation
+    """The operation with the commit wait mode that the plan asks for, if it writes."""
     assert isinstance(workload, Submits), "`parts_of` refuses it"
     if not workload.may_submit(operation):
         return operation

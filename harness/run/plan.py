@@ -58,7 +58,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     """A commit wait mode: complete, submit or none; None: the store's own."""
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "value", _frozen(self.value))
+        if isinstance(self.value, _COMPOUND):
+            msgspec.structs.force_setattr(self, "value", _frozen(self.value))
+
+
+_COMPOUND = (list, tuple, dict)
 
 
 def _frozen(value: Any) -> Any:

@@ -36,7 +36,7 @@ from harness.workloads.checks import (
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 
 SPACE = "register"
-KEYS = 5
+PLACES = range(5)
 EPOCH_NS = 4 * SECOND_NS
 ONCE = "-once-"
 """In a key that nothing else writes."""
@@ -200,7 +200,7 @@ def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> C
 
 def _key(context: Context) -> str:
     """A key of the present set."""
-    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.randrange(KEYS)}"
+    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.choice(PLACES)}"
 
 
 def _key_of_its_own(context: Context, value: int) -> str:

@@ -83,6 +83,7 @@ Statement = list[Any]
 TRANSACTION = "qsync.transaction"
 DUMP = "qsync.dump"
 DIRTY = "dirty"
+SEQUENCES = (list, tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,15 @@ CALLS = CallClient()
 def call_of(asked: Asked, sync: int) -> Call:
     """The call that asks for it."""
     match asked:
+        case Transaction(steps, mode, wait):
+            options = {"read": mode} if mode else {}
+            if wait:
+                options["wait"] = wait
+            return Call(sync, TRANSACTION, ([statement_of(step) for step in steps], options))
         case Dump():
             return Call(sync, DUMP, ())
         case AddMember() | RemoveMember():
             raise AssertionError(f"no call of this client asks for {asked}")
-        case Transaction(steps, mode, wait):
-            options = {**({"read": mode} if mode else {}), **({"wait": wait} if wait else {})}
-            return Call(sync, TRANSACTION, ([statement_of(step) for step in steps], options))
 
 
 def statement_of(step: Step) -> Statement:
@@ -137,7 +140,7 @@ def statement_of(step: Step) -> Statement:
 def outcome_of(asked: Asked, reply: Reply) -> Outcome:
     """The outcome of the call, from its answer or the lack of one."""
     match reply:
-        case Replied(Answer(_, (dict() as answer,))) if isinstance(asked, Transaction):
+        case Replied(Answer(data=(dict() as answer,))) if isinstance(asked, Transaction):
             return _answered(answer, asked)
         case Replied(Answer(_, ({"spaces": dict() as spaces},))) if isinstance(asked, Dump):
             return Done(({"spaces": spaces},))
@@ -155,16 +158,16 @@ def outcome_of(asked: Asked, reply: Reply) -> Outcome:
 
 
 def _answered(answer: dict[object, object], asked: Transaction) -> Outcome:
-    role, mode = _text(answer.get("role")), _text(answer.get("mode"))
-    match answer:
-        case {"committed": True, "results": (list() | tuple()) as results} if len(results) == len(
-            asked.steps
-        ):
+    role, mode = answer.get("role"), answer.get("mode")
+    role = role if isinstance(role, str) else None
+    mode = mode if isinstance(mode, str) else None
+    committed, results = answer.get("committed", "not told"), answer.get("results")
+    if isinstance(results, SEQUENCES) and len(results) == len(asked.steps):
+        if committed is True:
             return _done(results, asked, role, mode)
-        case {"committed": None, "results": (list() | tuple()) as results} if len(results) == len(
-            asked.steps
-        ):
+        if committed is None:
             return failed(SUBMITTED, is_read=asked.is_read, role=role)
+    match answer:
         case {"committed": False, "mismatch": (int() as number, found)}:
             return Mismatch(number, found, role, mode != DIRTY)
         case {"committed": False, "mismatch": _}:
@@ -177,9 +180,12 @@ def _done(results: Sequence[object], asked: Transaction, role: str | None, mode:
     """Tuples of [key, value] become values where a step asks for them."""
     shown: list[object] = []
     for step, result in zip(asked.steps, results, strict=True):
+        if (
+            isinstance(step, Read) and result is None
+        ):  # most answers: a match would take as long as all else here
+            shown.append(None)
+            continue
         match step, result:
-            case Read(), None:
-                shown.append(None)
             case Read(), [_, value] | (_, value):
                 shown.append(value)
             case Scan(), list() | tuple() if all(_is_pair(row) for row in result):
@@ -196,8 +202,4 @@ def _done(results: Sequence[object], asked: Transaction, role: str | None, mode:
 
 
 def _is_pair(row: object) -> bool:
-    return isinstance(row, list | tuple) and len(row) == 2
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    return isinstance(row, SEQUENCES) and len(row) == 2
