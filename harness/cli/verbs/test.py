@@ -30,11 +30,14 @@ CHECKS = {
         "from importlinter.cli import lint_imports_command; lint_imports_command()",
         "--no-logo",
     ),
+    "speed": ("-m", "bench.regressions"),
 }
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--checks", is_flag=True, help="Lint, format, types and import contracts instead of tests.")
+@click.option(
+    "--checks", is_flag=True, help="Lint, format, types, import contracts and speed instead of tests."
+)
 @click.option(
     "--marked", type=click.Choice(MARKED), help="The suite with this marker instead of the default one."
 )

@@ -1,0 +1,31 @@
+"""The comparison of ratios; what is measured has no place in a test."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bench.regressions import STORED, lost, sentences
+
+BEFORE = {"recorder": 0.06, "simulator": 0.3, "api": 0.01}
+
+
+def test_a_third_less_is_still_noise() -> None:
+    assert lost(BEFORE, {name: value * 0.67 for name, value in BEFORE.items()}) == []
+
+
+def test_a_ratio_that_lost_more_is_named_in_one_line() -> None:
+    """As the recorder from 60,000 to 24,000 operations a second, unnoticed."""
+    now = {**BEFORE, "recorder": 0.024}
+    assert lost(BEFORE, now) == ["recorder"]
+    assert [*sentences(BEFORE, now, ["recorder"])] == [
+        "slower: recorder, 0.0240 of its floor's speed, was 0.0600 (60% lost)"
+    ]
+
+
+def test_what_one_side_does_not_have_is_not_compared() -> None:
+    assert lost(BEFORE, {"simulator": 0.3, "new": 1.0}) == []
+
+
+def test_every_stored_ratio_is_a_share() -> None:
+    stored = msgspec.json.decode(STORED.read_bytes(), type=dict[str, float])
+    assert stored and all(0 < value < 1 for value in stored.values())
