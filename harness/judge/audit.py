@@ -30,6 +30,7 @@ from checkers.wal import LogRules, NodeLog, Replayed, Settled, early, state
 from checkers.wal.effects import Effect, Rested
 from checkers.wal.settle import joined, shown
 from harness.causes import SETTLED
+from harness.doing import doing
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
@@ -99,6 +100,7 @@ def audit(
 
     `effects`: what the nodes' disks and links did, if anybody saw that.
     """
+    doing("the nodes' logs")
     read = until_ended(lambda: _read(logs, rules, history), str)
     if isinstance(read, str):
         is_told = history is not None and _tells_when(history, effects)

@@ -18,6 +18,7 @@ from checkers.verdict import Result, Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
 from harness.causes import TermOf
+from harness.doing import doing
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
@@ -196,6 +197,7 @@ def _never_asked(promised: Sequence[Verdict]) -> set[str]:
 
 def _judged(check: Check, history: History, run_check: RunCheck, key: str | None) -> Verdict:
     """By the check's own name: a verdict under another one would leave a promised check without any."""
+    doing(f"the check {check.name}")
     is_selected = key is not None and check.is_per_key
     verdict = run_check(check, only_key(history, key) if is_selected and key is not None else history)
     if verdict.result == "valid" and not check.is_of_nodes and (names := undeclared(history)):

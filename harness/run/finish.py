@@ -25,6 +25,7 @@ from checkers.wal import NodeLog
 from checkers.wal.effects import FILE as EFFECTS_FILE
 from checkers.wal.effects import Effect, of_lines
 from harness import report
+from harness.doing import doing
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse, broke
 from harness.judge.strongest import excused, strongest
 from harness.judge.whole_run import files_in, verdict_of
@@ -46,6 +47,7 @@ def read_history(folder: RunFolder) -> History:
 
 
 def _read(folder: RunFolder) -> History:
+    doing("reading the history")
     try:
         return read(folder.history)
     except HistoryError as error:
@@ -162,6 +164,7 @@ def _asked(limits: Limits, key: str | None, promise: str | None) -> dict[str, st
 
 def _keep(folder: RunFolder, record: hashes.Files, history: History, verdict: dict[str, Any]) -> None:
     shown = msgspec.json.decode(msgspec.json.encode(verdict))
+    doing("writing verdict, columns and page")
     making: dict[str, Make] = {
         VERDICT: _writer(verdict),
         REPORT: lambda path: path.write_text(report.html(folder.path, shown), "utf-8", "replace"),

@@ -40,7 +40,10 @@ def command(
     """
     import msgspec
 
-    found = _audit(read_given("audit", path, promotes, has_votes, quorum))
+    from harness.terminal.working import working
+
+    with working("auditing", is_quiet=as_json):
+        found = _audit(read_given("audit", path, promotes, has_votes, quorum))
     audit = _to_json(found)
     text = msgspec.json.encode(audit).decode() if as_json else _screen(found, audit, path)
     click.echo(text)

@@ -19,10 +19,12 @@ def command(run: Path, out: Path | None) -> int:
     `qsync check FILE` judges it anywhere, with the outcome that the run has here.
     """
     from harness.store import bundle, resolve
+    from harness.terminal.working import working
 
     folder = resolve(run)
     out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")
-    manifest = bundle.write(out, bundle.of_run(folder.path))
+    with working("packing"):
+        manifest = bundle.write(out, bundle.of_run(folder.path))
     click.echo(
         f"{out}: {len(manifest.files)} files, {sum(each.bytes for each in manifest.files.values()):,} bytes, "
         f"in {out.stat().st_size:,}; try: qsync check {out}"

@@ -153,9 +153,10 @@ def _verify(path: Path, key: Path | None) -> int:
     from harness.certification.verifying import verify
     from harness.cluster.scratch import scratch
     from harness.store import seal
+    from harness.terminal.working import working
 
     public = None if key is None else seal.public_key(key)
-    with scratch("certificate") as folder:
+    with scratch("certificate") as folder, working("verifying"):
         found = verify(path, folder, public, digest_of_code(ROOT))
     if found.refused:
         _say("refused", found.refused)

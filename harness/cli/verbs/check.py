@@ -89,9 +89,13 @@ def _here(path: Path) -> Path:
     from harness.cli.options import results_folder
     from harness.store.objects import address_of
     from harness.store.remote_runs import copy_of_run
+    from harness.terminal.working import working
 
     address = address_of(path)
-    return path if address is None else copy_of_run(address, results_folder() / "_fetched")
+    if address is None:
+        return path
+    with working(f"fetching {address}"):
+        return copy_of_run(address, results_folder() / "_fetched")
 
 
 def _holds_runs(path: Path) -> bool:
@@ -159,6 +163,7 @@ def _check_run(
     from harness.run.assemble import parts_of
     from harness.run.finish import finish, read_history
     from harness.systems import plans
+    from harness.terminal.working import working
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas)):
         if value is not None:
@@ -168,7 +173,7 @@ def _check_run(
             )
     plan = plans.read(folder.plan_file)
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
-    with limited(Limits(timeout_s, memory_mib, budget)):
+    with working("judging", is_quiet=as_json), limited(Limits(timeout_s, memory_mib, budget)):
         verdict = finish(folder, plan, key=key, promise=promise)
         if shown is not None:  # plan.json as unpacked is gone then
             verdict["repeat"]["command"] = repeat_line(plan)
@@ -226,6 +231,7 @@ def _check_file(
     from harness.check_files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.errors import WrongUse
     from harness.judge.time_limit import limited
+    from harness.terminal.working import working
 
     if shiviz is not None:
         raise WrongUse(
@@ -241,9 +247,10 @@ def _check_file(
         limits=limits,
         failed_cas_observes=observes,
     )
-    found = recognized(asked.path)
-    history = asked_history(asked, found.history)
-    with limited(limits):
+    with working("reading", is_quiet=as_json):
+        found = recognized(asked.path)
+        history = asked_history(asked, found.history)
+    with working("judging", is_quiet=as_json), limited(limits):
         verdict = judged(asked, found.kind, history)
         if verifies:
             verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))

@@ -64,8 +64,10 @@ def command(
     import msgspec
 
     from harness.errors import WrongUse
+    from harness.terminal.working import working
 
-    given = read_given("cut", path, promotes, has_votes, quorum)
+    with working("reading the logs", is_quiet=as_json):
+        given = read_given("cut", path, promotes, has_votes, quorum)
     if given.rules.quorum is None:
         raise WrongUse(
             f"{path}: expected to know how many nodes make a quorum, which rules of a cut count; "
@@ -73,10 +75,12 @@ def command(
         )
     from checkers.log_cuts import LogCuts
 
-    cuts = LogCuts(given.logs, given.rules)
+    with working("replaying the logs", is_quiet=as_json):
+        cuts = LogCuts(given.logs, given.rules)
     if given.rules.quorum > cuts.members:
         raise WrongUse(f"--quorum {quorum}: expected at most {cuts.members}, as many as there are nodes")
-    told = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
+    with working("judging the cuts", is_quiet=as_json):
+        told = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
     if as_json:
         click.echo(msgspec.json.encode(_to_json(told)).decode())
     else:

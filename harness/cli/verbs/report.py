@@ -16,10 +16,13 @@ def command(path: Path) -> int:
     from harness import report
     from harness.errors import StoreError
     from harness.store import resolve
+    from harness.terminal.working import working
 
     folder = resolve(path).path
     try:
-        click.echo(str(report.write(folder)))
+        with working("writing the page"):
+            page = report.write(folder)
+        click.echo(str(page))
     except OSError as error:
         raise StoreError(f"cannot write the report to {folder}: {error.strerror or error}") from error
     return 0

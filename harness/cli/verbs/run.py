@@ -92,17 +92,19 @@ def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = Fals
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import Failure, Recorded, conclude
+    from harness.terminal.working import working
 
     parts = parts_of(plan)
     plan = parts.plan
     with ExitStack() as stack:
-        show = _shower(stack, plan) if not as_json else lambda conductor: None
+        show = _shower(stack, plan, as_json)
         executed = execute(parts, results, show)
     failure = None if executed.failure is None else Failure.of(executed.failure)
     recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
     if record_only:
         return _tell_recorded(recorded, as_json)
-    verdict, code = conclude(recorded, plan)
+    with working("judging", is_quiet=as_json):
+        verdict, code = conclude(recorded, plan)
     _print(verdict, executed.folder.path, as_json)
     return ExitCode(code)
 
@@ -132,11 +134,19 @@ def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
     click.echo(last_screen(verdict, folder, colour=colour))
 
 
-def _shower(stack: ExitStack, plan: Plan) -> Callable[[Conductor], None]:
-    """Show the run while it goes on; a simulated one is over before it could be watched."""
+def _shower(stack: ExitStack, plan: Plan, as_json: bool) -> Callable[[Conductor], None]:
+    """Show the run while it goes on; a simulated one is often over before it could be watched."""
+    from harness.doing import doing
     from harness.terminal.live import view
+    from harness.terminal.working import working
 
     if plan.cluster == "sim":
+        stack.enter_context(working("simulating", is_quiet=as_json))
+        limit_s = plan.time_limit_s
+        return lambda conductor: doing(
+            f"{conductor.cluster.now_ns() / 1e9:.0f} of {limit_s:.0f} virtual seconds"
+        )
+    if as_json:
         return lambda conductor: None
     shown: View = stack.enter_context(view(sys.stderr, os.environ))
     meter = _Meter()

@@ -94,22 +94,26 @@ def _keep(plan: Any, results: Path) -> None:
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import finish
+    from harness.terminal.working import working
 
-    executed = execute(parts_of(plan), results)
-    finish(executed.folder, plan)
+    with working("keeping the run"):
+        executed = execute(parts_of(plan), results)
+        finish(executed.folder, plan)
     click.echo(f"report  {executed.folder.path / 'report.html'}")
 
 
 class ProgressBar:
-    """One line on a terminal; elsewhere only what is worth a line of its own."""
+    """One line on a terminal; elsewhere a line now and then, and all that is worth a line of its own."""
 
     WIDTH = 30
+    BETWEEN_LINES_S = 10.0
 
     def __init__(self, seeds: int, stream: Any) -> None:
         self._seeds = seeds
         self._stream = stream
         self._is_seen = stream.isatty()
         self._began_s = time.monotonic()
+        self._line_s = self._began_s
         self._done = 0
         self._found = 0
 
@@ -120,14 +124,18 @@ class ProgressBar:
         if one.outcome != "valid":
             self.clear()
             click.echo(f"seed {one.seed}: {one.outcome}: {one.sentence}")
+        now_s = time.monotonic()
+        per_s = self._done / max(now_s - self._began_s, 1e-3)
+        left_s = (self._seeds - self._done) / per_s
+        found = f"  {self._found} anomalies" if self._found else ""
+        told = f"{self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{found}"
         if self._is_seen:
             full = self.WIDTH * self._done // self._seeds
-            per_s = self._done / max(time.monotonic() - self._began_s, 1e-3)
-            left_s = (self._seeds - self._done) / per_s
             bar = "#" * full + "." * (self.WIDTH - full)
-            found = f"  {self._found} anomalies" if self._found else ""
-            line = f"\r[{bar}] {self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{found} "
-            click.echo(line, file=self._stream, nl=False)
+            click.echo(f"\r[{bar}] {told} ", file=self._stream, nl=False)
+        elif now_s - self._line_s >= self.BETWEEN_LINES_S:
+            self._line_s = now_s
+            click.echo(f"qsync: {told}", file=self._stream)
 
     def clear(self) -> None:
         if self._is_seen:
