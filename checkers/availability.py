@@ -18,6 +18,7 @@ from typing import Any
 from checkers.history.faults import Span
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.spans import united, within
 from checkers.verdict import Verdict
 
 NAME = "availability"
@@ -60,22 +61,6 @@ def check(history: History) -> Verdict:
         "latency_ms": _latencies(asked, faults),
     }
     return Verdict(checker=NAME, result="valid", summary=_summary(details), model="", details=details)
-
-
-def united(spans: Iterable[Span]) -> list[Span]:
-    """The same times as disjoint spans, in order; spans that touch become one."""
-    result: list[Span] = []
-    for start, end in sorted(spans):
-        if result and start <= result[-1][1]:
-            result[-1] = (result[-1][0], max(result[-1][1], end))
-        else:
-            result.append((start, end))
-    return result
-
-
-def within(time_ns: int, spans: Sequence[Span]) -> bool:
-    """Whether the moment lies in one of the spans, ends included."""
-    return any(start <= time_ns <= end for start, end in spans)
 
 
 def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:

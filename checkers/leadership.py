@@ -21,13 +21,15 @@ header's `fencing` to be soft or strict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from checkers.history.faults import Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
+from checkers.history.spans import Spans, of_faults
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.words import vclock_words
 
@@ -115,12 +117,13 @@ def _idle_promotes(history: History) -> Iterator[Witness]:
     beat_ns = history.header.heartbeat_ns
     if not beat_ns or not _is_timed(history):
         return
+    faults = of_faults(history.faults)
     for node in history.header.nodes:
         first: State | None = None
         for state in (each for each in history.states if each.node == node):
             if not _has_idle_promote(state):
                 first = None
-            elif first is None or not _goes_on(history, first, state):
+            elif first is None or not _goes_on(faults, first, state):
                 first = state
             elif state.time_ns - first.time_ns > IDLE_BEATS * beat_ns:
                 words = f"{node} had a quorum for its PROMOTE for {IDLE_BEATS} heartbeats and went on waiting"
@@ -128,10 +131,13 @@ def _idle_promotes(history: History) -> Iterator[Witness]:
                 break
 
 
-def _goes_on(history: History, first: State, state: State) -> bool:
+def _goes_on(faults: Spans[FaultSpan], first: State, state: State) -> bool:
     """It is the same wait, and nothing done to the node holds it up."""
     is_same = first.status.get("election_term") == state.status.get("election_term")
-    return is_same and not _was_held_up(history, state.node, first.time_ns, state.time_ns)
+    return is_same and not any(
+        state.node in fault.nodes and fault.does not in HOLD_UP_NOBODY
+        for fault in faults.touching(first.time_ns, state.time_ns)
+    )
 
 
 def _has_idle_promote(state: State) -> bool:
@@ -141,27 +147,20 @@ def _has_idle_promote(state: State) -> bool:
     return False
 
 
-def _was_held_up(history: History, node: str, start: int, end: int) -> bool:
-    return any(
-        node in fault.nodes and fault.does not in HOLD_UP_NOBODY and _overlaps(fault, start, end)
-        for fault in history.faults
-    )
-
-
 def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
     """(node, whether it heard no node at all, from, to): times in which it surely heard too few for a quorum."""
-    return [time for fault in history.faults for cut in fault.cuts for time in _deaf_while(history, cut)]
+    faults = of_faults(history.faults)
+    return [
+        time for fault in history.faults for cut in fault.cuts for time in _deaf_while(history, faults, cut)
+    ]
 
 
-def _deaf_while(history: History, cut: Cut) -> Iterator[tuple[str, bool, int, int]]:
+def _deaf_while(history: History, faults: Spans[FaultSpan], cut: Cut) -> Iterator[tuple[str, bool, int, int]]:
     header = history.header
     if header.quorum is None:
         return
     counted = counts(history, cut.sure)
-    if any(
-        (other.does == "options" or other.asked.get("options")) and _overlaps(other, *cut.sure)
-        for other in history.faults
-    ):
+    if any(other.does == "options" or other.asked.get("options") for other in faults.touching(*cut.sure)):
         return  # how soon it must know is not what the header says
     for node in header.nodes:
         silent = {source for source, target in cut.links if target == node}
@@ -176,42 +175,59 @@ def _deaf_while(history: History, cut: Cut) -> Iterator[tuple[str, bool, int, in
 def _deaf(history: History) -> Iterator[Witness]:
     beat_ns = history.header.heartbeat_ns or 0
     extra = history.header.extra
-    asked = [fault for fault in history.faults if fault.does == "failover"]
+    faults, reports = of_faults(history.faults), _reports(history)
     for node, hears_nobody, cut, end in _deaf_times(history):
-        start = _awake(history, node, cut, end)
-        states = [state for state in history.states if state.node == node and state.status.get("up")]
+        start = _awake(faults, node, cut, end)
+        states = reports.get(node, [])
         if extra.get("fencing") in ("soft", "strict"):
-            was_set = any(f.does == "clock" and node in f.nodes and f.start_ns <= end for f in history.faults)
-            how = "its clock had been set" if was_set else ""
+            how = "its clock had been set" if _was_set(history, node, end) else ""
             yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end, how)
-        is_asked = extra.get("operated") or any(_overlaps(fault, start, end) for fault in asked)
+        is_asked = extra.get("operated") or any(f.does == "failover" for f in faults.touching(start, end))
         if hears_nobody and not is_asked:
             yield from _runaway(node, states, start + CALM_BEATS * beat_ns, end)
 
 
-def _awake(history: History, node: str, start: int, end: int) -> int:
+def _reports(history: History) -> dict[str, list[State]]:
+    """What each node said while it was up, in the order of time."""
+    reports: dict[str, list[State]] = {}
+    for state in sorted(history.states, key=_time_of):
+        if state.status.get("up"):
+            reports.setdefault(state.node, []).append(state)
+    return reports
+
+
+def _time_of(state: State) -> int:
+    return state.time_ns
+
+
+def _between(states: Sequence[State], start: int, end: int) -> Sequence[State]:
+    """The states in the order of time after `start` and before `end`."""
+    return states[bisect_right(states, start, key=_time_of) : bisect_left(states, end, key=_time_of)]
+
+
+def _was_set(history: History, node: str, end: int) -> bool:
+    return any(f.does == "clock" and node in f.nodes and f.start_ns <= end for f in history.faults)
+
+
+def _awake(faults: Spans[FaultSpan], node: str, start: int, end: int) -> int:
     """When the node could first notice the silence: a node that sleeps counts no time, and wakes to old news."""
     slept = [
         end if fault.end_ns is None else fault.end_ns
-        for fault in history.faults
-        if fault.does in ASLEEP and node in fault.nodes and _overlaps(fault, start, end)
+        for fault in faults.touching(start, end)
+        if fault.does in ASLEEP and node in fault.nodes
     ]
     return max([start, *slept])
 
 
-def _overlaps(fault: FaultSpan, start: int, end: int) -> bool:
-    return fault.start_ns <= end and (fault.end_ns is None or fault.end_ns >= start)
-
-
-def _unfenced(node: str, states: list[State], start: int, end: int, how: str) -> Iterator[Witness]:
-    late = [s for s in states if start < s.time_ns < end and s.status.get("role") == "owner"]
+def _unfenced(node: str, states: Sequence[State], start: int, end: int, how: str) -> Iterator[Witness]:
+    late = [s for s in _between(states, start, end) if s.status.get("role") == "owner"]
     if late:
         words = f"{node} still owned the queue {FENCED_BEATS} heartbeats after it had last heard a quorum"
         yield replace(_witness("unfenced", words, late[0], late[-1]), how=how)
 
 
-def _runaway(node: str, states: list[State], start: int, end: int) -> Iterator[Witness]:
-    told = [s for s in states if start < s.time_ns < end and isinstance(s.status.get("election_term"), int)]
+def _runaway(node: str, states: Sequence[State], start: int, end: int) -> Iterator[Witness]:
+    told = [s for s in _between(states, start, end) if isinstance(s.status.get("election_term"), int)]
     if told:
         first, last = told[0].status["election_term"], told[-1].status["election_term"]
         if last > first:
@@ -240,19 +256,21 @@ def _deposed(history: History) -> Iterator[Witness]:
     if not _is_timed(history):
         return
     calm_ns = CALM_BEATS * (history.header.heartbeat_ns or 0)
+    faults, states = of_faults(history.faults), sorted(history.states, key=_time_of)
     for fault in history.faults:
-        others = [other for other in history.faults if other is not fault]
-        start, end = fault.start_ns - calm_ns, (fault.end_ns or fault.start_ns) + calm_ns
-        end = min([end, *(other.start_ns for other in others if other.start_ns >= fault.start_ns)])
-        is_alone = not any(_overlaps(other, start, fault.start_ns) for other in others)
-        if fault.does != "options" or MODE not in fault.asked.get("options", {}) or not is_alone:
+        if fault.does != "options" or MODE not in fault.asked.get("options", {}):
             continue
-        before = [state for state in history.states if start <= state.time_ns <= fault.start_ns]
+        start, end = fault.start_ns - calm_ns, (fault.end_ns or fault.start_ns) + calm_ns
+        others = [other for other in faults.touching(start, end) if other is not fault]
+        end = min([end, *(other.start_ns for other in others if other.start_ns >= fault.start_ns)])
+        if any(other.start_ns <= fault.start_ns for other in others):
+            continue  # not alone
+        before = _between(states, start - 1, fault.start_ns + 1)
         led = [state for state in before if state.status.get("role") == "owner"]
         terms = {state.status.get("election_term") for state in before}
         if len(fault.nodes) != 1 or not led or led[-1].node in fault.nodes or len(terms) != 1:
             continue
-        after = [state for state in history.states if fault.start_ns < state.time_ns <= end]
+        after = _between(states, fault.start_ns, end + 1)
         late = next(
             (state for state in after if state.status.get("election_term") not in (*terms, None)), None
         )

@@ -25,8 +25,8 @@ it is taken to be down until the first of the two is healed, or until an operato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from checkers.history.declared import needs_quorum, undeclared
@@ -34,12 +34,14 @@ from checkers.history.faults import CUTS, FaultSpan, Link, Span
 from checkers.history.history import Header, History
 from checkers.history.members import Count, counts
 from checkers.history.operation import Operation
+from checkers.history.spans import Spans, of_faults
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.words import value_words
 
 NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
+NONE = Spans[FaultSpan](())
 
 STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage", "oom"})
 STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
@@ -139,24 +141,26 @@ class Silence:
 class _Faults:
     """When which link surely was cut and which process surely was down."""
 
-    cuts: dict[Link, list[InEffect]] = field(default_factory=dict)
-    downs: dict[str, list[InEffect]] = field(default_factory=dict)
+    cuts: Mapping[Link, Spans[FaultSpan]]
+    downs: Mapping[str, Spans[FaultSpan]]
 
     @classmethod
     def of(cls, spans: Iterable[FaultSpan]) -> _Faults:
-        faults = cls()
+        cuts: dict[Link, list[InEffect]] = {}
         stopping: dict[str, list[FaultSpan]] = {}
         for span in spans:
             if span.does in CUTS:
                 for link, times in span.cut_times.items():
-                    faults.cuts.setdefault(link, []).extend((sure, span) for sure in times)
+                    cuts.setdefault(link, []).extend((sure, span) for sure in times)
             elif span.does in STOPS_A_PROCESS | STARTS_A_PROCESS:
                 for node in span.nodes:
                     stopping.setdefault(node, []).append(span)
+        downs: dict[str, Spans[FaultSpan]] = {}
         for node, stops in stopping.items():
-            sure = [(_down(span, stops), span) for span in stops if span.does in STOPS_A_PROCESS]
-            faults.downs[node] = [(when, span) for when, span in sure if when is not None]
-        return faults
+            all_stops = of_faults(stops)
+            sure = [(_down(span, all_stops), span) for span in stops if span.does in STOPS_A_PROCESS]
+            downs[node] = _by_id((when, span) for when, span in sure if when is not None)
+        return cls({link: _by_id(times) for link, times in cuts.items()}, downs)
 
     def another_may_have(self, owner: str, nodes: Sequence[str], during: Span, starving: int) -> bool:
         """A node that may have taken over meanwhile may have had the quorum that the owner could not have."""
@@ -184,10 +188,10 @@ class _Faults:
     def _mute(self, node: str, owner: str, during: Span) -> Silence | None:
         """It made no acknowledgement before the link was cut for good."""
         start, end = during
-        cut_since, cuts = covered_back(self.cuts.get((node, owner), ()), start, end)
+        cut_since, cuts = covered_back(self.cuts.get((node, owner), NONE), start, end)
         if cut_since < start:
             return Silence(node, f"its link to {owner} was cut", cuts)
-        down_since, downs = covered_back(self.downs.get(node, ()), start, cut_since)
+        down_since, downs = covered_back(self.downs.get(node, NONE), start, cut_since)
         if down_since >= start:
             return None
         if cuts:
@@ -208,10 +212,10 @@ class _Faults:
         return reached
 
     def _closed(self, link: Link, during: Span) -> bool:
-        return covered_back(self.cuts.get(link, ()), *during)[0] < during[0]
+        return covered_back(self.cuts.get(link, NONE), *during)[0] < during[0]
 
     def _is_down(self, node: str, during: Span) -> bool:
-        return covered_back(self.downs.get(node, ()), *during)[0] < during[0]
+        return covered_back(self.downs.get(node, NONE), *during)[0] < during[0]
 
     def _unreached(self, node: str, during: Span) -> Silence:
         closed = [link for link in self.cuts if self._closed(link, during)]
@@ -219,21 +223,25 @@ class _Faults:
         return Silence(node, "no row could come to it", tuple(spans.values()))
 
 
-def _down(span: FaultSpan, stops: Sequence[FaultSpan]) -> Span | None:
+def _by_id(times: Iterable[InEffect]) -> Spans[FaultSpan]:
+    """Of those that begin at once, the smallest id is named."""
+    return Spans(sorted(times, key=lambda each: each[1].id))
+
+
+def _down(span: FaultSpan, stops: Spans[FaultSpan]) -> Span | None:
     """When this fault surely kept its process down, in spite of other faults that stopped the same process."""
     if span.sure is None:
         return None
     start, end = span.sure
-    for other in stops:
-        is_over = other.end_ns is not None and other.end_ns < start
-        if other is span or is_over or other.start_ns >= end:
+    for other in stops.touching(*span.sure):
+        if other is span or other.start_ns >= end:
             continue
         wakes_ns = None if other.does in STARTS_A_PROCESS else other.heal_asked_ns
         end = min(end, other.start_ns if wakes_ns is None else wakes_ns)
     return (start, end) if start <= end else None
 
 
-def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
+def covered_back(faults: Spans[FaultSpan], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
     """From `end` back to when the united faults cover all the time; not further than needed to cover `start`.
 
     Gives (since, the faults used). All is covered if since < start; nothing, not even the end, if since = end.
@@ -241,13 +249,8 @@ def covered_back(faults: Sequence[InEffect], start: int, end: int) -> tuple[int,
     """
     since = end
     used: list[FaultSpan] = []
-    while since >= start:
-        reaching = [
-            (from_ns, fault.id, fault) for (from_ns, to_ns), fault in faults if from_ns < since < to_ns
-        ]
-        if not reaching:
-            break
-        since, _, fault = min(reaching)
+    while since >= start and (found := faults.first_around(since)) is not None:
+        (since, _), fault = found
         used.append(fault)
     return since, tuple(used)
 

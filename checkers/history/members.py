@@ -7,6 +7,7 @@ another identity and an empty disk. A run without such lines has the members and
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -41,15 +42,14 @@ class Count:
 
 def counts(history: History, during: Span) -> tuple[Count, ...]:
     """All counts that a node may have used at some moment of that time. A statement true of each is certain."""
+    first = Count(history.header.nodes, history.header.quorum)
+    if not history.told_members:
+        return (first,)
     start, end = during
-    found: dict[Count, None] = {Count(history.header.nodes, history.header.quorum): None}
-    for event, line in _lines(history):
-        if event.time_ns > end:
-            break
-        if line.settled and event.time_ns < start:
-            found = {}
-        found[Count(line.nodes, line.quorum)] = None
-    return tuple(found)
+    told = _told(history)
+    known = told.settled[bisect_left(told.times_ns, start)]
+    then = told.counts[max(known, 0) : bisect_right(told.times_ns, end)]
+    return tuple(dict.fromkeys(then if known >= 0 else (first, *then)))
 
 
 def at_the_end(history: History) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def answered_by(history: History, operation: Operation) -> str:
 
 def identity(history: History, node: str, index: int) -> int:
     """How many had come to this place before the event `index`: what one has shown does not bind the next."""
-    return sum(line.joins == node and event.index < index for event, line in _lines(history))
+    return bisect_left(_told(history).came.get(node, ()), index)
 
 
 def have_changed(history: History) -> bool:
@@ -104,14 +104,61 @@ def quorums(history: History) -> tuple[int | None, ...]:
     return (history.header.quorum, *(line.quorum for _, line in _lines(history)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The lines of one history, in their order, and what is asked of them for each operation."""
+
+    events: tuple[Event, ...]
+    lines: tuple[_Line, ...]
+    times_ns: tuple[int, ...]
+    counts: tuple[Count, ...]
+    settled: tuple[int, ...]
+    """For each number of lines: the place of the last settled one among so many, -1 if there is none."""
+    came: dict[str, tuple[int, ...]]
+    """The events at which a new node came to an address."""
+
+
+_last: list[_Told] = []
+"""Of the history that was asked about last: its lines are asked for once an operation."""
+
+
+def _told(history: History) -> _Told:
+    for told in _last:
+        if told.events is history.told_members:
+            return told
+    _last[:] = [_read(history.told_members)]
+    return _last[0]
+
+
+def _read(events: tuple[Event, ...]) -> _Told:
+    lines = tuple(map(_line, events))
+    settled = [-1]
+    came: dict[str, list[int]] = {}
+    for place, (event, line) in enumerate(zip(events, lines, strict=True)):
+        settled.append(place if line.settled else settled[-1])
+        if line.joins:
+            came.setdefault(line.joins, []).append(event.index)
+    return _Told(
+        events,
+        lines,
+        tuple(event.time_ns for event in events),
+        tuple(Count(line.nodes, line.quorum) for line in lines),
+        tuple(settled),
+        {node: tuple(indexes) for node, indexes in came.items()},
+    )
+
+
 def _lines(history: History) -> Iterator[tuple[Event, _Line]]:
-    for event in history.told_members:
-        try:
-            yield event, msgspec.convert(event.value, _Line)
-        except msgspec.ValidationError as error:
-            raise HistoryError(
-                expected="who is a member, on a line of the harness",
-                came=str(error),
-                attempt="check that the line was written by this version's harness",
-                line=event.index + 2,
-            ) from error
+    return zip(history.told_members, _told(history).lines, strict=True)
+
+
+def _line(event: Event) -> _Line:
+    try:
+        return msgspec.convert(event.value, _Line)
+    except msgspec.ValidationError as error:
+        raise HistoryError(
+            expected="who is a member, on a line of the harness",
+            came=str(error),
+            attempt="check that the line was written by this version's harness",
+            line=event.index + 2,
+        ) from error

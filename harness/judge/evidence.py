@@ -15,6 +15,7 @@ from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operation
+from checkers.history.spans import NEVER, Spans, of_faults, united, within
 from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import never_in_effect
@@ -45,7 +46,6 @@ TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
 MANY_SKIPPED = 1 / 4
 """If a larger share of the faults of a schedule was skipped, that is reported."""
 STALLED_MS_MAX = 1_000.0
-NEVER = 1 << 62
 
 
 def evidence_of(
@@ -62,17 +62,13 @@ def evidence_of(
     load = [operation for operation in history.operations if operation.phase == "load"]
     done = [operation for operation in load if operation.type == "ok"]
     submitted = [operation for operation in load if operation.is_submitted]
-    spans = [
-        (fault.all_in_effect_ns, fault.heal_asked_ns)
-        for fault in history.faults
-        if fault.took_effect and fault.all_in_effect_ns is not None and fault.heal_asked_ns is not None
-    ]
+    spans = united(sure for fault in history.faults if (sure := fault.sure) is not None)
     evidence: dict[str, Any] = {
         "asked": _asked(plan),
         "ok": len(done),
         "fail": sum(operation.type == "fail" for operation in load),
         "info": sum(operation.type == "info" for operation in load),
-        "ok_under_fault": sum(_is_inside(operation, spans) for operation in done),
+        "ok_under_fault": sum(within(operation.complete_ns or 0, spans) for operation in done),
         **(_of_submitted(submitted, spans) if plan.submits else {}),
         "skipped": _skipped(history),
         "rollbacks": _rollbacks(plan, history),
@@ -108,7 +104,7 @@ def _of_submitted(submitted: Sequence[Operation], spans: Sequence[tuple[int, int
     """Operations that were answered, but not acknowledged: load all the same."""
     return {
         "submitted": len(submitted),
-        "submitted_under_fault": sum(_is_inside(operation, spans) for operation in submitted),
+        "submitted_under_fault": sum(within(operation.complete_ns or 0, spans) for operation in submitted),
     }
 
 
@@ -120,11 +116,6 @@ def _asked(plan: Plan) -> int:
 def was_interrupted(history: History) -> bool:
     """Whether a person ended the run. It stands in the record, so a later judgement sees it too."""
     return any(event.process == "harness" and event.f == "interrupted" for event in history.events)
-
-
-def _is_inside(operation: Operation, spans: Sequence[tuple[int, int]]) -> bool:
-    """The operation was answered while a fault was surely in effect."""
-    return any(start_ns <= (operation.complete_ns or 0) <= end_ns for start_ns, end_ns in spans)
 
 
 def stopped_for_good(plan: Plan, history: History) -> tuple[str, ...]:
@@ -295,29 +286,19 @@ def _share(asked: int, share: float) -> int:
     return max(1, int(asked * share))
 
 
-def _is_steered(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
+def _is_steered(fault: FaultSpan, others: Spans[FaultSpan]) -> bool:
     """A directed fault need not take effect; nor one that a directed fault got in the way of."""
-    return any(
-        other is fault
-        or (other.start_ns <= (fault.end_ns or fault.start_ns) and (other.end_ns or NEVER) >= fault.start_ns)
-        for other in (fault, *others)
-        if other.asked.get("on") is not None or other.does in DIRECTED
-    )
+    return any(map(_is_directed, (fault, *_beside(fault, others))))
 
 
-def _is_beside_another(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
-    """Another fault was active at the same time: it may have kept this one from taking effect."""
-    return any(
-        other is not fault
-        and other.start_ns <= (fault.end_ns or fault.start_ns)
-        and (other.end_ns or NEVER) >= fault.start_ns
-        for other in others
-    )
+def _is_directed(fault: FaultSpan) -> bool:
+    return fault.asked.get("on") is not None or fault.does in DIRECTED
 
 
-def _is_without_effect(fault: FaultSpan, others: Sequence[FaultSpan]) -> bool:
-    """It took none, maybe because of another: then there was nothing to heal."""
-    return not fault.took_effect and _is_beside_another(fault, others)
+def _beside(fault: FaultSpan, others: Spans[FaultSpan]) -> Iterator[FaultSpan]:
+    """The faults that were active at the same time: they may have kept this one from taking effect."""
+    at_once = others.touching(fault.start_ns, fault.end_ns or fault.start_ns)
+    return (other for other in at_once if other is not fault)
 
 
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisive) -> bool:
@@ -351,12 +332,13 @@ def _is_of_stopped(plan: Plan, fault: FaultSpan, history: History) -> bool:
 
 def attempts(history: History) -> tuple[Attempts, ...]:
     """The faults that have to take effect, by kind."""
+    every = of_faults(history.faults)
     faults = [
         fault
         for fault in history.faults
-        if fault.end_index is not None and not _is_steered(fault, history.faults) and not was_refused(fault)
+        if fault.end_index is not None and not _is_steered(fault, every) and not was_refused(fault)
     ]
-    return attempts_of(faults, lambda fault: _is_beside_another(fault, history.faults))
+    return attempts_of(faults, lambda fault: any(_beside(fault, every)))
 
 
 def _missing_of_faults(
@@ -366,21 +348,24 @@ def _missing_of_faults(
     decisive = plan.expectations.decisive
     if not history.faults:
         return ["faults were asked for, but there was no time for one"] if _asks_for_faults(plan) else []
+    every = of_faults(history.faults)
     for fault in history.faults:
-        if _is_steered(fault, history.faults) or was_refused(fault):
+        if _is_steered(fault, every) or was_refused(fault):
             continue
         if fault.end_index is None:
             missing.append(f"fault {fault.id} ({fault.name}) never ended")
         elif (may_differ and _is_of_stopped(plan, fault, history)) or fault.healed:
             continue
-        elif not (_was_hidden(fault, history.faults, decisive) or _is_without_effect(fault, history.faults)):
+        elif not fault.took_effect and any(_beside(fault, every)):
+            continue  # it took none, maybe because of another: there was nothing to heal
+        elif not _was_hidden(fault, history.faults, decisive):
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
     few = _takes_nodes_down(history) or plan.expectations.needs_every_node
     share = USEFUL_SHARE_WITHOUT_POWER if few else USEFUL_SHARE_UNDER_FAULT
     wanted = max(least, int(evidence["asked"] * share))
-    if all(_is_steered(fault, ()) for fault in history.faults):
+    if all(map(_is_directed, history.faults)):
         wanted = least
     if not any(_leaves_a_node(fault, history.header.nodes, decisive) for fault in history.faults):
         wanted = 0  # no node is there to answer

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from checkers import availability
-from checkers.availability import gaps_of, quantiles_ms, united
+from checkers.availability import gaps_of, quantiles_ms
 from checkers.history import Event, Header, History, Operation
 
 MS = 1_000_000
@@ -103,11 +103,6 @@ def test_quantiles_by_nearest_rank(count: int) -> None:
     quantiles = quantiles_ms([number * MS for number in range(count, 0, -1)])
     assert quantiles["max"] == count
     assert quantiles["p50"] == (count + 1) // 2
-
-
-def test_united_spans() -> None:
-    """A moment under two faults would be counted twice or not at all."""
-    assert united([(5, 7), (1, 3), (2, 4), (4, 5), (9, 9)]) == [(1, 7), (9, 9)]
 
 
 def test_gaps_against_the_plain_definition() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.availability import within
 from checkers.history import jsonl
+from checkers.history.spans import within
 from harness.campaign.fingerprint import sightings
 from harness.errors import StoreError
 from harness.pipeline.analyze import analyze
