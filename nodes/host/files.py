@@ -45,6 +45,11 @@ class AppendFile:
         """A file that is there may have been made by a process that was killed before it synced the folder."""
         self._torn = False
 
+    @property
+    def is_torn(self) -> bool:
+        """Something is at its end that should not be there."""
+        return self._torn or self._length != self._good_length
+
     def append(self, data: bytes) -> None:
         """Write all of it or raise OSError."""
         if self._torn:
@@ -152,8 +157,16 @@ class Files:
         self._medium.sync_folder(self._folder)
 
     def remove(self, name: str) -> None:
-        """Gone before anything else is done: of two, never the second alone. If it fails, the next start does it."""
+        """Gone before anything else is done: of two, never the second alone. If it fails, the next start does it.
+
+        A file that was whole and synced stays in the folder `REMOVED`, which no node reads: an audit of a long run
+        needs the rows that its nodes have dropped. It begins later where the link cannot be made.
+        """
+        is_whole = name not in self._unsynced and not (name in self._open and self._open[name].is_torn)
         self._forget(name)
+        if is_whole and not name.endswith(UNFINISHED):
+            with suppress(OSError):
+                self._medium.keep_aside(self._folder, name)
         with suppress(OSError):
             self._medium.remove(self._folder, name)
             self._medium.sync_folder(self._folder)

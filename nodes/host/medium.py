@@ -23,8 +23,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from nodes.kernel.effects import REMOVED
 
 ORDERS = "disk.json"
 AFFECTED = "felt.json"  # the name that nodes of older commits write, which a harness of today upgrades
@@ -88,6 +91,15 @@ class Medium:
 
     def remove(self, folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
+
+    def keep_aside(self, folder: int, name: str) -> None:
+        """Link the file into the folder of those that were removed, in the place of an older one of that name."""
+        with suppress(FileExistsError):
+            os.mkdir(REMOVED, dir_fd=folder)
+        aside = f"{REMOVED}/{name}"
+        with suppress(FileNotFoundError):
+            os.unlink(aside, dir_fd=folder)
+        os.link(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
 
     def forget(self, file: int) -> None:
         """The file is about to be removed."""

@@ -31,6 +31,8 @@ class Persist:
 
 
 UNFINISHED = ".inprogress"
+REMOVED = "removed"
+"""The folder of files that a node removed, among those that it left: a log says more with its older parts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ from typing import Protocol
 
 from nodes.kernel.effects import UNFINISHED
 
-REMOVED = "removed"
-"""Where the files that a node removed lie among those that it left."""
-
 
 class WatchesDisk(Protocol):
     """Hears of a disk what is safe on it, and what is not there any more."""

@@ -23,11 +23,10 @@ from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.wires.wire import SimulatedWire
-from nodes.kernel.effects import Log
+from nodes.kernel.effects import REMOVED, Log
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import TRACE_FILE, Described
-from nodes.world.disk import REMOVED
 from nodes.world.world import World
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from nodes.iproto.errors import XlogError
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
+from nodes.kernel.effects import REMOVED
 from nodes.kernel.vclock import covers, text
-from nodes.world.disk import REMOVED
 
 LOGS, SNAPSHOTS = ".xlog", ".snap"
 SPACES = 280
@@ -111,7 +111,7 @@ def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
 def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
     """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage.
 
-    Files that the node removed come from a simulator alone; they make the log begin earlier.
+    Files that the node removed make the log begin earlier, where its host kept them.
     """
     removed = {name: PurePosixPath(name).name for name in files if name.startswith(f"{REMOVED}/")}
     kept = {name: data for name, data in files.items() if name not in removed}

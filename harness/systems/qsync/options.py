@@ -47,7 +47,10 @@ from nodes.qsync.configuration import Protocol
 
 Formula = Annotated[str, Meta(min_length=1, max_length=200)]
 NEVER_S = 3600
-"""How often a node takes a snapshot if nothing is said: longer than any run."""
+"""How often a node takes a snapshot if nothing is said in a short run: never."""
+LONG_RUN_S = 600
+"""From so many seconds of load on nodes take snapshots and drop the logs behind them, or their memory would grow."""
+SNAPSHOTS_OF_LONG_RUNS_S = 60
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
@@ -110,7 +113,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(description="Bytes in the queue until writes must wait; or one for each node: 900,300,…."),
     ] = None
     checkpoint_interval_s: Annotated[Seconds | None, Meta(description="Seconds between snapshots.")] = None
-    """None: the node's own, longer than any run."""
+    """None: every minute in a run of ten minutes or more, else the node's own, an hour."""
     mvcc: Annotated[
         bool,
         Meta(description="Whether reads ignore rows that are prepared but not committed (default: yes)."),
@@ -262,7 +265,7 @@ class Settings:
             QUORUM: self.quorum_size,
             QUEUE_SIZE: self.queue_sizes[number],
             TIMEOUT_BEHAVIOUR: ROLLS_BACK if self.rolls_back else GOES_ON,
-            CHECKPOINTS: said.checkpoint_interval_s or NEVER_S,
+            CHECKPOINTS: self.checkpoint_interval_s,
             MVCC: said.mvcc,
             SYNCHRONOUS_PROMOTE: self.promote_waits,
             LOG_QUEUE: LOG_QUEUE_BYTES,
@@ -272,6 +275,13 @@ class Settings:
     def all_of(self, option: str) -> list[Any]:
         """Its value on every node when the run begins."""
         return [self.options_of(node)[option] for node in self.plan.node_names]
+
+    @property
+    def checkpoint_interval_s(self) -> float:
+        """Seconds between two snapshots of a node."""
+        usual_s = SNAPSHOTS_OF_LONG_RUNS_S if self.plan.time_limit_s >= LONG_RUN_S else NEVER_S
+        asked_s = self.said.checkpoint_interval_s
+        return usual_s if asked_s is None else asked_s
 
     @property
     def keeps_versions(self) -> bool:

@@ -78,7 +78,6 @@ from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.qsync import bugs as seeded
 from nodes.qsync.configuration import (
-    CHECKPOINT_INTERVAL_NS,
     Configuration,
     Identity,
     SpaceDefinition,
@@ -195,7 +194,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
                 read_only=_is_cleared(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=said.mvcc,
-                checkpoint_interval_ns=_checkpoint_interval_ns(plan),
+                checkpoint_interval_ns=int(settings.checkpoint_interval_s * SECOND_NS),
                 seed=plan.seed,
             )
             for member, mode, queue_size in zip(
@@ -544,11 +543,6 @@ def _definitions(names: tuple[str, ...]) -> tuple[SpaceDefinition, ...]:
         SpaceDefinition(id=number, name=name, is_sync=name != NOTES)
         for number, name in enumerate((*names, NOTES), start=FIRST_SPACE_ID)
     )
-
-
-def _checkpoint_interval_ns(plan: Plan) -> int:
-    interval_s = said_of(plan).checkpoint_interval_s
-    return CHECKPOINT_INTERVAL_NS if interval_s is None else int(interval_s * SECOND_NS)
 
 
 def _quorum(plan: Plan) -> int | str:

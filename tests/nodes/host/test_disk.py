@@ -160,3 +160,29 @@ def test_answers_wait_for_the_records_before_them(start_host: StartHost) -> None
     expected = [line for number in range(500) for line in (f"stored {number}", str(number))]
     assert [client.line() for _ in range(1000)] == expected
     assert client.ask("hear") == "500"
+
+
+def test_a_removed_log_is_kept_aside(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, an audit of a long run would not see the rows that its nodes have dropped."""
+    disk, outcomes = disk_on()
+    disk.commit(records(("1.xlog", "old"), ("2.xlog", "new")))
+    outcomes.get()
+    disk.remove("1.xlog")
+    disk.commit(records(("1.xlog", "again")))
+    outcomes.get()
+    disk.remove("1.xlog")
+    disk.commit(records(("2.xlog", "")))
+    outcomes.get()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["2.xlog", "removed"]
+    assert (tmp_path / "removed" / "1.xlog").read_text() == "again"
+
+
+def test_a_removed_log_that_was_not_synced_is_gone(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, an audit would count on rows that a loss of power may have taken."""
+    disk, outcomes = disk_on("written")
+    disk.commit(records(("1.xlog", "old"), ("2.xlog", "new")))
+    outcomes.get()
+    disk.remove("1.xlog")
+    disk.commit(records(("2.xlog", "")))
+    outcomes.get()
+    assert not (tmp_path / "removed").exists()
