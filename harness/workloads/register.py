@@ -4,7 +4,8 @@ Every written value is unique (a number per worker and count), so that a read te
 for deletions: a deletion is a write of None, what a key holds before its first write. One that finds nothing there is
 recorded as failed ("nothing-there"): it changed nothing, and observed as little as a refused compare-and-set. A
 compare-and-set expects what its worker last saw under the key ("@seen"): often right, often outrun. The set of keys
-moves on every few seconds, which bounds the history of one key and with it what a checker has to search.
+moves on every few seconds, which bounds the history of one key and with it what a checker has to search. After an hour
+it begins again at the first: a node of a day's run holds as many tuples as one of an hour's.
 
 Most operations go to the owner; a share of the reads goes to replicas, where less is promised.
 """
@@ -38,6 +39,8 @@ from harness.workloads.reads import drawn_read, drawn_write, final_mode
 SPACE = "register"
 PLACES = range(5)
 EPOCH_NS = 4 * SECOND_NS
+EPOCHS = 900
+"""An hour of them: then the keys of the first one come again."""
 ONCE = "-once-"
 """In a key that nothing else writes."""
 
@@ -200,12 +203,16 @@ def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> C
 
 def _key(context: Context) -> str:
     """A key of the present set."""
-    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}-{context.chance.choice(PLACES)}"
+    return f"{_epoch(context)}-{context.chance.choice(PLACES)}"
 
 
 def _key_of_its_own(context: Context, value: int) -> str:
     """A key that no other write has."""
-    return f"{SPACE[0]}{context.time_ns // EPOCH_NS}{ONCE}{value}"
+    return f"{_epoch(context)}{ONCE}{value}"
+
+
+def _epoch(context: Context) -> str:
+    return f"{SPACE[0]}{context.time_ns // EPOCH_NS % EPOCHS}"
 
 
 def _unique(worker: int, count: int) -> int:

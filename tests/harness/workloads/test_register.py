@@ -12,12 +12,12 @@ from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.operations import Completion
 from harness.run.assemble import parts_of
-from harness.run.draw import draw
-from harness.run.plan import Drawn, Operation
+from harness.run.draw import draw, operations_of
+from harness.run.plan import SECOND_NS, Drawn, Operation
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
-from harness.workloads.register import ONCE, Register
+from harness.workloads.register import EPOCH_NS, EPOCHS, ONCE, PLACES, Register
 from nodes.iproto.messages import Answer, Call, Refusal
 from tests.harness.said import answered, said
 
@@ -267,3 +267,14 @@ def test_every_key_is_read_at_the_owner_in_the_end() -> None:
 def test_every_workload_has_a_sentence(name: str) -> None:
     """If it failed, `qsync list workloads` would show a name that nobody understands."""
     assert WORKLOADS[name].summary
+
+
+def test_the_keys_of_an_hour_come_again() -> None:
+    """Broken, nodes would hold the keys of a whole day, and the final reads of a day's run would take minutes."""
+    hour_ns = EPOCHS * EPOCH_NS
+    plan = planned(time_limit_s=1.5 * hour_ns / SECOND_NS, rate=20.0, workers=20)
+    drawn = list(operations_of(plan, SYSTEMS["qsync"], REGISTER, 3))
+    later = {each.key for each in drawn if each.at_ns >= hour_ns}
+    assert later
+    assert later <= {f"r{epoch}-{key}" for epoch in range(EPOCHS // 2) for key in PLACES}
+    assert not {each.key for each in drawn if EPOCH_NS * EPOCHS // 2 < each.at_ns < hour_ns} & later
