@@ -47,10 +47,13 @@ from nodes.qsync.configuration import Protocol
 
 Formula = Annotated[str, Meta(min_length=1, max_length=200)]
 NEVER_S = 3600
-"""How often a node takes a snapshot if nothing is said in a short run: never."""
+"""How often a node takes a snapshot if nothing is said: hardly ever, because nodes rarely live so long here."""
 LONG_RUN_S = 600
-"""From so many seconds of load on nodes take snapshots and drop the logs behind them, or their memory would grow."""
-SNAPSHOTS_OF_LONG_RUNS_S = 60
+"""From so many seconds of load on, a node takes a snapshot when its log has grown by `LOG_BYTES`, and drops the logs
+behind it: the rows of its log are most of its memory. Bytes are counted over restarts, seconds are not."""
+LOG_BYTES = 2 * 1024 * 1024
+UNBOUNDED = 10**18
+"""Bytes of a log after which the node's own default takes a snapshot: never."""
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
@@ -113,7 +116,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(description="Bytes in the queue until writes must wait; or one for each node: 900,300,…."),
     ] = None
     checkpoint_interval_s: Annotated[Seconds | None, Meta(description="Seconds between snapshots.")] = None
-    """None: every minute in a run of ten minutes or more, else the node's own, an hour."""
+    """None: by the growth of the log in a run of ten minutes or more, else the node's own, an hour."""
     mvcc: Annotated[
         bool,
         Meta(description="Whether reads ignore rows that are prepared but not committed (default: yes)."),
@@ -265,7 +268,7 @@ class Settings:
             QUORUM: self.quorum_size,
             QUEUE_SIZE: self.queue_sizes[number],
             TIMEOUT_BEHAVIOUR: ROLLS_BACK if self.rolls_back else GOES_ON,
-            CHECKPOINTS: self.checkpoint_interval_s,
+            CHECKPOINTS: said.checkpoint_interval_s or NEVER_S,
             MVCC: said.mvcc,
             SYNCHRONOUS_PROMOTE: self.promote_waits,
             LOG_QUEUE: LOG_QUEUE_BYTES,
@@ -277,11 +280,10 @@ class Settings:
         return [self.options_of(node)[option] for node in self.plan.node_names]
 
     @property
-    def checkpoint_interval_s(self) -> float:
-        """Seconds between two snapshots of a node."""
-        usual_s = SNAPSHOTS_OF_LONG_RUNS_S if self.plan.time_limit_s >= LONG_RUN_S else NEVER_S
-        asked_s = self.said.checkpoint_interval_s
-        return usual_s if asked_s is None else asked_s
+    def checkpoint_wal_threshold(self) -> int:
+        """Bytes of log after which a node takes a snapshot."""
+        is_long = self.plan.time_limit_s >= LONG_RUN_S and self.said.checkpoint_interval_s is None
+        return LOG_BYTES if is_long else UNBOUNDED
 
     @property
     def keeps_versions(self) -> bool:

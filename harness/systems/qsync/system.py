@@ -50,6 +50,7 @@ from harness.systems.qsync.node_options import (
 )
 from harness.systems.qsync.operator import ClearQueueOperator, take_over
 from harness.systems.qsync.options import (
+    NEVER_S,
     QsyncOptions,
     is_2_6,
     protocol_of,
@@ -194,7 +195,8 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
                 read_only=_is_cleared(plan) or (is_2_6(plan) and member.name != plan.node_names[0]),
                 synchro_queue_max_size=queue_size,
                 memtx_use_mvcc_engine=said.mvcc,
-                checkpoint_interval_ns=int(settings.checkpoint_interval_s * SECOND_NS),
+                checkpoint_interval_ns=int((said.checkpoint_interval_s or NEVER_S) * SECOND_NS),
+                checkpoint_wal_threshold=settings.checkpoint_wal_threshold,
                 seed=plan.seed,
             )
             for member, mode, queue_size in zip(

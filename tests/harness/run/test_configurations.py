@@ -145,8 +145,8 @@ def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
     assert [node.synchro_queue_max_size for node in nodes] == [400, 10, 0]
     assert {node.checkpoint_interval_ns for node in nodes} == {500_000_000}
     assert not any(node.memtx_use_mvcc_engine for node in nodes)
-    assert configured(planned(time_limit_s=599))[0].checkpoint_interval_ns == 3_600_000_000_000
-    assert configured(planned(time_limit_s=86_400))[0].checkpoint_interval_ns == 60_000_000_000
+    assert configured(planned(time_limit_s=599))[0].checkpoint_wal_threshold == 10**18
+    assert configured(planned(time_limit_s=86_400))[0].checkpoint_wal_threshold == 2**21
     plain = configured(planned())[0]
     assert plain.memtx_use_mvcc_engine
     assert plain.synchro_queue_max_size == 0
