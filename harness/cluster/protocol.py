@@ -84,6 +84,15 @@ class FindsOrphans(Protocol):
 
 
 @runtime_checkable
+class MeasuresItself(Protocol):
+    """A cluster that can tell the memory and the disk space in use, in real bytes."""
+
+    async def used(self) -> Mapping[str, Mapping[str, int]]:
+        """By node, and for "harness": `memory_bytes` of its process, if one is there, and `disk_bytes`."""
+        ...
+
+
+@runtime_checkable
 class WatchesMoments(Protocol):
     """A cluster that observes every action of its nodes: the simulator."""
 

@@ -26,11 +26,13 @@ from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import Storage
 from harness.cluster.talk import AsksStatus
+from harness.cluster.used import disk_bytes, memory_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.operations import Asked, Outcome
 
 CLIENT: Final = "client"
+HARNESS: Final = "harness"
 STATUS_WITHIN_NS: Final = 500_000_000
 UP_WITHIN_NS: Final = 20_000_000_000
 ENDS_WITHIN_NS: Final = 5_000_000_000
@@ -106,6 +108,10 @@ class RealCluster(RealTime):
     @abstractmethod
     def ended(self) -> tuple[Ended, ...]: ...
 
+    def _pid(self, node: str) -> int:
+        """The node's process as this machine counts processes; 0 if it has none here. It may block."""
+        return 0
+
     # Life
 
     async def start(self) -> None:
@@ -151,6 +157,20 @@ class RealCluster(RealTime):
     def stalls(self) -> tuple[tuple[int, int], ...]:
         """When the harness's own loop stalled since the last call, and for how many ms."""
         return self._stalls.stalls()
+
+    async def used(self) -> Mapping[str, Mapping[str, int]]:
+        return await asyncio.to_thread(self._used)
+
+    def _used(self) -> dict[str, dict[str, int]]:
+        memory = {HARNESS: memory_bytes("self")}
+        memory |= {node: memory_bytes(pid) if (pid := self._pid(node)) else None for node in self._nodes}
+        return {
+            name: {
+                **({} if found is None else {"memory_bytes": found}),
+                **({} if name == HARNESS else {"disk_bytes": disk_bytes(self._folder(name))}),
+            }
+            for name, found in memory.items()
+        }
 
     # Clients
 

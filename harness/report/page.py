@@ -30,6 +30,7 @@ from harness.report.orders import for_the_canvas, orders_of_witnesses
 from harness.report.owner_changes import owner_changes
 from harness.report.queues import queues_view
 from harness.report.space_time import space_time_drawing
+from harness.report.used import used
 from harness.report.whole_timeline import whole_timeline
 from harness.report.witness_list import Entry, witness_list
 from harness.report.witness_timeline import Proof, Timeline, proof, timeline
@@ -88,6 +89,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         rests_on=first_screen.rests_on(read),
         chart=load_chart(read, bands, window),
         owner_changes=owner_changes(read),
+        used=used(read),
         orders=orders,
         covered=covered(read, bands),
         timeline=whole_timeline(read, bands, run_folder.resolve().name, for_the_canvas(orders)),

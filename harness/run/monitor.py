@@ -1,11 +1,15 @@
-"""The monitor: asks every node for its state, notes nodes that ended by themselves, and keeps the record on disk."""
+"""The monitor: asks every node for its state, notes nodes that ended by themselves, and keeps the record on disk.
+
+On real clusters it notes the memory and the disk space in use now and then: lines of the harness, f "used", whose value
+is what `MeasuresItself.used` gives. A run of a day ends early if one of them grows without end, and its page shows why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.cluster.protocol import Cluster, Ended, FindsOrphans, LooksForEnds
+from harness.cluster.protocol import Cluster, Ended, FindsOrphans, LooksForEnds, MeasuresItself
 from harness.run.course import Course
 from harness.run.failover import ReelectionOperator
 from harness.run.plan import SECOND_NS, Plan
@@ -15,6 +19,8 @@ from harness.systems.system import CANNOT_JOIN, System, TellsWhyItCannotJoin
 
 EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
+MEASURED_EVERY_NS = 10 * SECOND_NS
+USED = "used"
 
 
 @dataclass(slots=True)
@@ -33,11 +39,19 @@ class Monitor:
 
     async def watch(self) -> None:
         """Look again and again, until the run is over."""
-        due_ns = self.cluster.now_ns()
+        due_ns = measured_ns = self.cluster.now_ns()
         while not self.course.is_over:
             await self.look()
+            if self.cluster.now_ns() >= measured_ns:
+                measured_ns += MEASURED_EVERY_NS
+                await self.measure()
             due_ns = max(due_ns + EVERY_NS, self.cluster.now_ns())
             await self.cluster.sleep_until(due_ns)
+
+    async def measure(self) -> None:
+        """Note the memory and the disk space in use, where the cluster can tell."""
+        if isinstance(self.cluster, MeasuresItself):
+            self.recorder.record("info", "harness", USED, value=await self.cluster.used())
 
     async def look(self) -> dict[str, Mapping[str, object] | None]:
         """The state of each member, noted and shown."""

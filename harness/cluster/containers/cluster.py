@@ -209,6 +209,9 @@ class ContainerCluster(RealCluster):
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
+    def _pid(self, node: str) -> int:
+        return 0 if self._started is None else self._started.pid_if_any(node)
+
     def ended(self) -> tuple[Ended, ...]:
         return () if self._started is None else self._started.ended()
 

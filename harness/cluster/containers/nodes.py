@@ -292,6 +292,15 @@ class ContainerNodes(NodeBook):
         """The process number of the container's first process on this machine; 0 if it does not run."""
         return int(self._state(node).get("Pid", 0))
 
+    def pid_if_any(self, node: str) -> int:
+        """The same; 0 also if the daemon cannot tell."""
+        import docker
+
+        try:
+            return self.pid(node) if node in self._containers else 0
+        except docker.errors.DockerException:
+            return 0
+
     async def group(self, node: str) -> Group:
         """The group of processes that the container is, as it runs now. ValueError if it does not run."""
         pid = await asyncio.to_thread(self.pid, node)

@@ -168,6 +168,10 @@ class LocalCluster(RealCluster):
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
+    def _pid(self, node: str) -> int:
+        is_there = self._started is not None and self._started.is_alive(node)
+        return self._running().pid(node) if is_there else 0
+
     def ended(self) -> tuple[Ended, ...]:
         return () if self._started is None else self._started.ended()
 
