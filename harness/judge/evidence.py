@@ -118,6 +118,14 @@ def was_interrupted(history: History) -> bool:
     return any(event.process == "harness" and event.f == "interrupted" for event in history.events)
 
 
+def _ended_by(history: History) -> str:
+    """In words: a person, or the first violation of a run that fails fast."""
+    found = any(
+        event.process == "harness" and event.f == "interrupted" and event.value for event in history.events
+    )
+    return "the run was ended at its first violation" if found else "the run was interrupted"
+
+
 def stopped_for_good(plan: Plan, history: History) -> tuple[str, ...]:
     """A sentence for each node that in the end follows a peer no more, because its history contradicts its own."""
     system = _tells_more(plan)
@@ -207,7 +215,7 @@ def _missing(
     if failure is not None:
         missing.append(failure)
     if interrupted:
-        missing.append("the run was interrupted")
+        missing.append(_ended_by(history))
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
     piled_up = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1 or _takes_nodes_down(history)

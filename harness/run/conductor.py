@@ -68,6 +68,8 @@ class Conductor:
     """Nodes that left a final operation without an answer."""
     _is_settled: bool = False
     _request_timeout_ns: int = field(init=False)
+    ended_by: str = ""
+    """The violation at which the run ended early, if it did."""
     _remembering: Remembers | None = field(init=False)
     """The workload, if it does: asking a protocol once an operation would cost more than most operations."""
 
@@ -88,8 +90,12 @@ class Conductor:
     def _show(self, progress: Progress) -> None:
         self.on_progress(progress)
 
-    def interrupt(self) -> None:
-        """Begin nothing new: what is under way ends, faults are healed, nothing is read any more."""
+    def interrupt(self, why: str = "") -> None:
+        """Begin nothing new: what is under way ends, faults are healed, nothing is read any more.
+
+        `why` goes into the record: a reason other than a person's wish.
+        """
+        self.ended_by = self.ended_by or why
         self._course.interrupt()
 
     async def run(self) -> None:
@@ -269,7 +275,7 @@ class Conductor:
             self._recorder.phase("final reads")
             await self._read_everything()
         if self._course.is_interrupted:
-            self._recorder.record("info", "harness", "interrupted")
+            self._recorder.record("info", "harness", "interrupted", value=self.ended_by or None)
         else:
             await self._monitor.look_for_ends()
         self._monitor.note_ended()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,10 @@ from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
 from harness.judge.whole_run import files_in
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.conductor import Conductor
+from harness.run.plan import Plan
 from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
+from harness.run.watch import Watched
 from harness.store import RunFolder
 from harness.systems.system import NodeFiles
 
@@ -42,10 +45,15 @@ class Executed:
 
 
 def execute(
-    parts: Parts, results: Path, on_progress: Callable[[Conductor], None] = lambda conductor: None
+    parts: Parts,
+    results: Path,
+    on_progress: Callable[[Conductor], None] = lambda conductor: None,
+    *,
+    fails_fast: bool = False,
 ) -> Executed:
     """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised.
 
+    `fails_fast`: the run is watched while it goes on (`harness.run.watch`), and ends at its first violation.
     WrongUse if this machine cannot do what the plan asks for.
     """
     refuse_what_this_machine_cannot(parts)
@@ -54,7 +62,7 @@ def execute(
     interrupts = _Interrupts()
     failure: HarnessError | None = None
     try:
-        _conduct(parts, folder, record, on_progress, interrupts)
+        _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
         if parts.plan.restores_cuts and not interrupts.asked:
             restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
         record.close()
@@ -99,14 +107,55 @@ def _conduct(
     record: Writer,
     on_progress: Callable[[Conductor], None],
     interrupts: _Interrupts,
+    fails_fast: bool,
 ) -> None:
     if parts.plan.cluster == "sim":
         cluster = simulated(parts, folder.nodes)
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
-        _listen(conductor, on_progress)
-        interrupts.asked += in_virtual_time(cluster, conductor)
+        with _failing_fast(folder, parts.plan) if fails_fast else nullcontext(on_progress) as listener:
+            _listen(conductor, listener)
+            interrupts.asked += in_virtual_time(cluster, conductor)
     else:
-        asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts))
+        asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts, fails_fast))
+
+
+@contextmanager
+def _failing_fast(folder: RunFolder, plan: Plan) -> Iterator[Callable[[Conductor], None]]:
+    """In virtual time the watch takes none."""
+    with closing(Watched(folder, plan)) as watched:
+
+        def look(conductor: Conductor) -> None:
+            if not conductor.ended_by and (found := watched.look()):
+                conductor.interrupt(found)
+
+        yield look
+
+
+@asynccontextmanager
+async def _watching(folder: RunFolder, conductor: Conductor) -> AsyncIterator[None]:
+    """A process beside the run: a check that takes a second must not hold up clients and faults."""
+    watch = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "harness.run.watch", str(folder.path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the run
+    )
+    assert watch.stdin is not None
+    assert watch.stdout is not None
+
+    async def heed(said: asyncio.StreamReader) -> None:
+        if found := (await said.readline()).decode(errors="replace").strip():
+            conductor.interrupt(found)
+
+    heeding = asyncio.create_task(heed(watch.stdout))
+    try:
+        yield
+    finally:
+        heeding.cancel()
+        with suppress(ProcessLookupError):
+            watch.kill()
+        await watch.wait()
 
 
 def in_virtual_time(cluster: SimCluster, conductor: Conductor) -> bool:
@@ -136,10 +185,12 @@ async def _in_real_time(
     record: Writer,
     on_progress: Callable[[Conductor], None],
     interrupts: _Interrupts,
+    fails_fast: bool,
 ) -> None:
     conductor = Conductor(parts.plan, real(parts, folder.path), parts.system, parts.workload, record)
     _listen(conductor, on_progress)
-    await _heeding(interrupts, conductor.run(), conductor.interrupt)
+    async with _watching(folder, conductor) if fails_fast else nullcontext():
+        await _heeding(interrupts, conductor.run(), conductor.interrupt)
 
 
 async def _heeding(

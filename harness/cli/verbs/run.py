@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 @click.option(
     "--record-only", is_flag=True, help="Keep the record and judge nothing; exit 3: inconclusive yet."
 )
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    help="End the load at the first violation: finished keys and crashes are judged while it goes on.",
+)
 @click.option("--write-plan", type=OutputFile(), help="Write the plan to a file instead of running.")
 @click.option("--drawn", is_flag=True, help="With --write-plan: every fault and operation as a line.")
 def command(
@@ -42,6 +47,7 @@ def command(
     repeat: int,
     as_json: bool,
     record_only: bool,
+    fail_fast: bool,
     write_plan: Path | None,
     drawn: bool,
     **given: Any,
@@ -49,15 +55,18 @@ def command(
     """One run: clients load a cluster, faults are injected, checkers judge the history, a page shows the verdict."""
     if drawn and write_plan is None:
         raise click.UsageError("--drawn is for a plan that is written: it needs --write-plan FILE")
-    if write_plan is not None and (repeat > 1 or record_only):
-        raise click.UsageError("--write-plan runs nothing: --repeat and --record-only do not go with it")
+    if write_plan is not None and (repeat > 1 or record_only or fail_fast):
+        raise click.UsageError(
+            "--write-plan runs nothing: --repeat, --record-only and --fail-fast do not go with it"
+        )
     plan = plan_of(plan_file, **given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
     codes: list[ExitCode] = []
     while len(codes) < repeat and ExitCode.INTERRUPTED not in codes:
         try:
-            codes.append(_run_once(_with_seed(plan, plan.seed + len(codes)), results, as_json, record_only))
+            seeded = _with_seed(plan, plan.seed + len(codes))
+            codes.append(_run_once(seeded, results, as_json, record_only, fail_fast))
         except HarnessError as error:
             if not codes:
                 raise
@@ -88,7 +97,9 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
     return ExitCode.VALID
 
 
-def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = False) -> ExitCode:
+def _run_once(
+    plan: Plan, results: Path, as_json: bool, record_only: bool = False, fail_fast: bool = False
+) -> ExitCode:
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import Failure, Recorded, conclude
@@ -98,7 +109,7 @@ def _run_once(plan: Plan, results: Path, as_json: bool, record_only: bool = Fals
     plan = parts.plan
     with ExitStack() as stack:
         show = _shower(stack, plan, as_json)
-        executed = execute(parts, results, show)
+        executed = execute(parts, results, show, fails_fast=fail_fast)
     failure = None if executed.failure is None else Failure.of(executed.failure)
     recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
     if record_only:

@@ -1,0 +1,189 @@
+"""Judges a run while its load goes on: the keys that are finished, and nodes that ended.
+
+The clients turn to a key, leave it, and may come back after an hour. A key that was left alone for a while is judged by
+the checks of single keys, with all that ever happened under it; then its lines are let go, to a file without a name.
+So the memory of a watch is that of the keys in use.
+
+A watch ends a run early, and judges nothing for good: the verdict comes from the whole record. A violation here is one
+there, because a history that breaks a rule of a key breaks it whatever follows.
+
+`python -m harness.run.watch FOLDER` watches a run in a process of its own: it prints a sentence at the first violation,
+and ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from checkers.check import Check, run_here
+from checkers.crash import NAME as CRASH
+from checkers.history.errors import HistoryError
+from checkers.history.history import Header, History
+from checkers.history.jsonl import NOT_JSON, parse_header
+from checkers.history.operation import Event
+from harness.judge.outcome import checks_of
+from harness.judge.promised import promise_of
+from harness.run.plan import SECOND_NS, Plan
+from harness.store import RunFolder
+from harness.systems import plans
+
+LEFT_ALONE_NS: Final = 10 * SECOND_NS
+"""A key without an open question for so long is finished: no workload comes back to one so soon."""
+LOOK_EVERY_S: Final = 1.0
+_NICE: Final = 10
+_decode = msgspec.json.Decoder(Event).decode
+
+
+@dataclass(slots=True)
+class _Key:
+    """What happened under a key since it was judged last, and where in the file all before that lies."""
+
+    lines: list[bytes] = field(default_factory=list)
+    is_open: dict[int | str, None] = field(default_factory=dict)
+    """The processes with a question that was not answered."""
+    last_ns: int = 0
+    let_go: list[tuple[int, int]] = field(default_factory=list)
+    """Place and length of each part."""
+
+
+class Watch:
+    """Takes the lines of a record as they come; `look` says what is violated, "" if nothing is."""
+
+    def __init__(self, plan: Plan, header: Header, spilled: BinaryIO) -> None:
+        self._plan = plan
+        self._header = header
+        self._spilled = spilled
+        self._keys: dict[str, _Key] = {}
+        self._others: list[Event] = []
+        """What is no client's, but for the reports of nodes."""
+        self._time_ns = 0
+        self._crashes = 0
+        self._has_news = False
+        self.judged = 0
+        """How often a key was judged."""
+
+    @property
+    def lines_held(self) -> int:
+        return sum(len(key.lines) for key in self._keys.values())
+
+    def take(self, line: bytes) -> None:
+        """The next line of the record."""
+        event = _decode(line)
+        self._time_ns = event.time_ns
+        if not isinstance(event.process, int):
+            if event.f not in ("state", "used"):
+                self._others.append(event)
+                self._has_news |= event.process == "monitor" and event.f == "crash"
+        elif event.key is not None:
+            key = self._keys.setdefault(event.key, _Key())
+            key.lines.append(line)
+            key.last_ns = event.time_ns
+            if event.type == "invoke":
+                key.is_open[event.process] = None
+            else:
+                key.is_open.pop(event.process, None)
+
+    def look(self) -> str:
+        """Judge the keys that are finished by now, and the crashes; a sentence if one of them is a violation."""
+        due = [name for name, key in self._keys.items() if key.lines and self._is_finished(key)]
+        if not due and not self._has_news:
+            return ""
+        others = History.of(self._header, self._others)
+        checks = [check for check in checks_of(self._plan, promise_of(self._plan, others)) if check.model]
+        found = ""
+        if self._has_news:
+            self._has_news = False
+            reports = replace(others, states=())
+            found = _violated([check for check in checks if check.name == CRASH], reports)
+        of_keys = [check for check in checks if check.is_per_key]
+        for name in due if of_keys else ():
+            found = found or self._judged(self._keys[name], others, of_keys)
+        return found
+
+    def _is_finished(self, key: _Key) -> bool:
+        return not key.is_open and key.last_ns + LEFT_ALONE_NS <= self._time_ns
+
+    def _judged(self, key: _Key, others: History, checks: Sequence[Check]) -> str:
+        """Judge all that happened under the key, and let it go."""
+        events = [*map(_decode, self._before(key)), *map(_decode, key.lines)]
+        together = sorted((*others.events, *events), key=lambda event: event.index)
+        history = History.of(self._header, together)
+        self._let_go(key)
+        self.judged += 1
+        return _violated(checks, history)
+
+    def _before(self, key: _Key) -> Iterable[bytes]:
+        for place, length in key.let_go:
+            self._spilled.seek(place)
+            yield from self._spilled.read(length).splitlines()
+
+    def _let_go(self, key: _Key) -> None:
+        place = self._spilled.seek(0, os.SEEK_END)
+        data = b"\n".join(key.lines)
+        self._spilled.write(data)
+        key.let_go.append((place, len(data)))
+        key.lines.clear()
+
+
+def _violated(checks: Iterable[Check], history: History) -> str:
+    """What the first invalid one says. A checker that breaks, or knows nothing, ends no run."""
+    for check in checks:
+        verdict = run_here(check, history)
+        if verdict.result == "invalid":
+            return f"{check.name}: {verdict.summary}"
+    return ""
+
+
+class Watched:
+    """A record that is being written, and its watch."""
+
+    def __init__(self, folder: RunFolder, plan: Plan) -> None:
+        self._plan = plan
+        self._file = folder.history.open("rb")
+        self._spilled = tempfile.TemporaryFile(dir=folder.path)  # noqa: SIM115  # `close` closes it
+        self._watch: Watch | None = None
+        self._torn = b""
+
+    def look(self) -> str:
+        """Read on, and look; a record that cannot be read is left to the judge of the whole."""
+        try:
+            lines = (self._torn + self._file.read()).split(b"\n")
+            self._torn = lines.pop()
+            if self._watch is None and lines:
+                self._watch = Watch(self._plan, parse_header(lines.pop(0)), self._spilled)
+            if self._watch is None:
+                return ""
+            for line in lines:
+                self._watch.take(line)
+            return self._watch.look()
+        except (HistoryError, OSError, *NOT_JSON):
+            return ""
+
+    def close(self) -> None:
+        self._file.close()
+        self._spilled.close()
+
+
+def main(folder: str) -> None:
+    """Watch a run until its first violation, which is printed, or until stdin ends."""
+    os.nice(_NICE)
+    run = RunFolder(Path(folder))
+    with closing(Watched(run, plans.read(run.plan_file))) as watched:
+        while not select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
+            if found := watched.look():
+                print(" ".join(found.split()), flush=True)
+                return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

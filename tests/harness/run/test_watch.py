@@ -1,0 +1,107 @@
+"""A run that is judged while it goes on: the violations of the whole record, in the memory of the keys in use."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from checkers.check import run_here
+from checkers.history.jsonl import parse
+from checkers.history.operation import Event
+from harness.judge.outcome import checks_of
+from harness.judge.promised import promise_of
+from harness.run.assemble import header, parts_of
+from harness.run.execute import execute
+from harness.run.plan import SECOND_NS, Plan
+from harness.run.watch import LEFT_ALONE_NS, Watch, Watched
+from harness.store import RunFolder
+from harness.systems.plans import planned
+
+
+def ended(folder: Path, *, fails_fast: bool = False, **options: object) -> tuple[RunFolder, Plan]:
+    plan = planned(cluster="sim", time_limit_s=30.0, rate=40.0, **options)
+    executed = execute(parts_of(plan), folder, fails_fast=fails_fast)
+    return executed.folder, plan
+
+
+@pytest.mark.parametrize(("seed", "bugs"), [(1, ()), (3, ("confirm-early",)), (5, ("no-fencing",))])
+def test_a_watch_finds_what_a_whole_record_shows_of_its_keys(
+    tmp_path: Path, seed: int, bugs: tuple[str, ...]
+) -> None:
+    """Broken, a run would be ended although nothing is wrong, or go on for a day although its first minute is."""
+    folder, plan = ended(tmp_path, seed=seed, bugs=bugs)
+    data = folder.history.read_bytes()
+    whole = parse(data)
+    checks = [each for each in checks_of(plan, promise_of(plan, whole)) if each.model and each.is_per_key]
+    watch, most = Watch(plan, whole.header, io.BytesIO()), 0
+    found = ""
+    for number, line in enumerate(data.splitlines()[1:]):
+        watch.take(line)
+        most = max(most, watch.lines_held)
+        if number % 500 == 0:
+            found = found or watch.look()
+    watch.take(line_of(beat(number + 1, (whole.events[-1].time_ns + LEFT_ALONE_NS) // SECOND_NS + 1)))
+    found = found or watch.look()
+    assert bool(found) == any(run_here(check, whole).result == "invalid" for check in checks)
+    assert found or (watch.judged > 30 and most < len(whole.events) * 2 // 3)
+
+
+@pytest.mark.parametrize(("shown", "is_wrong"), [(1, False), (2, True)])
+def test_a_key_that_comes_again_is_judged_with_all_before(shown: int, is_wrong: bool) -> None:
+    """Broken, a value of an hour ago would be one that no client wrote, or one that was never written would pass."""
+    plan = planned(cluster="sim")
+    watch = Watch(plan, header(parts_of(plan)), io.BytesIO())
+    lines = (
+        (0, "invoke", "write", 1),
+        (1, "ok", "write", 1),
+        (20, "invoke", "read", None),
+        (21, "ok", "read", 1),
+        (40, "invoke", "read", None),
+        (41, "ok", "read", shown),
+    )
+    found = []
+    for index, (at_s, type_, f, value) in enumerate(lines):
+        event = Event(
+            index=2 * index, time_ns=at_s * SECOND_NS, type=type_,  # type: ignore[arg-type]  # one of the four
+            process=0, f=f, key="r0-1", value=value, node="n1", role="owner", mode="linearizable",
+        )  # fmt: skip
+        watch.take(line_of(event))
+        watch.take(line_of(beat(2 * index + 1, at_s + 15)))
+        found.append(bool(watch.look()))
+    assert found == [False, False, False, False, False, is_wrong]
+    assert (watch.judged, watch.lines_held) == (3, 0)
+
+
+def line_of(event: Event) -> bytes:
+    return msgspec.json.encode(event)
+
+
+def beat(index: int, at_s: int) -> Event:
+    """Time goes on."""
+    return Event(index=index, time_ns=at_s * SECOND_NS, type="info", process="monitor", f="state", node="n1")
+
+
+def test_a_run_that_fails_fast_ends_at_its_first_violation(tmp_path: Path) -> None:
+    """Broken, a day of load follows a bug that showed in the first minute."""
+    folder, _ = ended(tmp_path, fails_fast=True, seed=3, bugs=("confirm-early",))
+    history = parse(folder.history.read_bytes())
+    assert history.events[-1].time_ns < 25 * SECOND_NS
+    (told,) = [event.value for event in history.events if event.f == "interrupted"]
+    assert "linearizable" in told
+
+
+def test_a_record_that_is_still_being_written_is_no_error(tmp_path: Path) -> None:
+    """Broken, a line that is half on disk would end a run, or be lost."""
+    folder, plan = ended(tmp_path, seed=3, bugs=("confirm-early",))
+    data = folder.history.read_bytes()
+    folder.history.write_bytes(b"")
+    found = ""
+    with closing(Watched(folder, plan)) as watched, folder.history.open("ab", buffering=0) as file:
+        for place in range(0, len(data), 29_989):
+            file.write(data[place : place + 29_989])
+            found = found or watched.look()
+    assert found.startswith("linearizable: ")
