@@ -40,6 +40,8 @@ from harness.systems import plans
 LEFT_ALONE_NS: Final = 10 * SECOND_NS
 """A key without an open question for so long is finished: no workload comes back to one so soon."""
 LOOK_EVERY_S: Final = 1.0
+OFTEN: Final = frozenset({"state", "used", "skipped"})
+"""Lines that no check of a key needs: most of what is no client's."""
 _NICE: Final = 10
 _decode = msgspec.json.Decoder(Event).decode
 
@@ -65,7 +67,7 @@ class Watch:
         self._spilled = spilled
         self._keys: dict[str, _Key] = {}
         self._others: list[Event] = []
-        """What is no client's, but for the reports of nodes."""
+        """Lines that no client wrote, but for `OFTEN`."""
         self._time_ns = 0
         self._crashes = 0
         self._has_news = False
@@ -81,7 +83,7 @@ class Watch:
         event = _decode(line)
         self._time_ns = event.time_ns
         if not isinstance(event.process, int):
-            if event.f not in ("state", "used"):
+            if event.f not in OFTEN:
                 self._others.append(event)
                 self._has_news |= event.process == "monitor" and event.f == "crash"
         elif event.key is not None:

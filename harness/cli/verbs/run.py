@@ -55,10 +55,10 @@ def command(
     """One run: clients load a cluster, faults are injected, checkers judge the history, a page shows the verdict."""
     if drawn and write_plan is None:
         raise click.UsageError("--drawn is for a plan that is written: it needs --write-plan FILE")
-    if write_plan is not None and (repeat > 1 or record_only or fail_fast):
-        raise click.UsageError(
-            "--write-plan runs nothing: --repeat, --record-only and --fail-fast do not go with it"
-        )
+    if write_plan is not None and (repeat > 1 or record_only):
+        raise click.UsageError("--write-plan runs nothing: --repeat and --record-only do not go with it")
+    if write_plan is not None and fail_fast:
+        raise click.UsageError("--write-plan runs nothing: --fail-fast does not go with it")
     plan = plan_of(plan_file, **given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
