@@ -6,6 +6,7 @@ record before a whole one is damage, and refused: what it held may have been ans
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -15,6 +16,8 @@ from nodes.kernel.errors import StartRefused
 
 Record = list[Any]
 """[kind, …]"""
+Read = Callable[[str, bytes], tuple[list[Record], int]]
+"""`records_of`, or one that keeps what it has read. Nobody changes a record."""
 
 HEAD_BYTES = 8
 

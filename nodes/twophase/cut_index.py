@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
-from nodes.records import Record, framed, records_of
+from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.site import Site
 
 FILE = "cuts.index"
@@ -32,8 +32,8 @@ def entry_of(record: Record, segment: int) -> Entry | None:
     return Entry(record[0], "" if record[0] == "rebalanced" else record[1], segment)
 
 
-def read_index(files: Mapping[str, bytes]) -> list[Entry]:
-    records, _ = records_of(FILE, files.get(FILE, b""))
+def read_index(files: Mapping[str, bytes], read: Read = records_of) -> list[Entry]:
+    records, _ = read(FILE, files.get(FILE, b""))
     return [Entry(*record) for record in records]
 
 

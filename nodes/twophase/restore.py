@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.kernel.errors import StartRefused
-from nodes.records import Record, framed, records_of
+from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.configuration import Layout
 from nodes.twophase.cut_index import read_index
 from nodes.twophase.decisions import Decisions
@@ -36,15 +36,17 @@ class Restored:
     left_out: tuple[str, ...] = ()
 
 
-def restore(files: Mapping[str, bytes], cut: str, decisions: Decisions | None = None) -> Restored:
+def restore(
+    files: Mapping[str, bytes], cut: str, decisions: Decisions | None = None, read: Read = records_of
+) -> Restored:
     """Of one server. Raises NotRestorable; StartRefused if a file is damaged."""
     decides = decisions or Decisions()
-    records = _of_one_life(list(_relevant(files, cut)), cut)
+    records = _of_one_life(list(_relevant(files, cut, read)), cut)
     start = _place(records, "start", cut)
     finish = _place(records, "finish", cut)
     if finish < start:
         raise NotRestorable(f"the cut {cut} has its FINISH before its START")
-    first, rows = _base(files, records[:start])
+    first, rows = _base(files, records[:start], read)
     if any(record[0] == "rebalanced" for record in records[first:finish]):
         raise NotRestorable(f"a partition was rebalanced between the last base snapshot and the cut {cut}")
     included, excluded = (set(names) for names in records[finish][2:4])
@@ -110,9 +112,10 @@ def check_restorable(
     cut: str,
     baseline: Collection[str],
     decisions: Decisions | None = None,
+    read: Read = records_of,
 ) -> list[str]:
     """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
-    finished = [node for node, files in files_by_node.items() if _has_finish(files, cut)]
+    finished = [node for node, files in files_by_node.items() if _has_finish(files, cut, read)]
     if not (decisions or Decisions()).is_restorable(finished, baseline):
         missing = ", ".join(sorted(set(baseline) - set(finished)))
         raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
@@ -130,10 +133,10 @@ def _in_words(layout: Layout) -> str:
     return f"{len(servers)} servers ({', '.join(servers)}) with {partitions} partitions and {backups} backups of each"
 
 
-def _has_finish(files: Mapping[str, bytes], cut: str) -> bool:
+def _has_finish(files: Mapping[str, bytes], cut: str, read: Read) -> bool:
     """By the index, or, because that may lag behind, by the log."""
-    return any((entry.kind, entry.name) == ("finish", cut) for entry in read_index(files)) or any(
-        record[:2] == ["finish", cut] for record in read_log(files)[0]
+    return any((entry.kind, entry.name) == ("finish", cut) for entry in read_index(files, read)) or any(
+        record[:2] == ["finish", cut] for record in read_log(files, read)[0]
     )
 
 
@@ -147,12 +150,12 @@ def _of_one_life(records: list[Record], cut: str) -> list[Record]:
     return records[first:end]
 
 
-def _relevant(files: Mapping[str, bytes], cut: str) -> Iterator[Record]:
+def _relevant(files: Mapping[str, bytes], cut: str, read: Read) -> Iterator[Record]:
     """The records from the base before a cut to its FINISH, by the index; all, if it does not know the cut."""
-    index = read_index(files)
+    index = read_index(files, read)
     known = [entry for entry in index if entry.name == cut and entry.kind in ("start", "finish")]
     if [entry.kind for entry in known] != ["start", "finish"]:
-        yield from read_log(files)[0]
+        yield from read_log(files, read)[0]
         return
     start, finish = known
     done = [entry.name for entry in index[: index.index(start)] if entry.kind == "base-done"]
@@ -165,7 +168,7 @@ def _relevant(files: Mapping[str, bytes], cut: str) -> Iterator[Record]:
         name = SEGMENT.format(number)
         if name not in files:
             raise NotRestorable(f"the log has a gap: {name} is missing")
-        yield from records_of(name, files[name])[0]
+        yield from read(name, files[name])[0]
 
 
 def _place(records: list[Record], kind: str, cut: str) -> int:
@@ -176,7 +179,7 @@ def _place(records: list[Record], kind: str, cut: str) -> int:
     return places[0]
 
 
-def _base(files: Mapping[str, bytes], records: list[Record]) -> tuple[int, list[list[Any]]]:
+def _base(files: Mapping[str, bytes], records: list[Record], read: Read) -> tuple[int, list[list[Any]]]:
     """Where the records behind the last base begin, and its rows."""
     done = {record[1] for record in records if record[0] == "base-done"}
     for place in range(len(records) - 1, -1, -1):
@@ -186,6 +189,6 @@ def _base(files: Mapping[str, bytes], records: list[Record]) -> tuple[int, list[
         if record[0] == "base" and record[1] in done:
             if record[2] not in files:
                 raise NotRestorable(f"the file {record[2]} of the base snapshot {record[1]} is missing")
-            content, _ = records_of(record[2], files[record[2]])
+            content, _ = read(record[2], files[record[2]])
             return place + 1, content[0][1]
     return 0, []

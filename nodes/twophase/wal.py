@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
-from nodes.records import Record, framed, records_of
+from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.cut_index import CutIndex, entry_of
 from nodes.twophase.site import Site, Then
 from nodes.twophase.sometimes import TORN_TAIL
@@ -35,13 +35,15 @@ def is_segment(name: str) -> bool:
     return name.startswith("wal-") and name.endswith(".log")
 
 
-def read_log(files: Mapping[str, bytes]) -> tuple[list[Record], dict[str, int]]:
+def read_log(files: Mapping[str, bytes], read: Read = records_of) -> tuple[list[Record], dict[str, int]]:
     """All records, and the whole length of each file. Raises StartRefused if something is missing in the middle."""
-    by_segment, lengths = read_segments(files)
+    by_segment, lengths = read_segments(files, read)
     return [record for records in by_segment for record in records], lengths
 
 
-def read_segments(files: Mapping[str, bytes]) -> tuple[list[list[Record]], dict[str, int]]:
+def read_segments(
+    files: Mapping[str, bytes], read: Read = records_of
+) -> tuple[list[list[Record]], dict[str, int]]:
     """The records of each file."""
     names = sorted(filter(is_segment, files))
     expected = [SEGMENT.format(number) for number in range(1, len(names) + 1)]
@@ -51,7 +53,7 @@ def read_segments(files: Mapping[str, bytes]) -> tuple[list[list[Record]], dict[
     segments: list[list[Record]] = []
     lengths: dict[str, int] = {}
     for name in names:
-        found, lengths[name] = records_of(name, files[name])
+        found, lengths[name] = read(name, files[name])
         segments.append(found)
         if lengths[name] < len(files[name]) and name != names[-1]:
             raise StartRefused(

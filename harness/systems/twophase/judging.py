@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from checkers.check import Check
 from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, check
@@ -20,6 +20,7 @@ from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from harness.systems.twophase.seen import Writers
+from nodes.records import records_of
 from nodes.twophase.bugs import decisions_with
 
 AFTER_NS = int(10 * LEAVE_S * SECOND_NS)
@@ -65,16 +66,18 @@ class _Judging:
 
     def _judged(self, history: History) -> Report:
         plan, files, servers = self._plan, self._files, servers_of(self._plan)
-        logs = logs_in(files, servers) if files else None
+        read = cache(records_of)
+        logs = logs_in(files, servers, read) if files else None
         cuts = list(_cuts(history)) if logs is None else _in_series(list(_cuts(history)), logs, servers)
         said = said_of(plan)
-        records = records_in(files, servers)
+        records = records_in(files, servers, read)
         decisions = decisions_with(plan.bugs)
         # By the logs, too, not by reports alone: a cut that nodes gave up can be whole in all of them.
         whole = (cut for cut, on in finished_in(records).items() if len(on) == len(servers))
         to_restore = dict.fromkeys((*(cut.id for cut in cuts), *whole))
         restored = (
-            restored_in(files, records, cut, said.partitions, said.backups, decisions) for cut in to_restore
+            restored_in(files, records, cut, said.partitions, said.backups, decisions, read)
+            for cut in to_restore
         )
         report = check(
             Given(

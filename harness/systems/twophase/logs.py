@@ -9,34 +9,35 @@ from checkers.cuts import Logs, NodeLog, Record, Restored, Trace, jsonl, logs_of
 from harness.cluster.place import TRACE
 from harness.systems.system import NodeFiles
 from nodes.kernel.errors import StartRefused
+from nodes.records import Read, records_of
 from nodes.twophase.data import partition_of
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.restore import NotRestorable, check_restorable, restore
 from nodes.twophase.wal import read_log
 
 
-def logs_in(files: NodeFiles, servers: Sequence[str]) -> Logs:
+def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Logs:
     """The logs of those servers that left files.
 
     A base snapshot stands where its rows were taken. It counts on every server if any has heard that it was done: a
     server that died before it heard so has the rows all the same.
     """
-    read = {server: _read(files[server]) for server in servers if server in files}
-    done = {record[1] for records, _ in read.values() for record in records if record[0] == "base-done"}
+    logs = {server: _read(files[server], read) for server in servers if server in files}
+    done = {record[1] for records, _ in logs.values() for record in records if record[0] == "base-done"}
     return logs_of(
         NodeLog(
             node=server,
             records=[each for record in records if (each := _record(record, done)) is not None],
             damage=damage,
         )
-        for server, (records, damage) in read.items()
+        for server, (records, damage) in logs.items()
     )
 
 
-def _read(files: Mapping[str, bytes]) -> tuple[Sequence[Sequence[Any]], str]:
+def _read(files: Mapping[str, bytes], read: Read) -> tuple[Sequence[Sequence[Any]], str]:
     """The records of a log, or none and what is wrong with it."""
     try:
-        return read_log(files)[0], ""
+        return read_log(files, read)[0], ""
     except StartRefused as damaged:
         return (), str(damaged)
 
@@ -87,20 +88,19 @@ Records = Mapping[str, Sequence[Sequence[Any]]]
 """Server → the records of its log."""
 
 
-def records_in(files: NodeFiles, servers: Sequence[str]) -> Records:
+def records_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Records:
     """Of every server, in this order. A damaged log counts as none."""
-    return {server: _readable(files.get(server, {})) for server in servers}
-
-
-def _readable(files: Mapping[str, bytes]) -> Sequence[Sequence[Any]]:
-    try:
-        return read_log(files)[0]
-    except StartRefused:
-        return ()
+    return {server: _read(files.get(server, {}), read)[0] for server in servers}
 
 
 def restored_in(
-    files: NodeFiles, records: Records, cut: str, partitions: int, backups: int, decisions: Decisions
+    files: NodeFiles,
+    records: Records,
+    cut: str,
+    partitions: int,
+    backups: int,
+    decisions: Decisions,
+    read: Read,
 ) -> Restored | None:
     """The state of a cut: each server's rows as a restore brings them back, and a replay of all logs beside.
 
@@ -108,14 +108,14 @@ def restored_in(
     """
     servers = tuple(records)
     try:
-        check_restorable(files, cut, servers, decisions)
+        check_restorable(files, cut, servers, decisions, read)
     except (NotRestorable, StartRefused):
         return None
     rows: dict[str, dict[int, dict[Any, Any]]] = {}
     refused: dict[str, str] = {}
     for place, server in enumerate(servers):
         try:
-            found = restore(files.get(server, {}), cut, decisions)
+            found = restore(files.get(server, {}), cut, decisions, read)
         except (NotRestorable, StartRefused) as why:
             refused[server] = str(why)
             continue
@@ -128,10 +128,10 @@ def restored_in(
     return Restored(cut=cut, rows=rows, primary=primaries, oracle=oracle, refused=refused)
 
 
-def replayed(records_of: Records, cut: str) -> dict[Any, Any]:
+def replayed(logs: Records, cut: str) -> dict[Any, Any]:
     """Of every key the newest value that any server has committed before the cut, from the beginning of all logs."""
     newest: dict[Any, Any] = {}
-    for records in records_of.values():
+    for records in logs.values():
         start = next(place for place, record in enumerate(records) if record[:2] == ["start", cut])
         finish = next(place for place, record in enumerate(records) if record[:2] == ["finish", cut])
         included, excluded = records[finish][2:4]
