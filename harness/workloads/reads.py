@@ -38,5 +38,9 @@ def drawn_write(plan: Plan, context: Context) -> str:
 
 
 def final_mode(plan: Plan) -> str:
-    """The mode in which a read at the owner shows all that there is. Without MVCC no node serves linearizable reads."""
-    return "linearizable" if plan.fails_over and plan.keeps_versions else "read-confirmed"
+    """The mode in which a read at the owner shows all that there is. Without MVCC no node serves linearizable reads.
+
+    An option that changes can switch elections on, and from then on a confirmed read at an owner may be stale.
+    """
+    is_fixed = not plan.fails_over and not plan.changes_options
+    return "read-confirmed" if is_fixed or not plan.keeps_versions else "linearizable"
