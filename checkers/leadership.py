@@ -126,7 +126,11 @@ def _idle_promotes(history: History) -> Iterator[Witness]:
             elif first is None or not _goes_on(faults, first, state):
                 first = state
             elif state.time_ns - first.time_ns > IDLE_BEATS * beat_ns:
-                words = f"{node} had a quorum for its PROMOTE for {IDLE_BEATS} heartbeats and went on waiting"
+                waits_s, limit_s = (state.time_ns - first.time_ns) / 1e9, IDLE_BEATS * beat_ns / 1e9
+                words = (
+                    f"{node} had a quorum for its PROMOTE and still waited {waits_s:.1f} s later; "
+                    f"{limit_s:.1f} s ({IDLE_BEATS} heartbeats) must do"
+                )
                 yield _witness("idle-promote", words, first, state)
                 break
 
@@ -181,7 +185,7 @@ def _deaf(history: History) -> Iterator[Witness]:
         states = reports.get(node, [])
         if extra.get("fencing") in ("soft", "strict"):
             how = "its clock had been set" if _was_set(history, node, end) else ""
-            yield from _unfenced(node, states, start + FENCED_BEATS * beat_ns, end, how)
+            yield from _unfenced(node, states, start, FENCED_BEATS * beat_ns, end, how)
         is_asked = extra.get("operated") or any(f.does == "failover" for f in faults.touching(start, end))
         if hears_nobody and not is_asked:
             yield from _runaway(node, states, start + CALM_BEATS * beat_ns, end)
@@ -219,10 +223,15 @@ def _awake(faults: Spans[FaultSpan], node: str, start: int, end: int) -> int:
     return max([start, *slept])
 
 
-def _unfenced(node: str, states: Sequence[State], start: int, end: int, how: str) -> Iterator[Witness]:
-    late = [s for s in _between(states, start, end) if s.status.get("role") == "owner"]
+def _unfenced(
+    node: str, states: Sequence[State], heard_ns: int, limit_ns: int, end: int, how: str
+) -> Iterator[Witness]:
+    late = [s for s in _between(states, heard_ns + limit_ns, end) if s.status.get("role") == "owner"]
     if late:
-        words = f"{node} still owned the queue {FENCED_BEATS} heartbeats after it had last heard a quorum"
+        words = (
+            f"{node} still owned the queue {(late[0].time_ns - heard_ns) / 1e9:.1f} s after it had last heard "
+            f"a quorum; it must give it up within {limit_ns / 1e9:.1f} s ({FENCED_BEATS} heartbeats)"
+        )
         yield replace(_witness("unfenced", words, late[0], late[-1]), how=how)
 
 

@@ -219,8 +219,8 @@ class _Judge:
         self._promotes: Promotes = promotes
         self._shown = shown
         self._judges_reads = linearizable_reads
-        self._confirmed: dict[int, list[tuple[int, int]]] = {}
-        """By owner: when some log had its entries confirmed, and up to which lsn; both grow."""
+        self._confirmed: dict[int, list[tuple[int, int, str]]] = {}
+        """By owner: when some log had its entries confirmed, up to which lsn, and whose log; both numbers grow."""
         self._promotes_seen: dict[Id, Id] = {}
         """Of each PROMOTE the owner and the lsn that it names."""
         self._reads = 0
@@ -262,7 +262,7 @@ class _Judge:
             case Durable():
                 records = self._records_of(effect.rows)
                 self._disk(effect.node).take(records)
-                self._note_confirmed(effect.time_ns, records)
+                self._note_confirmed(effect.time_ns, effect.node, records)
             case Begun():
                 self._begun(effect)
             case Claimed():
@@ -270,7 +270,7 @@ class _Judge:
             case Answered():
                 self._answered(effect)
 
-    def _note_confirmed(self, time_ns: int, records: Sequence[Record]) -> None:
+    def _note_confirmed(self, time_ns: int, node: str, records: Sequence[Record]) -> None:
         for row in records:
             if row.kind == "promote":
                 self._promotes_seen[row.origin, row.lsn] = (row.owner, row.until)
@@ -281,7 +281,7 @@ class _Judge:
                 name = self._promotes_seen[name]  # its CONFIRM is about what it keeps
             known = self._confirmed.setdefault(name[0], [])
             if not known or name[1] > known[-1][1]:
-                known.append((time_ns, name[1]))
+                known.append((time_ns, name[1], node))
 
     def _records_of(self, rows: tuple[RowLine, ...]) -> Sequence[Record]:
         """The same rows come to several disks."""
@@ -398,13 +398,14 @@ class _Judge:
         disk = self._disk(answered.node)
         self._reads += 1
         for owner, known in self._confirmed.items():
-            place = bisect_left(known, (operation.invoke_ns, 0)) - 1
+            place = bisect_left(known, (operation.invoke_ns, 0, "")) - 1
             has = max(disk.limbo.confirmed_of.get(owner, 0), disk.begins.get(owner, 0))
             if place >= 0 and has < known[place][1]:
                 self._early(
                     "read-behind",
                     f"{answered.node} answered process {operation.process}'s linearizable {operation.f} with replica "
-                    f"{owner}'s entries confirmed up to lsn {has}: before it was asked, a log had {known[place][1]}",
+                    f"{owner}'s entries confirmed up to lsn {has}: before it was asked, the log of {known[place][2]} "
+                    f"had them confirmed up to lsn {known[place][1]}",
                     answered,
                     operation,
                 )
