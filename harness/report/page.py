@@ -23,6 +23,7 @@ from harness.report.cut_table import cut_table
 from harness.report.cycle_drawing import Reason, cycle_drawing, picture_of, reasons
 from harness.report.fault_bands import FaultBand, fault_bands
 from harness.report.json_door import Json, as_text, as_texts, as_time_ns, clipped
+from harness.report.known_finds import known_finds
 from harness.report.load_chart import load_chart
 from harness.report.material import WITNESSES_DRAWN, Material
 from harness.report.node_states import HATCH
@@ -92,6 +93,7 @@ def html(run_folder: Path, verdict: Json | None = None) -> str:
         used=used(read),
         orders=orders,
         covered=covered(read, bands),
+        known=known_finds(read),
         timeline=whole_timeline(read, bands, run_folder.resolve().name, for_the_canvas(orders)),
         cuts=cut_table(read.verdict),
         queues=queues_view(read, bands),
