@@ -64,7 +64,7 @@ def _sentence(here: int, finds: Mapping[str, Find]) -> str:
     needed = sorted(find.seeds for find in finds.values() if find.by)
     half = needed[len(needed) // 2]
     return (
-        f"Hunts in the simulator, each for one seeded bug with faults that suit it, found {len(needed)} of {len(finds)}: "
-        f"half of them within {half} {'seed' if half == 1 else 'seeds'}, the last after {needed[-1]}. "
+        "Hunts in the simulator, each for one seeded bug with faults that suit it, found "
+        f"{len(needed)} of {len(finds)}: half of them within {half} {'seed' if half == 1 else 'seeds'}, the last after {needed[-1]}. "
         f"Checks of this run found {here} of them."
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.workloads.reads import final_mode
 from harness.systems.plans import planned
+from harness.workloads.reads import final_mode
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,12 @@ from harness.systems.plans import planned
         ("linearizable", {"faults": ("reconfigure",)}),
         ("read-confirmed", {"faults": ("reconfigure",), "mvcc": False}),
     ],
-    ids=["one owner", "another owner", "elections may be switched on", "and no node serves linearizable reads"],
+    ids=[
+        "one owner",
+        "another owner",
+        "elections may be switched on",
+        "and no node serves linearizable reads",
+    ],
 )
 def test_the_last_read_is_fresh(mode: str, given: dict[str, Any]) -> None:
     """Breaks if elections that a fault switches on left the check `balances` no read to judge (seed 75000290)."""
