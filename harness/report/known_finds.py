@@ -65,6 +65,7 @@ def _sentence(here: int, finds: Mapping[str, Find]) -> str:
     half = needed[len(needed) // 2]
     return (
         "Hunts in the simulator, each for one seeded bug with faults that suit it, found "
-        f"{len(needed)} of {len(finds)}: half of them within {half} {'seed' if half == 1 else 'seeds'}, the last after {needed[-1]}. "
+        f"{len(needed)} of {len(finds)}: half of them within {half} {'seed' if half == 1 else 'seeds'}, "
+        f"the last after {needed[-1]}. "
         f"Checks of this run found {here} of them."
     )
