@@ -28,52 +28,35 @@ are nanoseconds since the run began; limits are seconds.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
-from functools import partial
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
-from checkers import (
-    availability,
-    convergence,
-    crash,
-    dirty,
-    domain,
-    early_timeout,
-    linearizable,
-    overruled,
-    prefix,
-    quorum,
-    replication,
-    sessions,
-    stored_start,
-    transactional,
-)
 from checkers.history.history import History
+from checkers.on_use import Checkers, on_use
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
-from checkers.wal import early, state
 
-CHECKERS: dict[str, Callable[..., Verdict]] = {
-    "linearizable": linearizable.check,
-    "prefix": prefix.check,
-    "dirty": dirty.check,
-    "convergence": convergence.check,
-    "quorum": quorum.check,
-    "crash": crash.check,
-    "overruled": overruled.check,
-    early_timeout.NAME: early_timeout.check,
-    "replication": replication.check,
-    stored_start.NAME: stored_start.check,
-    "availability": availability.check,
-    early.NAME: early.check,
-    state.NAME: state.check,
-    **{checker.NAME: checker.check for checker in domain.CHECKERS},
-    "staleness": sessions.check_staleness,
-    **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},
-}
-"""The table of checkers, by the name that their verdicts carry."""
+if TYPE_CHECKING:
+    CHECKERS: dict[str, Callable[..., Verdict]]
+
+_MODULES = (
+    *(
+        "availability",
+        "convergence",
+        "crash",
+        "dirty",
+        "domain",
+        "early_timeout",
+        "linearizable",
+        "overruled",
+    ),
+    *("prefix", "quorum", "replication", "sessions", "stored_start", "transactional"),
+)
+sys.modules[__name__].__class__ = Checkers
+__getattr__ = on_use(
+    __name__, dict.fromkeys(_MODULES, "") | {"CHECKERS": "checkers.table", "judge": "checkers.by_model"}
+)
 
 
 def read(path: str | os.PathLike[str]) -> History:
@@ -81,42 +64,6 @@ def read(path: str | os.PathLike[str]) -> History:
     from checkers.history import foreign
 
     return foreign.read(Path(path)).history
-
-
-class _Checker(ModuleType):
-    """A checker's module, which can be called as its `check` can."""
-
-    def __call__(self, history: History, **options: Any) -> Verdict:
-        verdict = vars(self)["check"](history, **options)
-        assert isinstance(verdict, Verdict)
-        return verdict
-
-
-for _module in (
-    *(
-        availability,
-        convergence,
-        crash,
-        dirty,
-        linearizable,
-        overruled,
-        prefix,
-        quorum,
-        replication,
-        sessions,
-    ),
-    transactional,
-    early_timeout,
-    *domain.CHECKERS,
-):
-    _module.__class__ = _Checker
-
-
-def __getattr__(name: str) -> Any:
-    """`judge` stands on all of these, and so comes when it is asked for."""
-    if name == "judge":
-        return import_module("checkers.by_model").judge
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["CHECKERS", "Result", "Verdict", "Witness", "merged", "read", "run_safely"]

@@ -19,48 +19,20 @@ Names and values are those of Jepsen's workloads; each file says exactly which. 
 word for is left alone. `proof` makes witnesses, and says which faults were active.
 """
 
-from checkers.domain import (
-    bank,
-    causal_reverse,
-    counter,
-    durability,
-    long_fork,
-    monotonic,
-    queue_order,
-    queues,
-    rollback_honesty,
-    set_full,
-    unique_ids,
-    write_once,
-)
+from __future__ import annotations
 
-CHECKERS = (
-    bank,
-    set_full,
-    counter,
-    unique_ids,
-    monotonic,
-    long_fork,
-    causal_reverse,
-    queues,
-    durability,
-    rollback_honesty,
-    queue_order,
-    write_once,
-)
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CHECKERS",
-    "bank",
-    "causal_reverse",
-    "counter",
-    "durability",
-    "long_fork",
-    "monotonic",
-    "queue_order",
-    "queues",
-    "rollback_honesty",
-    "set_full",
-    "unique_ids",
-    "write_once",
-]
+from checkers.on_use import Checkers, on_use
+
+if TYPE_CHECKING:
+    CHECKERS: tuple[ModuleType, ...]
+
+_MODULES = (
+    *("bank", "set_full", "counter", "unique_ids", "monotonic", "long_fork", "causal_reverse", "queues"),
+    *("durability", "rollback_honesty", "queue_order", "write_once"),
+)
+sys.modules[__name__].__class__ = Checkers
+__getattr__ = on_use(__name__, dict.fromkeys(_MODULES, "") | {"CHECKERS": "checkers.domain.table"})

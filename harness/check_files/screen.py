@@ -16,7 +16,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.check_files import verified
 from harness.terminal.colour import painted, printable
 from harness.terminal.last_screen import BADGES, STANDING_COLOURS
 
@@ -32,7 +31,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
             "",
             _counts(verdict),
             *_told(verdict, colour),
-            *verified.lines(dict(verdict)),
+            *verified_lines(verdict),
             *second_opinion_lines(verdict, colour=colour),
             "",
             f"again   {printable(str(verdict['repeat']['command']))}",
@@ -51,6 +50,17 @@ def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) ->
         shout = painted("DISAGREEMENT", "bold", "red", on=colour)
         yield f"  {shout}  we say {badge}, {printable(other['command'])} says {other['result'].upper()}: one is wrong"
         yield f"                the exit code {verdict['exit_code']} is ours alone"
+
+
+def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the proofs, if they were checked."""
+    found = verdict.get("verified")
+    if found is None:
+        return
+    without = f", {len(found['without'])} decided without proof" if found["without"] else ""
+    yield f"verified  {found['accepted']} proofs accepted{without}"
+    for reason in found["refused"][:3]:
+        yield f"  REFUSED  {reason}"
 
 
 def _head(verdict: Mapping[str, Any], colour: bool) -> list[str]:

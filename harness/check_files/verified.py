@@ -8,7 +8,7 @@ hides an anomaly; but it is said that its proof was refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,6 @@ from checkers.limits import until_ended
 from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.judge import EXIT_CODES
-from harness.judge.outcome import checks_of
-from harness.judge.promised import promise_of
 from harness.run.plan import Plan
 
 
@@ -58,6 +56,9 @@ def _take_back(verdict: dict[str, Any], why: str) -> None:
 
 def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:
     """The promises that a run of this plan is judged by, by the names of their checks."""
+    from harness.judge.outcome import checks_of
+    from harness.judge.promised import promise_of
+
     checks = checks_of(plan, promise_of(plan, history))
     return {check.name: check.judged for check in checks if check.judged is not None}
 
@@ -71,14 +72,3 @@ def _verified(check: dict[str, Any], history: History, asked: Judged) -> verify.
     if "proof" in check.get("details", {}):
         return verify_isolation.check(history, Verdict.from_json(check), asked)
     return None
-
-
-def lines(verdict: dict[str, Any]) -> Iterator[str]:
-    """The lines about it on the screen."""
-    found = verdict.get("verified")
-    if found is None:
-        return
-    without = f", {len(found['without'])} decided without proof" if found["without"] else ""
-    yield f"verified  {found['accepted']} proofs accepted{without}"
-    for reason in found["refused"][:3]:
-        yield f"  REFUSED  {reason}"

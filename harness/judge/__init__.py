@@ -6,8 +6,22 @@ a run must show, `outcome` puts verdict.json together, `weighed` makes the outco
 valid) and knows its exit code, `words` says it. `whole_run` goes from a record and logs to the verdict.
 """
 
-from harness.judge.outcome import FORMAT, VERSION, judge
-from harness.judge.weighed import EXIT_CODES, Outcome, outcome_of
-from harness.judge.words import repeat_line
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from checkers.on_use import on_use
+
+if TYPE_CHECKING:
+    from harness.judge.outcome import judge
+    from harness.judge.weighed import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
+    from harness.judge.words import repeat_line
+
+_NAMES = {
+    "judge": "harness.judge.outcome",
+    **dict.fromkeys(("EXIT_CODES", "FORMAT", "VERSION", "Outcome", "outcome_of"), "harness.judge.weighed"),
+    "repeat_line": "harness.judge.words",
+}
+__getattr__ = on_use(__name__, _NAMES)
 
 __all__ = ["EXIT_CODES", "FORMAT", "VERSION", "Outcome", "judge", "outcome_of", "repeat_line"]

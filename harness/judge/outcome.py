@@ -34,7 +34,7 @@ from harness.judge.evidence import (
 )
 from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
-from harness.judge.weighed import EXIT_CODES, outcome_of
+from harness.judge.weighed import EXIT_CODES, FORMAT, VERSION, outcome_of
 from harness.judge.words import repeat_line, sentence
 from harness.run.plan import Plan
 from harness.systems import system_of
@@ -43,8 +43,6 @@ from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
 from harness.workloads.workload import ShowsCells, Workload
 
-FORMAT = "qsync-verdict"
-VERSION = 1
 NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})

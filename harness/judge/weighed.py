@@ -15,6 +15,8 @@ from typing import Literal
 
 from checkers.verdict import Result, merged
 
+FORMAT = "qsync-verdict"
+VERSION = 1
 Outcome = Literal["valid", "anomaly", "unknown", "inconclusive"]
 
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}

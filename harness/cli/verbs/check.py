@@ -197,13 +197,12 @@ def _check_run(
 
 
 def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from harness.check_files import verified
-    from harness.check_files.screen import second_opinion_lines
+    from harness.check_files.screen import second_opinion_lines, verified_lines
     from harness.cli.verbs.run import _print
 
     _print(verdict, folder, as_json)
     if not as_json:
-        for line in (*verified.lines(verdict), *second_opinion_lines(verdict, colour=_colour())):
+        for line in (*verified_lines(verdict), *second_opinion_lines(verdict, colour=_colour())):
             click.echo(line)
 
 
@@ -227,7 +226,7 @@ def _check_file(
     import msgspec
 
     from checkers.limits import Limits
-    from harness.check_files import page, screen, verified
+    from harness.check_files import screen
     from harness.check_files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.errors import WrongUse
     from harness.judge.time_limit import limited
@@ -253,10 +252,14 @@ def _check_file(
     with working("judging", is_quiet=as_json), limited(limits):
         verdict = judged(asked, found.kind, history)
         if verifies:
+            from harness.check_files import verified
+
             verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))
         file = None if found.kind in ("ours", "parquet") else asked.path
         _other_tools(history, file, verdict, edn, second_opinion)
     if html is not None:
+        from harness.check_files import page
+
         page.write(html, asked.path, history, verdict)
     text = msgspec.json.encode(verdict).decode() if as_json else screen.screen(verdict, colour=_colour())
     click.echo(text)

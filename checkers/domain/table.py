@@ -1,0 +1,31 @@
+"""All of them, in the order of the package's table."""
+
+from checkers.domain import (
+    bank,
+    causal_reverse,
+    counter,
+    durability,
+    long_fork,
+    monotonic,
+    queue_order,
+    queues,
+    rollback_honesty,
+    set_full,
+    unique_ids,
+    write_once,
+)
+
+CHECKERS = (
+    bank,
+    set_full,
+    counter,
+    unique_ids,
+    monotonic,
+    long_fork,
+    causal_reverse,
+    queues,
+    durability,
+    rollback_honesty,
+    queue_order,
+    write_once,
+)

@@ -1,0 +1,40 @@
+"""Packages whose parts are imported on use: a command pays only for the checkers that it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+def on_use(package: str, parts: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package. `parts`: attributes, each with its module, "" for a module of that name."""
+
+    def get(name: str) -> Any:
+        if name not in parts:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if not parts[name]:
+            return import_module(f"{package}.{name}")
+        found = getattr(import_module(parts[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return get
+
+
+class CalledChecker(ModuleType):
+    """A checker's module, which can be called as its `check` can."""
+
+    def __call__(self, history: Any, **options: Any) -> Any:
+        return vars(self)["check"](history, **options)
+
+
+class Checkers(ModuleType):
+    """A package of checkers: those that are imported, by whatever statement, can be called."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and "check" in vars(value):
+            value.__class__ = CalledChecker
+        super().__setattr__(name, value)
