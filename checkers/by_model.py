@@ -21,7 +21,9 @@ from typing import Any
 
 from checkers import domain, linearizable, sessions
 from checkers.history.history import History
+from checkers.history.line_kernels import PLAIN
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.meaning import Judged
 from checkers.verdict import Result, Verdict, merged, run_safely
@@ -215,11 +217,11 @@ def _of_domain(model: Model, history: History, promise: str) -> Iterable[Verdict
     strict = promise == "linearizable"
     for name in model.domain:
         yield run_safely(DOMAIN[name], history, strict, name=name)
-    if any(operation.type == "fail" for operation in history.operations):
+    if history.outcomes["fail"]:
         honest = run_safely(domain.rollback_honesty.check, history, name=domain.rollback_honesty.NAME)
         if honest.details.get("failed"):
             yield honest
-    if model.transactional is None and any(operation.phase == "final" for operation in history.operations):
+    if model.transactional is None and history.has_finals:
         durable = run_safely(domain.durability.check, history, name=domain.durability.NAME)
         if durable.details.get("judged"):
             yield durable
@@ -240,7 +242,7 @@ def _linearizable(
 
 def with_single_dequeues(history: History) -> History:
     """Drains as the dequeues that they were, each somewhere within the drain's time. One of unknown outcome stays."""
-    if not any(operation.f == "drain" for operation in history.operations):
+    if "drain" not in history.names:
         return history
     operations: list[Operation] = []
     for operation in history.operations:
@@ -331,11 +333,18 @@ def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping
 def _results_everywhere(model: Model, history: History, failed_cas_observes: bool) -> dict[str, Result]:
     """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
     reads = sessions.all_but_dirty
+    first = None
+    if isinstance(
+        history.operations, StoredOperations
+    ):  # an order of all spares the rest, which needs objects
+        first = _linearizable(model, history, failed_cas_observes, reads)
+        if first.result == "valid":
+            return {first.checker: first.result}
     weaker = {verdict.checker: verdict for verdict in _weaker(history, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
     if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
         return {"linearizable": "invalid", **results}
-    first = _linearizable(model, history, failed_cas_observes, reads)
+    first = first or _linearizable(model, history, failed_cas_observes, reads)
     return {first.checker: first.result, **({} if first.result == "valid" else results)}
 
 
@@ -363,11 +372,20 @@ def only_key(history: History, key: str) -> History:
 
 def guess(history: History) -> str | None:
     """The model that the operations' names and values speak of; None if they speak of none."""
-    names = {operation.f for operation in history.operations} - {"dump"}
+    names = history.names - {"dump"}
     for belongs, model in _SIGNS:
         if belongs(names):
-            return model if isinstance(model, str) else model(history.operations)
+            return model if isinstance(model, str) else model(_telling(history))
     return None
+
+
+def _telling(history: History) -> Iterable[Operation]:
+    """The operations with values that may tell a model: a whole number is a value of any."""
+    operations = history.operations
+    if not isinstance(operations, StoredOperations) or not history.names <= {"read", "write", "dump"}:
+        return operations
+    columns = operations.columns
+    return operations.at((columns.kind != PLAIN).nonzero()[0])
 
 
 def _guess_of_transactions(operations: Iterable[Operation]) -> str:

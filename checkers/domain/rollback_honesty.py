@@ -11,13 +11,15 @@ does not identify its writer (`counter`, `bank`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from checkers.domain.effects import Cell, effects, sights
 from checkers.domain.proof import is_judged, shown, verdict, while_active, witness
 from checkers.history.history import History
+from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.value_order import Value
 from checkers.verdict import Verdict, Witness
 
@@ -37,19 +39,20 @@ def check(history: History) -> Verdict:
     """Whether no failed effect was seen. `details`: failed (effects), sights, by_node (violations)."""
     failed: dict[Place, Operation] = {}
     possible: set[Place] = set()
-    for operation in history.operations:
+    operations, shown_by_others = _concerned(history)
+    for operation in operations:
         for effect in effects(operation):
             place = Place(effect.cell, effect.how == "has", effect.value)
             if operation.type != "fail":
                 possible.add(place)
             elif place not in failed or operation.invoke_index < failed[place].invoke_index:
                 failed[place] = operation
-    possible |= _shown_before(history, failed)
+    possible |= _shown_before(operations, failed)
     witnesses: list[Witness] = []
     by_node: dict[str, int] = {}
-    seen = 0
+    seen = shown_by_others if failed else 0
     told: set[tuple[Place, str | None]] = set()
-    for operation in history.operations if failed else ():
+    for operation in operations if failed else ():
         if not is_judged(operation):
             continue
         for sight in sights(operation):
@@ -74,10 +77,34 @@ def check(history: History) -> Verdict:
     return verdict(NAME, MODEL, witnesses, details, judged=len(history.operations), valid=valid)
 
 
-def _shown_before(history: History, failed: Mapping[Place, Operation]) -> set[Place]:
+def _concerned(history: History) -> tuple[Sequence[Operation], int]:
+    """The operations that may have to do with what failed, and how many values the others showed.
+
+    Of a record that was read as columns these are few: the others wrote and showed numbers that no failed one wrote.
+    """
+    operations = history.operations
+    if not isinstance(operations, StoredOperations) or not history.names <= {"read", "write", "cas", "dump"}:
+        return operations, 0
+    import numpy
+
+    columns = operations.columns
+    is_ok, failed = columns.type == OK, columns.type == FAIL
+    is_cas, is_read = columns.f == columns.code("cas"), columns.f == columns.code("read")
+    wrote = failed & ~is_read
+    values = columns.new[wrote]
+    concerned = wrote | (columns.kind == OTHER) | (columns.f == columns.code("dump"))
+    shares = numpy.isin(columns.new, values) | ((columns.kind == PAIR) & numpy.isin(columns.old, values))
+    concerned |= numpy.isin(columns.key, numpy.unique(columns.key[wrote])) & shares
+    shows = ~concerned & is_ok & (columns.mode != columns.code("dirty"))
+    shown = (shows & is_read).sum() + (shows & is_read & (columns.kind == PAIR)).sum()
+    shown += (shows & is_cas & (columns.kind == PAIR)).sum()
+    return operations.at(numpy.flatnonzero(concerned)), int(shown)
+
+
+def _shown_before(operations: Sequence[Operation], failed: Mapping[Place, Operation]) -> set[Place]:
     """Values that were shown before the first of their failed operations was asked: they came from elsewhere."""
     before: set[Place] = set()
-    for operation in history.operations if failed else ():
+    for operation in operations if failed else ():
         for sight in sights(operation):
             for value in sight.values:
                 place = Place(sight.cell, sight.elements, value)

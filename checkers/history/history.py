@@ -6,15 +6,20 @@ must not be judged: a process has at most one open operation, and a completion n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from checkers.history.errors import HistoryError
 from checkers.history.faults import FaultSpan, fault_spans
 from checkers.history.operation import Event, Operation, Outcome, Phase, paired
+from checkers.history.stored import StoredEvents, StoredOperations, without_collections
+
+if TYPE_CHECKING:
+    from checkers.history.columns import Columns
 
 FORMAT = "qsync-history"
 VERSION = 1
@@ -77,8 +82,8 @@ class History:
     """
 
     header: Header
-    events: tuple[Event, ...]
-    operations: tuple[Operation, ...]
+    events: Sequence[Event]
+    operations: Sequence[Operation]
     faults: tuple[FaultSpan, ...] = ()
     states: tuple[State, ...] = ()
     crashes: tuple[Crash, ...] = ()
@@ -86,6 +91,8 @@ class History:
     told_members: tuple[Event, ...] = ()
     """Lines with the members from then on: see `checkers.history.members`."""
     torn: str | None = None
+    made_columns: tuple[Columns | None] | None = field(default=None, init=False, repr=False, compare=False)
+    """Kept by `checkers.history.columns.columns_of`."""
 
     @classmethod
     def of(
@@ -95,26 +102,79 @@ class History:
 
         Raises HistoryError if they do not add up.
         """
-        nemesis = [event for event in events if event.process == "nemesis"]
-        monitor = [event for event in events if event.process == "monitor"]
+        return cls._of(header, tuple(events), operations_of(events, first_line), torn, first_line)
+
+    @classmethod
+    def stored(
+        cls,
+        header: Header,
+        events: StoredEvents,
+        operations: StoredOperations,
+        *,
+        torn: str | None = None,
+        first_line: int = 2,
+    ) -> History:
+        """The same of events that were read, and paired, as columns."""
+        return cls._of(header, events, operations, torn, first_line)
+
+    @classmethod
+    def _of(
+        cls,
+        header: Header,
+        events: Sequence[Event],
+        operations: Sequence[Operation],
+        torn: str | None,
+        first_line: int,
+    ) -> History:
+        others = _others(events)
+        monitor = [event for event in others if event.process == "monitor"]
         return cls(
             header=header,
-            events=tuple(events),
-            operations=_operations(events, first_line),
-            faults=fault_spans(nemesis, first_line),
+            events=events,
+            operations=operations,
+            faults=fault_spans([event for event in others if event.process == "nemesis"], first_line),
             states=tuple(_state(event, first_line) for event in monitor if event.f == "state"),
             crashes=tuple(_crash(event, first_line) for event in monitor if event.f == "crash"),
-            stalls=tuple(_stalls(events)),
+            stalls=tuple(_stalls(others)),
             told_members=tuple(
-                event for event in events if event.process == "harness" and event.f == "members"
+                event for event in others if event.process == "harness" and event.f == "members"
             ),
             torn=torn,
         )
 
     @property
+    def others(self) -> Sequence[Event]:
+        """The events that are no client's: of the nemesis, the monitor and the harness."""
+        return _others(self.events)
+
+    @property
+    def names(self) -> set[str]:
+        """The f of all operations."""
+        operations = self.operations
+        if isinstance(operations, StoredOperations):
+            return operations.columns.names
+        return {operation.f for operation in operations}
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """How many operations ended in which way."""
+        operations = self.operations
+        if isinstance(operations, StoredOperations):
+            return operations.columns.outcomes
+        return Counter(operation.type for operation in operations)
+
+    @property
+    def has_finals(self) -> bool:
+        """Whether some operation is of the final phase."""
+        operations = self.operations
+        if isinstance(operations, StoredOperations):
+            return bool(operations.columns.is_final.any())
+        return any(operation.phase == "final" for operation in operations)
+
+    @property
     def settled(self) -> bool | None:
         """Whether all was seen quiet and equal before the dumps were asked for; None: the record does not tell."""
-        told = [event.value for event in self.events if event.process == "harness" and event.f == "settled"]
+        told = [event.value for event in self.others if event.process == "harness" and event.f == "settled"]
         return told[-1] is True if told else None
 
     @property
@@ -142,12 +202,24 @@ class History:
         )
 
 
+def _others(events: Sequence[Event]) -> Sequence[Event]:
+    if isinstance(events, StoredEvents):
+        return events.others
+    return [event for event in events if not isinstance(event.process, int)]
+
+
 def by_key(operations: Iterable[Operation]) -> dict[str | None, list[Operation]]:
     """Operations in their order under the key that they are about."""
     groups: dict[str | None, list[Operation]] = {}
     for operation in operations:
         groups.setdefault(operation.key, []).append(operation)
     return groups
+
+
+def operations_of(events: Iterable[Event], first_line: int) -> tuple[Operation, ...]:
+    """The operations of events in their order. Raises HistoryError if they do not add up."""
+    with without_collections():
+        return _operations(events, first_line)
 
 
 def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ...]:

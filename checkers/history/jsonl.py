@@ -7,6 +7,7 @@ read means that something else is wrong with the file: it is refused, with its n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -14,14 +15,19 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from checkers.compiled import why_plain
 from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, VERSION, Header, History
 from checkers.history.operation import Event, EventType, Phase, Process
+from checkers.history.stored import without_collections
 
 _KNOWN = frozenset(Header.__struct_fields__) - {"extra"}
 _encode = msgspec.json.Encoder().encode
-_event_decoder = msgspec.json.Decoder(Event)
+_decode = msgspec.json.Decoder(Event).decode
 
+LARGE = 4 << 20
+"""Bytes from which on a file is read as columns; loading the code for that takes as long as reading so many plainly."""
+HEADER_MAX = 1 << 20  # bytes
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors that decoding a line may raise; the last for brackets nested without end."""
 
@@ -138,8 +144,20 @@ def write(path: Path, header: Header, events: Iterator[Event] | list[Event] | tu
 
 
 def read(path: Path) -> History:
-    """Read and pair a record. Raises HistoryError, or OSError if the file cannot be read at all."""
-    return parse(path.read_bytes())
+    """Read and pair a record. Raises HistoryError, or OSError if the file cannot be read at all.
+
+    Of a large one the events and operations are `checkers.history.stored`.
+    """
+    with path.open("rb") as file:
+        line = file.readline(HEADER_MAX) if os.fstat(file.fileno()).st_size >= LARGE else b""
+        if line.startswith(b"{") and line.endswith(b"\n") and not why_plain():
+            from checkers.history import lines
+
+            found = lines.read(file.fileno(), len(line), parse_header(line[:-1]), _event, _torn)
+            if found is not None:
+                return found
+        file.seek(0)
+        return parse(file.read())
 
 
 def parse(data: bytes) -> History:
@@ -157,36 +175,42 @@ def parse(data: bytes) -> History:
     else:
         whole = False
     header = parse_header(lines[0])
-    torn = None if whole or len(lines) == 1 else _torn(lines)
+    torn = None if whole or len(lines) == 1 else _torn(lines[-1], len(lines))
     if torn is not None:
         lines.pop()
-    return History.of(header, _events(lines), torn=torn)
+    with without_collections():
+        return History.of(header, _events(lines), torn=torn)
 
 
 def _events(lines: list[bytes]) -> list[Event]:
     events: list[Event] = []
-    decode = _event_decoder.decode
     time_ns = 0
     for index in range(len(lines) - 1):
-        try:
-            event = decode(lines[index + 1])
-        except NOT_JSON as error:
-            raise _garbage(lines[index + 1], str(error), index + 2) from error
-        if event.index != index:
-            raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
-        if event.time_ns < time_ns:
-            raise _out_of_line(f"a time_ns of at least {time_ns}", f"time_ns {event.time_ns}", index + 2)
+        event = _event(lines[index + 1], index, time_ns)
         time_ns = event.time_ns
         events.append(event)
     return events
 
 
-def _torn(lines: list[bytes]) -> str | None:
+def _event(line: bytes, index: int, time_ns: int) -> Event:
+    """The event of a line, which must have this index and be no earlier than this."""
+    try:
+        event = _decode(line)
+    except NOT_JSON as error:
+        raise _garbage(line, str(error), index + 2) from error
+    if event.index != index:
+        raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
+    if event.time_ns < time_ns:
+        raise _out_of_line(f"a time_ns of at least {time_ns}", f"time_ns {event.time_ns}", index + 2)
+    return event
+
+
+def _torn(line: bytes, number: int) -> str | None:
     """The missing part of the last line; None if it lacks only its newline. A cut JSON object is never a whole one."""
     try:
-        msgspec.json.decode(lines[-1])
+        msgspec.json.decode(line)
     except NOT_JSON:
-        return f"line {len(lines)} was torn off after {len(lines[-1])} bytes and is left out"
+        return f"line {number} was torn off after {len(line)} bytes and is left out"
     return None
 
 

@@ -21,10 +21,12 @@ from typing import IO, Any
 
 import msgspec
 
+from checkers.compiled import why_plain
 from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
 from checkers.history.operation import Event
+from checkers.history.stored import without_collections
 
 _METADATA = FORMAT.encode()
 _SEALED = b"qsync-seal"
@@ -34,6 +36,8 @@ _TAIL_BYTES = 8
 """At the end of the file: the footer's length, and PAR1."""
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
+LARGE = 20_000
+"""Events from which on a file is read as columns; loading the code for that takes as long as reading so many plainly."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 
 
@@ -61,11 +65,21 @@ def write(path: Path, history: History) -> None:
 
 
 def read(path: Path) -> History:
-    """Read such a copy back and pair it. Raises HistoryError if it is not one, or has changed since it was written."""
+    """Read such a copy back and pair it. Raises HistoryError if it is not one, or has changed since it was written.
+
+    Of a large one the events and operations are `checkers.history.stored`.
+    """
     with damage_told(path):
-        table = opened(path).read()
-        header = _header(path, table.schema)
-        return History.of(header, [_event(row) for row in table.to_pylist()])
+        file = opened(path, read_dictionary=list(_WORDS))
+        if file.metadata.num_rows >= LARGE and not why_plain():
+            from checkers.history import tables
+
+            found = tables.read(file, _header(path, file.schema_arrow), _events)
+            if found is not None:
+                return found
+        table = file.read()
+        with without_collections():
+            return History.of(_header(path, table.schema), _events(table))
 
 
 def read_keys(path: Path, keys: Sequence[str]) -> History:
@@ -77,20 +91,19 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
         table = pyarrow.parquet.read_table(
             path, filters=[("key", "in", list(keys))], page_checksum_verification=True
         )
-        rows = sorted(table.to_pylist(), key=lambda row: int(row["index"]))
-        return History.of(header, [_event(row) for row in rows])
+        return History.of(header, _events(table.sort_by("index")))
 
 
 def read_others(path: Path) -> History:
     """All but the clients' events; events keep the indexes that they have in the file. Raises as `read`."""
     with damage_told(path):
         file = opened(path)
-        rows: list[dict[str, Any]] = []
+        events: list[Event] = []
         for group in range(file.num_row_groups):
             if file.read_row_group(group, columns=["process"])["process"].null_count:
                 table = file.read_row_group(group)
-                rows += table.filter(table["process"].is_null()).to_pylist()
-        return History.of(_header(path, file.schema_arrow), [_event(row) for row in rows])
+                events += _events(table.filter(table["process"].is_null()))
+        return History.of(_header(path, file.schema_arrow), events)
 
 
 def opened(path: Path, **options: Any) -> Any:
@@ -199,6 +212,11 @@ def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
         None if event.value is None else msgspec.json.encode(event.value).decode() for event in events
     ]
     return columns
+
+
+def _events(table: Any) -> list[Event]:
+    """The events of some rows."""
+    return [_event(row) for row in table.to_pylist()]
 
 
 def _event(row: dict[str, Any]) -> Event:

@@ -8,8 +8,9 @@
 `checkers.verify` can follow.
 """
 
+from checkers.history.line_kernels import ABSENT
 from checkers.linearizable.checker import check, promised_linearizable
 from checkers.linearizable.columnar import check_columns, check_parquet
-from checkers.linearizable.recorded import ABSENT, Registers
+from checkers.linearizable.recorded import Registers
 
 __all__ = ["ABSENT", "Registers", "check", "check_columns", "check_parquet", "promised_linearizable"]

@@ -10,18 +10,34 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import numpy
+
+from checkers.history.as_columns import columns_of, operations_at
+from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
+from checkers.linearizable import many
 from checkers.linearizable import proofs as proving
-from checkers.linearizable.decide import decide, in_rounds
+from checkers.linearizable.columns import of_registers
+from checkers.linearizable.decide import (
+    COLD_CALLS,
+    decide,
+    decide_columns,
+    in_rounds,
+    is_loaded,
+    must_not_wait,
+)
 from checkers.linearizable.explanation import witness
-from checkers.linearizable.models import Model
+from checkers.linearizable.models import Model, Register
+from checkers.linearizable.order import placed_columns
+from checkers.linearizable.recorded import Registers, of_columns
 from checkers.linearizable.search import Call, Found
 from checkers.linearizable.search import Limits as Budget
+from checkers.linearizable.search_kernels import NEVER, OVERWRITE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.linearizable.table import MODELS
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
@@ -33,6 +49,7 @@ NAME = "linearizable"
 NOT_JUDGED = frozenset({"dump"})
 FOR_PROOFS = 0.25  # of the steps of the search, so many more for shrinking
 PROOF_OPERATIONS = 20_000
+NOT_LOOKED_AT = Found("unknown", reason="not looked at")
 
 
 def promised_linearizable(role: str | None, mode: str | None) -> bool:
@@ -71,10 +88,7 @@ def check(
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
     with within(Limits(timeout_s), clock=clock):
         limits = budget(memory_limit, steps)
-        groups, left_out = _groups(judged, history, reads)
-        searches = [
-            _KeySearch(keys, operations, _subjects(judged, operations)) for keys, operations in groups
-        ]
+        searches, left_out = _searches(judged, history, reads)
         witnesses = _searched(judged, searches, limits)
         with shielded():
             details = {
@@ -103,15 +117,12 @@ def for_a_proof(limits: Budget, proofs: int) -> Budget:
 class _KeySearch:
     """One key, or keys that hang together: all operations, those that mean something to the model, what was found."""
 
+    model: Model
     keys: Keys
     operations: Sequence[Operation]
     subjects: Sequence[Subject]
-    found: Found = field(default_factory=lambda: Found("unknown", reason="not looked at"))
+    found: Found = NOT_LOOKED_AT
     proof: Proof | None = None
-
-    @property
-    def calls(self) -> list[Call]:
-        return [subject.call for subject in self.subjects]
 
     @property
     def key(self) -> str | None:
@@ -124,12 +135,139 @@ class _KeySearch:
         return len({each.operation.invoke_index for each in self.subjects}) == len(self.subjects)
 
     @property
+    def count(self) -> int:
+        """How many operations mean something to the model."""
+        return len(self.subjects)
+
+    @property
     def observed(self) -> int:
         """How many answers say something about the value."""
         return sum(
             subject.call.action.kind != "overwrite" and subject.call.complete is not None
             for subject in self.subjects
         )
+
+    @property
+    def went_wrong(self) -> int:
+        """The event at which no order was left."""
+        assert self.found.failing is not None
+        return self.subjects[self.found.failing].call.complete or 0
+
+    def decide(self, limits: Budget) -> Found:
+        """Look for an order. Raises OutOfTime."""
+        return decide(self.model, [subject.call for subject in self.subjects], limits)
+
+    def names_in_order(self) -> list[int] | None:
+        """The proof of a yes: the operations in an order; None if no time is left to find it."""
+        return proving.names_in_order(self.model, self.subjects, self.found)
+
+
+@dataclass(slots=True)
+class _RegisterSearch:
+    """The same of one register, as columns: objects are made for witnesses alone."""
+
+    model: Model
+    keys: Keys
+    history: History
+    registers: Registers
+    rows: Any  # numpy's: of its calls in `registers`
+    judged: Any  # of operations in the history: whether they are about what is judged
+    limits: Budget
+    found: Found = NOT_LOOKED_AT
+    proof: Proof | None = None
+    has_names: bool = True
+    _subjects: Sequence[Subject] | None = None
+
+    @property
+    def key(self) -> str | None:
+        return self.keys[0]
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        columns = columns_of(self.history)
+        assert columns is not None
+        code = columns.words.index(self.key)
+        return operations_at(self.history, numpy.flatnonzero(self.judged & (columns.key == code)))
+
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        if self._subjects is None:
+            assert self.registers.place is not None
+            operations = operations_at(self.history, self.registers.place[self.rows])
+            self._subjects = _subjects(self.model, operations)
+            assert len(self._subjects) == len(self.rows)
+        return self._subjects
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def observed(self) -> int:
+        answered = self.registers.complete[self.rows] < NEVER
+        return int((answered & (self.registers.kind[self.rows] != OVERWRITE)).sum())
+
+    @property
+    def went_wrong(self) -> int:
+        assert self.found.failing is not None
+        return int(self.registers.complete[self.rows[self.found.failing]])
+
+    def decide(self, limits: Budget) -> Found:
+        return decide_columns(of_registers(self.registers, self.rows), limits, with_order=True)
+
+    def names_in_order(self) -> list[int] | None:
+        found, columns = self.found, of_registers(self.registers, self.rows)
+        if found.order is None and found.log is None:  # one of many that were decided at once
+            try:
+                found = decide_columns(columns, self.limits, with_order=True)
+            except OutOfTime:
+                return None
+            if found.result != "yes":
+                assert found.result == "unknown"
+                return None
+        order = placed_columns(columns, found.log) if found.order is None else found.order
+        names: list[int] = self.registers.invoke[self.rows[numpy.array(order, dtype=numpy.int64)]].tolist()
+        return names
+
+
+Search = _KeySearch | _RegisterSearch
+
+
+def _searches(model: Model, history: History, reads: Reads) -> tuple[list[Search], dict[str, int]]:
+    """What to search, by keys, and how many reads of which class are not judged here."""
+    if isinstance(model, Register) and model.initial is None:
+        columns = columns_of(history)
+        found = columns and of_columns(columns, reads=reads, failed_cas_observes=model.failed_cas_observes)
+        if columns is not None and found:
+            return _register_searches(model, history, columns, *found), found[0].reads_not_judged
+    groups, left_out = _groups(model, history, reads)
+    return [
+        _KeySearch(model, keys, operations, _subjects(model, operations)) for keys, operations in groups
+    ], left_out
+
+
+def _register_searches(
+    model: Model, history: History, columns: Columns, registers: Registers, judged: Any
+) -> list[Search]:
+    """In order of the first operation on each key."""
+    codes, first = numpy.unique(columns.key[judged], return_index=True)
+    order = numpy.argsort(registers.key, kind="stable")
+    sorted_keys = registers.key[order]
+    begins = numpy.searchsorted(sorted_keys, codes, side="left").tolist()
+    ends = numpy.searchsorted(sorted_keys, codes, side="right").tolist()
+    limits = budget(None, None)
+    return [
+        _RegisterSearch(
+            model,
+            (registers.keys[int(codes[each])],),
+            history,
+            registers,
+            order[begins[each] : ends[each]],
+            judged,
+            limits,
+        )
+        for each in numpy.argsort(first).tolist()
+    ]
 
 
 def _groups(
@@ -181,35 +319,48 @@ def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
     return subjects
 
 
-def _searched(model: Model, searches: Sequence[_KeySearch], limits: Budget) -> tuple[Witness, ...]:
+def _searched(model: Model, searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]:
     """Search all keys; the witnesses of invalid keys come first. Keys that the time limit cuts off stay undecided."""
     try:
-        _search_all(model, searches, limits)
+        _search_all(searches, limits)
     except OutOfTime as over:
         for each in searches:
             if not each.found.is_decided:
                 each.found = Found("unknown", reason=str(over))
-    wrong = sorted((each for each in searches if each.found.result == "no"), key=_went_wrong)[:WITNESSES_MAX]
+    wrong = [each for each in searches if each.found.result == "no"]
+    wrong = sorted(wrong, key=lambda each: each.went_wrong)[
+        :WITNESSES_MAX
+    ]  # what happened first is shown first
     return tuple(_witness(model, each, for_a_proof(limits, len(wrong))) for each in wrong)
 
 
-def _search_all(model: Model, searches: Sequence[_KeySearch], limits: Budget) -> None:
+def _search_all(searches: Sequence[Search], limits: Budget) -> None:
     """Raises OutOfTime."""
+    _decide_many([each for each in searches if isinstance(each, _RegisterSearch)], limits)
 
     def decided(key: int, share: Budget) -> bool:
-        searches[key].found = decide(model, searches[key].calls, share)
+        if not searches[key].found.is_decided:
+            searches[key].found = searches[key].decide(share)
         return searches[key].found.is_decided
 
     in_rounds(len(searches), limits, decided)
 
 
-def _went_wrong(searched: _KeySearch) -> int:
-    """The event at which no order was left: what happened first is shown first."""
-    assert searched.found.failing is not None
-    return searched.subjects[searched.found.failing].call.complete or 0
+def _decide_many(searches: Sequence[_RegisterSearch], limits: Budget) -> None:
+    """Find, for all small registers at once, which have an order. Raises OutOfTime."""
+    small = [each for each in searches if 0 < each.count <= many.CALLS_MAX]
+    calls = sum(each.count for each in small)
+    if len(small) < 2 or must_not_wait() or (calls <= COLD_CALLS and not is_loaded()):
+        return
+    bounds = numpy.cumsum([0, *(each.count for each in small)], dtype=numpy.int64)
+    order = numpy.concatenate([each.rows for each in small])
+    answers = many.decide(many.regrouped(small[0].registers, order, bounds), limits).tolist()
+    for each, (answer, most) in zip(small, answers, strict=True):
+        if answer == 1:
+            each.found = Found("yes", configurations=most, algorithm="compiled search")
 
 
-def _witness(model: Model, searched: _KeySearch, limits: Budget) -> Witness:
+def _witness(model: Model, searched: Search, limits: Budget) -> Witness:
     try:
         searched.proof = shrunk(model, searched.subjects, searched.found, limits)
         return witness(model, searched.proof, searched.key, searched.operations)
@@ -221,11 +372,11 @@ def _witness(model: Model, searched: _KeySearch, limits: Budget) -> Witness:
             return witness(model, bare, searched.key, (failing.operation,))
 
 
-def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:
+def _counted(searches: Sequence[Search]) -> dict[str, Any]:
     """The numbers of keys and operations that were judged, and the methods used."""
     return {
         "keys": len(searches),
-        "operations": sum(len(each.subjects) for each in searches),
+        "operations": sum(each.count for each in searches),
         "observations": sum(each.observed for each in searches),
         "vacuous": not any(each.observed for each in searches),
         "keys_invalid": sorted(str(each.key) for each in searches if each.found.result == "no"),
@@ -237,16 +388,18 @@ def _counted(searches: Sequence[_KeySearch]) -> dict[str, Any]:
     }
 
 
-def _proofs(model: Model, searches: Sequence[_KeySearch], operations_max: int) -> dict[str, Any]:
+def _proofs(model: Model, searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
     """The proofs, those of invalid keys first, and how many keys were decided without one."""
     kept: list[dict[str, Any]] = []
     left = operations_max
     decided = sorted((each for each in searches if each.found.result != "unknown"), key=_valid_last)
+    proof: dict[str, Any] | None
     for each in decided:
-        if not each.has_names or (each.found.result == "yes" and len(each.subjects) > left):
+        if (each.found.result == "yes" and each.count > left) or not each.has_names:
             continue
         if each.found.result == "yes":
-            proof: dict[str, Any] | None = proving.of_yes(model, each.keys, each.subjects, each.found)
+            names = each.names_in_order()
+            proof = None if names is None else proving.of_yes(each.keys, names)
         else:
             proof = proving.of_no(each.keys, each.subjects, each.found, each.proof)
         if proof is not None:
@@ -255,12 +408,12 @@ def _proofs(model: Model, searches: Sequence[_KeySearch], operations_max: int) -
     return {"proofs": kept, "decided_without_proof": len(decided) - len(kept)}
 
 
-def _valid_last(searched: _KeySearch) -> bool:
+def _valid_last(searched: Search) -> bool:
     return searched.found.result == "yes"
 
 
 def _verdict(
-    searches: Sequence[_KeySearch], witnesses: tuple[Witness, ...], details: dict[str, Any], seconds: float
+    searches: Sequence[Search], witnesses: tuple[Witness, ...], details: dict[str, Any], seconds: float
 ) -> Verdict:
     result, summary = _conclusion(searches, witnesses)
     return Verdict(
@@ -274,7 +427,7 @@ def _verdict(
     )
 
 
-def _conclusion(searches: Sequence[_KeySearch], witnesses: Sequence[Witness]) -> tuple[Result, str]:
+def _conclusion(searches: Sequence[Search], witnesses: Sequence[Witness]) -> tuple[Result, str]:
     wrong = sum(each.found.result == "no" for each in searches)
     undecided = sum(each.found.result == "unknown" for each in searches)
     observed = sum(each.observed for each in searches)

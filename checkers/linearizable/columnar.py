@@ -16,15 +16,16 @@ from typing import Any
 import numpy
 
 from checkers.history import parquet
+from checkers.history.line_kernels import ABSENT
 from checkers.history.operation import Operation
 from checkers.limits import Limits, OutOfTime, shielded, within
 from checkers.linearizable import decide, many, recorded
 from checkers.linearizable.checker import NAME, Reads, budget, check, for_a_proof, promised_linearizable
-from checkers.linearizable.columns import NOTHING, Columns
+from checkers.linearizable.columns import of_registers
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Register
 from checkers.linearizable.proofs import of_no
-from checkers.linearizable.recorded import ABSENT, Registers
+from checkers.linearizable.recorded import Registers
 from checkers.linearizable.search import Call, Found
 from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
@@ -128,34 +129,10 @@ def _decide(registers: Registers, rows: list[Array], limits: Budget, found: list
 
     def decided(place: int, share: Budget) -> bool:
         if not found[place].is_decided:
-            found[place] = decide.decide_columns(_columns(registers, rows[place]), share)
+            found[place] = decide.decide_columns(of_registers(registers, rows[place]), share)
         return found[place].is_decided
 
     decide.in_rounds(len(rows), limits, decided)
-
-
-def _columns(registers: Registers, rows: Array) -> Columns:
-    kind = registers.kind[rows]
-    old, new = registers.old[rows], registers.new[rows]
-    codes, values = _codes(numpy.concatenate((old, new)))
-    old, new = codes[: len(rows)], codes[len(rows) :]
-    return Columns(
-        invoke=registers.invoke[rows], complete=registers.complete[rows], kind=kind,
-        old=numpy.where(kind == OVERWRITE, NOTHING, old), new=numpy.where(kind <= REFUSE, NOTHING, new), values=values,
-    )  # fmt: skip
-
-
-def _codes(values: Array) -> tuple[Array, int]:
-    """Numbers for values, 0 for ABSENT, and how many there are."""
-    present = values != ABSENT
-    if not present.any():
-        return numpy.zeros(len(values), dtype=numpy.int64), 1
-    least, most = int(values[present].min()), int(values[present].max())
-    if most - least <= 4 * len(values):
-        return numpy.where(present, values - least + 1, 0), most - least + 2
-    different, codes = numpy.unique(values, return_inverse=True)
-    absent = int(different[0] != ABSENT)  # ABSENT is the least code
-    return codes.astype(numpy.int64) + absent, len(different) + absent
 
 
 def _shown(

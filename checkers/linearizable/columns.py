@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy
 
+from checkers.history.line_kernels import ABSENT
 from checkers.linearizable.models import State
+from checkers.linearizable.recorded import Registers
 from checkers.linearizable.search import Call
 from checkers.linearizable.search_kernels import (
     NEVER,
@@ -103,3 +105,28 @@ def tied(columns: Columns) -> bool:
     live = columns.complete < NEVER
     ranks = numpy.concatenate((columns.invoke, columns.complete[live]))
     return len(numpy.unique(ranks)) < len(ranks)
+
+
+def of_registers(registers: Registers, rows: Array) -> Columns:
+    """The calls in these rows, all on one register."""
+    kind = registers.kind[rows]
+    old, new = registers.old[rows], registers.new[rows]
+    codes, values = _codes(numpy.concatenate((old, new)))
+    old, new = codes[: len(rows)], codes[len(rows) :]
+    return Columns(
+        invoke=registers.invoke[rows], complete=registers.complete[rows], kind=kind,
+        old=numpy.where(kind == OVERWRITE, NOTHING, old), new=numpy.where(kind <= REFUSE, NOTHING, new), values=values,
+    )  # fmt: skip
+
+
+def _codes(values: Array) -> tuple[Array, int]:
+    """Numbers for values, 0 for ABSENT, and how many there are."""
+    present = values != ABSENT
+    if not present.any():
+        return numpy.zeros(len(values), dtype=numpy.int64), 1
+    least, most = int(values[present].min()), int(values[present].max())
+    if most - least <= 4 * len(values):
+        return numpy.where(present, values - least + 1, 0), most - least + 2
+    different, codes = numpy.unique(values, return_inverse=True)
+    absent = int(different[0] != ABSENT)  # ABSENT is the least code
+    return codes.astype(numpy.int64) + absent, len(different) + absent

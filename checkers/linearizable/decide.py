@@ -55,24 +55,40 @@ def decide(
         watched = monitors.decide(model, calls)
         if watched is not None:
             return watched
-    can_be_short = len(calls) <= COLD_CALLS
-    is_short_first = len(calls) <= FEW or (
-        can_be_short and waiting_for(search_kernels, "advance") != "nothing"
+    return _searched(
+        len(calls),
+        limits,
+        lambda most: search.search(model, calls, most, starts),
+        lambda: forward.search(model, calls, limits, starts),
     )
-    found = _short(model, calls, limits, starts) if is_short_first else None
+
+
+def _searched(
+    calls: int, limits: Limits, plainly: Callable[[Limits], Found], compiled: Callable[[], Found]
+) -> Found:
+    """The result of the two searches, whichever comes first."""
+    can_be_short = calls <= COLD_CALLS
+    is_short_first = calls <= FEW or (can_be_short and not is_loaded())
+    short = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
+    found = plainly(short) if is_short_first else None
     if found is not None and found.is_decided:
         return found
-    if _must_not_wait() or not forward.can_run():
-        return search.search(model, calls, limits, starts)
-    whole = forward.search(model, calls, limits, starts)
+    if must_not_wait() or not forward.can_run():
+        return plainly(limits)
+    whole = compiled()
     if not whole.is_decided and can_be_short and not is_short_first:
-        found = _short(model, calls, limits, starts)
+        found = plainly(short)
     if found is None:
         return whole
     return replace(found if found.is_decided else whole, steps=found.steps + whole.steps)
 
 
-def _must_not_wait() -> bool:
+def is_loaded() -> bool:
+    """Whether the compiled search has been loaded."""
+    return waiting_for(search_kernels, "advance") == "nothing"
+
+
+def must_not_wait() -> bool:
     """Whether compiling would take until the time limit: nothing interrupts it."""
     seconds = left_s()
     return (
@@ -80,12 +96,6 @@ def _must_not_wait() -> bool:
         and seconds < COMPILING_S
         and waiting_for(search_kernels, "advance") == "compiling"
     )
-
-
-def _short(model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None) -> Found:
-    """The result of the plain search, if it has one in a moment."""
-    most = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
-    return search.search(model, calls, most, starts)
 
 
 def in_rounds(keys: int, limits: Limits, decided: Callable[[int, Limits], bool]) -> None:
@@ -104,17 +114,22 @@ def in_rounds(keys: int, limits: Limits, decided: Callable[[int, Limits], bool])
         decided(key, share)
 
 
-def decide_columns(columns: Columns, limits: Limits) -> Found:
-    """The same for a register's calls as columns, in order of invocation."""
+def decide_columns(columns: Columns, limits: Limits, *, with_order: bool = False) -> Found:
+    """The same for a register's calls as columns, in order of invocation with ranks that are all different.
+
+    `with_order`: an order is wanted where `zones` find one without a search.
+    """
     look()
-    if zones.apply_to(columns):
-        decided = zones.decide(columns, with_order=False)
+    if len(columns) > 1 and zones.apply_to(columns):
+        decided = zones.decide(columns, with_order=with_order)
         if decided is not None:
             return _found(columns, decided, range(len(columns)))
-    if _must_not_wait() or not forward.can_run():
+
+    def plainly(most: Limits) -> Found:
         calls = [_call(columns, place) for place in range(len(columns))]
-        return search.search(Register(initial=0), calls, limits)
-    return forward.search_columns(columns, limits)
+        return search.search(Register(initial=0), calls, most)
+
+    return _searched(len(columns), limits, plainly, lambda: forward.search_columns(columns, limits))
 
 
 def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
@@ -132,7 +147,9 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
 def _found(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Found:
     """The result of zones, for calls that stand at `places`. A no names the few calls that contradict each other."""
     if not decided.values:
-        order = None if decided.order is None else [places[each] for each in decided.order.tolist()]
+        order = None if decided.order is None else decided.order.tolist()
+        if order is not None and not isinstance(places, range):
+            order = [places[each] for each in order]
         return Found("yes", configurations=1, order=order, algorithm="zones")
     core = sorted({each for value in decided.values for each in zones.members(columns, value)})
     few = search.search(Register(initial=0), [_call(columns, each) for each in core], Limits())

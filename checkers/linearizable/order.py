@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy
+
+from checkers.compiled import load
+from checkers.linearizable import order_kernels
+from checkers.linearizable.columns import Columns
 from checkers.linearizable.models import ILLEGAL, Model, State
 from checkers.linearizable.search import Call, events
+from checkers.linearizable.search_kernels import NEVER
 
 
 def placed(model: Model, calls: Sequence[Call], log: Sequence[tuple[int, int]], start: State) -> list[int]:
@@ -14,6 +21,25 @@ def placed(model: Model, calls: Sequence[Call], log: Sequence[tuple[int, int]], 
     An observation stands where it is first legal; an overwrite that the log leaves out right before another one.
     """
     return _Placing(model, calls, log, start).run()
+
+
+def placed_columns(columns: Columns, log: Any) -> list[int]:
+    """The same for a register's calls as columns, from code 0; `log` has rows of a call and a return's rank."""
+    calls = numpy.arange(len(columns))
+    live = calls[columns.complete < NEVER]
+    ranks = numpy.concatenate((columns.invoke, columns.complete[live]))
+    events = numpy.concatenate((calls << 1, live << 1 | 1))
+    by_rank = numpy.argsort(ranks, kind="stable")
+    log = numpy.asarray(log, dtype=numpy.int64).reshape(-1, 2)
+    logged = numpy.zeros(len(columns), dtype=numpy.bool_)
+    logged[log[:, 0]] = True
+    waiting, unseen, order = (numpy.empty(len(columns) + 1, dtype=numpy.int64) for _ in range(3))
+    count = load(order_kernels).place(
+        events[by_rank], ranks[by_rank], columns.complete, columns.kind, columns.old, columns.new,
+        numpy.ascontiguousarray(log), logged, waiting, unseen, order,
+    )  # fmt: skip
+    found: list[int] = order[:count].tolist()
+    return found
 
 
 class _Placing:

@@ -25,17 +25,18 @@ CONFIGURATIONS_MAX = (
 CALLS_MAX = 20_000
 
 
-def of_yes(model: Model, keys: Keys, subjects: Sequence[Subject], found: Found) -> dict[str, Any]:
-    """The order."""
+def of_yes(keys: Keys, names: list[int]) -> dict[str, Any]:
+    """The order: operations by the indexes of their invocations."""
+    return {"kind": "order", "keys": list(keys), "operations": names}
+
+
+def names_in_order(model: Model, subjects: Sequence[Subject], found: Found) -> list[int]:
+    """What `of_yes` is given."""
     order = found.order
     if order is None:
         assert found.log is not None
         order = placed(model, [subject.call for subject in subjects], found.log, model.initial)
-    return {
-        "kind": "order",
-        "keys": list(keys),
-        "operations": [subjects[each].operation.invoke_index for each in order],
-    }
+    return [subjects[each].operation.invoke_index for each in order]
 
 
 def of_no(

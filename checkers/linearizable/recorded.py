@@ -14,18 +14,16 @@ from typing import Any
 
 import numpy
 
-from checkers.compiled import load
 from checkers.history import parquet
+from checkers.history.columns import Columns as Operations
+from checkers.history.columns import partners
+from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
 from checkers.history.operation import NOTHING_THERE
-from checkers.linearizable import pairing_kernels
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
 Array = Any  # numpy's
 Arrow = Any  # pyarrow's
 Reads = Callable[[str | None, str | None], bool]
-
-ABSENT = -(1 << 62)
-"""The value of a register that was never written."""
 
 NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
 WORDS = ("type", "f", "key", "role", "mode", "error")
@@ -49,6 +47,64 @@ class Registers:
     old: Array
     new: Array
     reads_not_judged: dict[str, int]
+    place: Array | None = None
+    """Of each call the place of its operation in the history, if there is one."""
+
+
+def of_columns(
+    columns: Operations, *, reads: Reads, failed_cas_observes: bool = True
+) -> tuple[Registers, Array] | None:
+    """The calls of operations, and which operations are about what is judged. None if it takes more than columns.
+
+    So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them.
+    """
+    if not columns.names <= {*KINDS, "dump"}:
+        return None
+    ok, failed = columns.type == OK, columns.type == FAIL
+    is_read, is_write, is_cas = (columns.f == columns.code(name) for name in KINDS)
+    left_out, counted = _left_out(columns, is_read & ok, reads)
+    seen = is_read & ok & ~left_out
+    wrote = is_write & ~failed
+    if (columns.kind[seen | wrote] != PLAIN).any() or (columns.kind[is_cas] != PAIR).any():
+        return None
+    refused = is_cas & failed & (columns.error == columns.code("mismatch")) & failed_cas_observes
+    nothing = is_write & failed & (columns.error == columns.code(NOTHING_THERE)) & failed_cas_observes
+    nothing &= (columns.kind == PLAIN) & (columns.new == ABSENT)
+    took = is_cas & ~failed
+    same = took & (columns.old == columns.new)
+    updates = took & ~same
+    place = numpy.flatnonzero(seen | wrote | refused | nothing | updates | (same & ok))
+    kind = numpy.full(len(columns), OBSERVE, dtype=numpy.int64)
+    kind[wrote], kind[refused], kind[updates] = OVERWRITE, REFUSE, UPDATE
+    kind = kind[place]
+    old = numpy.where(is_cas[place], columns.old[place], columns.new[place])
+    keys = columns.words
+    registers = Registers(
+        keys=tuple(keys),
+        key=columns.key[place].astype(numpy.int64),
+        invoke=columns.invoke[place],
+        complete=numpy.where((ok | failed)[place], columns.complete[place], NEVER),
+        kind=kind,
+        old=numpy.where(kind == OVERWRITE, ABSENT, old),
+        new=numpy.where(kind <= REFUSE, ABSENT, columns.new[place]),
+        reads_not_judged=counted,
+        place=place,
+    )
+    return registers, ~left_out & (columns.f != columns.code("dump"))
+
+
+def _left_out(columns: Operations, answered: Array, reads: Reads) -> tuple[Array, dict[str, int]]:
+    """The answered reads of classes that are not judged, and how many there are of each such class."""
+    left_out = numpy.zeros(len(columns), dtype=bool)
+    counted: Counter[str] = Counter()
+    both = columns.role.astype(numpy.int64) * len(columns.words) + columns.mode
+    for number in numpy.unique(both[answered]).tolist():
+        role, mode = (columns.words[code] for code in divmod(number, len(columns.words)))
+        if not reads(role, mode):
+            these = answered & (both == number)
+            left_out |= these
+            counted[f"{mode or 'no mode'} at {role or 'unknown role'}"] += int(these.sum())
+    return left_out, dict(sorted(counted.items()))
 
 
 def read(path: Path, *, reads: Reads, failed_cas_observes: bool = True) -> Registers | None:
@@ -68,7 +124,7 @@ def of_table(table: Arrow, *, reads: Reads, failed_cas_observes: bool = True) ->
     names = _words(columns["f"])
     if values is None or not set(names[1]) <= {*KINDS, "dump", None}:
         return None
-    partner = _partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
+    partner = partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
     if partner is None:
         return None
     return _Reading(columns, names, values, partner, reads, failed_cas_observes).registers()
@@ -77,7 +133,7 @@ def of_table(table: Arrow, *, reads: Reads, failed_cas_observes: bool = True) ->
 def pairs(table: Arrow) -> tuple[Array, Array] | None:
     """Rows of invocations and of what ended them, of those that ended; None if processes do not take turns."""
     columns = {name: table[name].combine_chunks() for name in ("process", "type")}
-    partner = _partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
+    partner = partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
     if partner is None:
         return None
     asked = numpy.flatnonzero(partner >= 0)
@@ -183,15 +239,6 @@ def _words(column: Arrow) -> tuple[Array, list[Any]]:
 def _is(column: Arrow, word: str) -> Array:
     codes, words = _words(column)
     return codes == (words.index(word) if word in words else -1)
-
-
-def _partners(process: Array, invokes: Array) -> Array | None:
-    if len(process) and (process.min() < 0 or process.max() > 4 * len(process) + 1_000_000):
-        return None
-    running = numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
-    partner = numpy.empty(len(process), dtype=numpy.int64)
-    answer = load(pairing_kernels).pair(process, invokes.astype(numpy.int64), running, partner)
-    return None if answer == pairing_kernels.ODD else partner
 
 
 def _values(column: Arrow) -> tuple[Array, Array] | None:

@@ -9,7 +9,6 @@ promises that what it compared with was confirmed, or if the caller says so.
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,13 +96,13 @@ def _observes(asked: Asked, kind: str) -> bool:
 def _model(asked: Asked, history: History) -> str:
     model = asked.model or by_model.guess(history)
     if model is None:
-        seen = ", ".join(sorted({operation.f for operation in history.operations})[:8])
+        seen = ", ".join(sorted(history.names)[:8])
         raise WrongUse(
             f"cannot tell what {asked.path} is about ({seen}): give --model, one of {by_model.names_of(MODELS)}"
         )
     if model not in MODELS:
         raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
-    unknown = {operation.f for operation in history.operations} - MODELS[model].f - {"dump"}
+    unknown = history.names - MODELS[model].f - {"dump"}
     if unknown:
         raise WrongUse(
             f"--model {model} knows {', '.join(sorted(MODELS[model].f))}, and {asked.path} has "
@@ -152,7 +151,7 @@ def _findings(judgement: Judgement) -> list[dict[str, str]]:
 
 
 def _evidence(history: History) -> dict[str, Any]:
-    counts = Counter(operation.type for operation in history.operations)
+    counts = history.outcomes
     missing = []
     if not counts["ok"]:
         missing.append("no operation succeeded")

@@ -19,6 +19,7 @@ _JSON = re.compile(rb'[\s\[,]*\{\s*"')
 _EMPTY = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE}[\])])?{_BEFORE}")
 _EDN = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE})?(?:#[\w.$-]+\s*)?(?:\{{{_BEFORE}:[a-z]|#_)")
 _PARQUET = b"PAR1"
+_LOOKED_AT = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,11 @@ class Recognized:
 def read(path: Path) -> Recognized:
     """Read any file that we know. Raises HistoryError in one line, or OSError if it cannot be read at all."""
     with path.open("rb") as file:
-        if file.read(len(_PARQUET)) == _PARQUET:
-            return Recognized("parquet", parquet.read(path))
+        begins = file.read(_LOOKED_AT)
+    if begins.startswith(_PARQUET):
+        return Recognized("parquet", parquet.read(path))
+    if _OURS.match(begins):
+        return Recognized("ours", jsonl.read(path))
     return parse(path.read_bytes())
 
 

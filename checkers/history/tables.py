@@ -1,0 +1,196 @@
+"""A large history.parquet as columns: the same history as its rows make, or None if that takes objects.
+
+The file stays open for as long as the history is there, so that it can give the objects that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy
+
+from checkers.history.columns import VALUES_MAX, Events, paired
+from checkers.history.history import Header, History, operations_of
+from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
+from checkers.history.operation import Event, Operation
+from checkers.history.operation import paired as paired_events
+from checkers.history.stored import StoredEvents, StoredOperations
+
+Array = Any  # numpy's
+Arrow = Any  # pyarrow's
+ToEvents = Callable[[Arrow], list[Event]]
+"""The events of a table's rows."""
+BATCH = 1 << 18  # rows
+ODD_MAX = 1_000  # values, beside one in sixteen, that are no numbers before columns are given up
+NUMBERS = ("index", "time_ns", "process", "value")
+WORDS = ("type", "f", "key", "role", "mode", "error", "phase")
+TYPES = ("invoke", "ok", "fail", "info")
+_PAIR = r"^\[(?P<old>0|-?[1-9]\d{0,17}|null),(?P<new>0|-?[1-9]\d{0,17}|null)\]$"
+
+
+def read(file: Arrow, header: Header, to_events: ToEvents) -> History | None:
+    """The history in an open `ParquetFile`. None if its rows are not numbered in order, or do not add up."""
+    reader = _Reader(file, to_events)
+    if not reader.read():
+        return None
+    operations = paired(reader.events())
+    if operations is None:
+        return None
+    rows = file.metadata.num_rows
+    stored = StoredEvents(rows, lambda: to_events(file.read()), tuple(reader.others))
+
+    def some(places: Array) -> list[Operation]:
+        invoke, complete = operations.invoke[places], operations.complete[places]
+        wanted = numpy.unique(numpy.concatenate((invoke, complete[complete >= 0])))
+        events = {event.index: event for event in _at(file, wanted, to_events)}
+        return [
+            paired_events(events[asked], events.get(ended))
+            for asked, ended in zip(invoke.tolist(), complete.tolist(), strict=True)
+        ]
+
+    return History.stored(
+        header, stored, StoredOperations(operations, lambda: operations_of(stored.all, 2), some)
+    )
+
+
+def _at(file: Arrow, rows: Array, to_events: ToEvents) -> list[Event]:
+    """The events at these rows, in order: no row group is read without need."""
+    found: list[Event] = []
+    first = 0
+    for group in range(file.num_row_groups):
+        end = first + file.metadata.row_group(group).num_rows
+        here = rows[(rows >= first) & (rows < end)]
+        if len(here):
+            found += to_events(file.read_row_group(group).take(here - first))
+        first = end
+    return found
+
+
+class _Reader:
+    """One walk over the row groups."""
+
+    def __init__(self, file: Arrow, to_events: ToEvents) -> None:
+        self._file = file
+        self._to_events = to_events
+        self._numbers: dict[str | None, int] = {None: 0}
+        self._parts: list[dict[str, Array]] = []
+        self._next = 0
+        self._others_until = 0
+        self._odd = 0
+        self.others: list[Event] = []
+
+    def read(self) -> bool:
+        """Read all; whether rows are numbered as they stand, and their values can be told apart."""
+        names = set(self._file.schema_arrow.names)
+        needed = [name for name in (*NUMBERS, *WORDS) if name in names]
+        if not {"index", "process", "type", "f", "value"} <= names:
+            return False
+        for group in range(self._file.num_row_groups):
+            for batch in self._file.iter_batches(BATCH, row_groups=[group], columns=needed):
+                if not self._take(group, batch):
+                    return False
+        return True
+
+    def events(self) -> Events:
+        """The clients' events."""
+        names = ("index", "process", "info", "f", "key", "role", "mode", "error", "old", "new")
+        columns = {}
+        for name in names:
+            columns[name] = numpy.concatenate(
+                [part.pop(name) for part in self._parts] or [numpy.zeros(0, int)]
+            )
+        return Events(**columns, words=tuple(self._numbers))
+
+    def _take(self, group: int, table: Arrow) -> bool:
+        import pyarrow
+        from pyarrow import compute
+
+        if table["index"].null_count:
+            return False
+        index = _int64(table["index"])
+        if not numpy.array_equal(index, numpy.arange(self._next, self._next + len(index))):
+            return False
+        self._next += len(index)
+        if table["process"].null_count:
+            self._take_others(group)
+            table = table.filter(compute.is_valid(table["process"]))
+        part = {name: _int64(table[name]) for name in ("index", "process")}
+        kind, part["old"], part["new"] = _values(table["value"])
+        others = numpy.flatnonzero(kind == OTHER)
+        self._odd += len(others)
+        if self._odd > ODD_MAX + self._next // 16:
+            return False
+        for text in table["value"].take(pyarrow.array(others)).to_pylist():
+            msgspec.json.decode(text)
+        words = {name: self._words(table, name) for name in WORDS}
+        type_ = _translated(words["type"], [self._numbers.get(word, -1) for word in TYPES])
+        phase = _translated(words["phase"], [self._numbers.get(word, -1) for word in ("load", "final")])
+        if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any():
+            return False
+        part["info"] = (type_ | kind << 2 | numpy.where(phase == 1, FINAL, 0)).astype(numpy.int32)
+        self._parts.append(part | {name: words[name] for name in ("f", "key", "role", "mode", "error")})
+        return bool((words["f"] != 0).all())
+
+    def _take_others(self, group: int) -> None:
+        """The events of this row group that are no client's, once."""
+        from pyarrow import compute
+
+        if self._others_until <= group:
+            self._others_until = group + 1
+            for batch in self._file.iter_batches(BATCH, row_groups=[group]):
+                if batch["process"].null_count:
+                    self.others += self._to_events(batch.filter(compute.is_null(batch["process"])))
+
+    def _words(self, table: Arrow, name: str) -> Array:
+        """The words of a column by their numbers, which are the same in all columns and groups."""
+        if name not in table.column_names:
+            return numpy.zeros(len(table), dtype=numpy.int32)
+        column = table[name]
+        known = [self._numbers.setdefault(word, len(self._numbers)) for word in column.dictionary.to_pylist()]
+        codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        return numpy.array([*known, 0], dtype=numpy.int32)[codes]
+
+
+def _translated(codes: Array, known: Sequence[int]) -> Array:
+    """The place in `known` of each code; -1 for others."""
+    table = numpy.full(int(codes.max(initial=0)) + 1, -1, dtype=numpy.int8)
+    for place, code in enumerate(known):
+        if 0 <= code < len(table):
+            table[code] = place
+    return table[codes]
+
+
+def _int64(column: Arrow) -> Array:
+    return column.to_numpy(zero_copy_only=False).astype(numpy.int64, copy=False)
+
+
+def _values(column: Arrow) -> tuple[Array, Array, Array]:
+    """(kind, old, new) of JSON texts, as `Columns` have them."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind = numpy.full(len(column), OTHER, dtype=numpy.int32)
+    old, new = (numpy.full(len(column), ABSENT, dtype=numpy.int64) for _ in range(2))
+    plain = compute.fill_null(compute.match_substring_regex(column, r"^(null|0|-?[1-9]\d{0,17})$"), True)
+    places = numpy.flatnonzero(plain.to_numpy(zero_copy_only=False))
+    kind[places] = PLAIN
+    new[places] = _cast(column if len(places) == len(column) else column.take(pyarrow.array(places)))
+    left = numpy.flatnonzero(kind == OTHER)
+    pairs = compute.extract_regex(column.take(pyarrow.array(left)), _PAIR) if len(left) else None
+    if pairs is not None and pairs.null_count < len(left):
+        matched = numpy.flatnonzero(pairs.is_valid().to_numpy(zero_copy_only=False))
+        left, pairs = left[matched], pairs.take(pyarrow.array(matched))
+        kind[left] = PAIR
+        old[left], new[left] = (_cast(compute.struct_field(pairs, name)) for name in ("old", "new"))
+    assert VALUES_MAX > 10**18
+    return kind, old, new
+
+
+def _cast(texts: Arrow) -> Array:
+    import pyarrow
+    from pyarrow import compute
+
+    numbers = compute.cast(compute.if_else(compute.equal(texts, "null"), None, texts), pyarrow.int64())
+    return numbers.fill_null(ABSENT).to_numpy(zero_copy_only=False)

@@ -1,0 +1,290 @@
+"""Records read as columns against records read as objects: random files, well-formed and not, and their verdicts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkers import by_model, linearizable
+from checkers.domain import rollback_honesty
+from checkers.history import Header, History, HistoryError, jsonl, lines, parquet, tables
+from checkers.history.columns import Columns, of_operations
+from checkers.history.stored import StoredOperations
+from checkers.linearizable import checker
+from checkers.linearizable.columns import register_columns
+from checkers.linearizable.models import Register
+from checkers.linearizable.order import placed, placed_columns
+from checkers.linearizable.search import Limits, search
+from checkers.verdict import Verdict
+from tests.checkers.strategies import calls
+
+KEYS = ("x", "y", None, "ключ", 'a "key"', "")
+PLAIN_KEYS = ("x", "y", "z")
+ODD_VALUES: tuple[Any, ...] = (
+    *(
+        "text",
+        "",
+        1.5,
+        -0.0,
+        1.0,
+        True,
+        1 << 59,
+        1 << 61,
+        -(1 << 70),
+        [1],
+        [1, 2, 3],
+        [1, "a"],
+        [[1, 2]],
+        {"a": 1},
+    ),
+    *([None, True], [1.0, 2], -5, [-1, 10**18 - 1]),
+)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is large here, and read in pieces that cut lines."""
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(lines, "PIECE_BYTES", 700)
+    monkeypatch.setattr(parquet, "LARGE", 0)
+    monkeypatch.setattr(tables, "BATCH", 7)
+
+
+def events(chance: random.Random, *, odd: bool) -> Iterator[dict[str, Any]]:
+    """A run of a few processes on a few keys, with lines of the nemesis and the monitor between."""
+    running: dict[int, dict[str, Any]] = {}
+    states: dict[Any, int | None] = {}
+    time_ns, fresh, faults = 0, 0, 0
+    for index in range(chance.randint(0, 60)):
+        time_ns += chance.choice((0, 1, 1000))
+        who = chance.randint(0, 3) if chance.random() < 0.97 else chance.choice((7, 123_456, 0))
+        line: dict[str, Any] = {"index": index, "time_ns": time_ns}
+        if chance.random() < 0.1:
+            faults += 1
+            value = {"id": faults, "name": "cut", "does": "cut", "nodes": ["n1"]}
+            yield {**line, "type": "invoke", "process": "nemesis", "f": "cut", "value": value}
+        elif chance.random() < 0.1:
+            value = {"up": True, "вид": "лидер"}
+            yield {**line, "type": "info", "process": "monitor", "f": "state", "node": "n1", "value": value}
+        elif who in running:
+            asked = running.pop(who)
+            yield {**line, **_ended(chance, asked, states, odd=odd), "process": who}
+        else:
+            fresh += 1
+            asked = _asked(chance, fresh, states, odd=odd)
+            running[who] = asked
+            yield {**line, "type": "invoke", "process": who, **asked}
+
+
+def _asked(chance: random.Random, fresh: int, states: dict[Any, int | None], *, odd: bool) -> dict[str, Any]:
+    key = chance.choice(KEYS if odd else PLAIN_KEYS)
+    f = chance.choice(("read", "read", "write", "write", "cas"))
+    new = chance.choice((fresh, fresh, 1, None))
+    value: Any = {"read": None, "write": new, "cas": [chance.choice((states.get(key), 1, None)), fresh]}[f]
+    if odd and chance.random() < 0.05:
+        value = chance.choice(ODD_VALUES)
+    asked = {"f": f, "key": key, "value": value, "node": chance.choice(("n1", None))}
+    if chance.random() < 0.1:
+        asked["phase"] = "final"
+    if odd and chance.random() < 0.05:
+        asked |= chance.choice(
+            ({"wait": "submit"}, {"more": 1}, {"transaction": "n1:7"}, {"sansaction": "x"})
+        )
+    return {name: each for name, each in asked.items() if each is not None or chance.random() < 0.1}
+
+
+def _ended(
+    chance: random.Random, asked: dict[str, Any], states: dict[Any, int | None], *, odd: bool
+) -> dict[str, Any]:
+    kind = chance.choice(("ok", "ok", "ok", "fail", "info"))
+    key, value = asked.get("key"), asked.get("value")
+    ended: dict[str, Any] = {"type": kind, "f": asked["f"]}
+    if asked["f"] == "cas" and isinstance(value, list) and len(value) == 2:
+        kind = "fail" if states.get(key) != value[0] else "ok"
+        ended |= {"type": kind} | ({"error": "mismatch"} if kind == "fail" else {})
+        if kind == "ok":
+            states[key] = value[1]
+    elif asked["f"] == "write" and kind != "fail" and not isinstance(value, list):
+        states[key] = value
+    elif asked["f"] == "read" and kind == "ok":
+        ended["value"] = states.get(key) if chance.random() < 0.97 else chance.choice((1, 2, 3, None))
+    elif kind == "fail":
+        ended["error"] = chance.choice(("timeout", "nothing-there", None))
+    ended |= chance.choice(({}, {"role": "owner", "mode": "read-confirmed"}, {"role": "owner"}))
+    if chance.random() < 0.1:
+        ended |= {"role": "replica", "mode": chance.choice(("dirty", "read-confirmed"))}
+    if odd and chance.random() < 0.05:
+        ended |= chance.choice(
+            ({"f": "read"}, {"key": "x"}, {"key": "q"}, {"value": chance.choice(ODD_VALUES)})
+        )
+    return ended
+
+
+def record(chance: random.Random, *, odd: bool) -> bytes:
+    """Such a record as a file; an odd one may be damaged."""
+    written = [jsonl.header_line(Header(system="s"))]
+    for event in events(chance, odd=odd):
+        line = msgspec.json.encode(event)
+        if odd and chance.random() < 0.02:
+            line = line.replace(b'":', b'" : ').replace(b"x", b"\\u0078")
+        written.append(line)
+    data = b"\n".join(written) + (b"" if odd and chance.random() < 0.1 else b"\n")
+    if odd and chance.random() < 0.3:
+        at = chance.randrange(len(written[0]) + 1, len(data) + 1)
+        match chance.randint(0, 4):
+            case 0:
+                data = data[:at]
+            case 1:
+                data = data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+            case 2:
+                data = data[:at] + data[at + 1 :]
+            case 3:
+                data = (
+                    data[:at]
+                    + chance.choice((b"\n", b"0", b"-", b'"', b"\r", b"e1", b" ", b"\xff"))
+                    + data[at:]
+                )
+            case 4:
+                data += b'{"index":'
+    return data
+
+
+def said(read: Any, data: Any) -> Any:
+    """The history, or the words of the error."""
+    try:
+        return read(data)
+    except HistoryError as error:
+        return str(error)
+
+
+def same(ours: Columns, plain: Columns) -> None:
+    """Assert that columns say the same, whatever the numbers of words."""
+    for name in ("invoke", "complete", "is_final", "kind", "old", "new"):
+        assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
+    assert ours.type.tolist() == plain.type.tolist()
+    ended = [end >= 0 for end in ours.complete.tolist()]
+    for name in ("f", "key", "role", "mode", "error"):
+        told = [[each.words[code] for code in getattr(each, name).tolist()] for each in (ours, plain)]
+        if name == "error":
+            told = [[word for word, is_over in zip(each, ended, strict=True) if is_over] for each in told]
+        assert told[0] == told[1], name
+
+
+@given(st.integers(0, 1 << 40), st.booleans())
+@settings(max_examples=300)
+def test_a_large_file_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, odd: bool) -> None:
+    """A verdict would hang on the size of the file: an error unseen, an operation read wrongly, other words."""
+    path = tmp_path_factory.mktemp("columns") / "history.jsonl"
+    data = record(random.Random(seed), odd=odd)
+    path.write_bytes(data)
+    ours, plain = said(jsonl.read, path), said(jsonl.parse, data)
+    assert ours == plain
+    if odd or not isinstance(ours, History):
+        return
+    assert isinstance(ours.operations, StoredOperations)
+    made = of_operations(plain.operations)
+    assert made is not None
+    same(ours.operations.columns, made)
+    assert (ours.names, ours.outcomes, ours.has_finals) == (plain.names, plain.outcomes, plain.has_finals)
+    again = jsonl.read(path)
+    assert isinstance(again.operations, StoredOperations)
+    some = numpy.arange(0, len(plain.operations), 3)
+    assert list(again.operations.at(some)) == list(plain.operations[::3])
+
+
+def test_some_odd_files_are_columns_too(tmp_path: Path) -> None:
+    """The test above would compare the reader of objects with itself."""
+    stored = 0
+    for seed in range(60):
+        path = tmp_path / f"{seed}.jsonl"
+        path.write_bytes(record(random.Random(seed), odd=True))
+        found = said(jsonl.read, path)
+        stored += isinstance(found, History) and isinstance(found.operations, StoredOperations)
+    assert stored > 20
+
+
+@given(st.integers(0, 1 << 40), st.booleans())
+@settings(max_examples=100)
+def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, odd: bool) -> None:
+    """The same record would be judged in two ways."""
+    folder = tmp_path_factory.mktemp("columns")
+    history = said(jsonl.parse, record(random.Random(seed), odd=odd))
+    if not isinstance(history, History):
+        return
+    parquet.write(folder / "history.parquet", history)
+    ours = parquet.read(folder / "history.parquet")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parquet, "LARGE", 1 << 60)
+        assert ours == parquet.read(folder / "history.parquet")
+    if odd:
+        return
+    assert isinstance(ours.operations, StoredOperations)
+    made = of_operations(history.operations)
+    assert made is not None
+    same(ours.operations.columns, made)
+    again = parquet.read(folder / "history.parquet")
+    assert isinstance(again.operations, StoredOperations)
+    assert list(again.operations.at(numpy.arange(0, len(again.operations), 3))) == list(ours.operations[::3])
+
+
+def as_objects(monkeypatch: pytest.MonkeyPatch, history: History, **options: Any) -> Verdict:
+    """The verdict that is drawn from objects."""
+    with monkeypatch.context() as patched:
+        patched.setattr(checker, "columns_of", lambda history: None)
+        return linearizable.check(history, **options)
+
+
+@given(st.integers(0, 1 << 40), st.booleans())
+@settings(max_examples=200)
+def test_columns_are_judged_as_objects_are(tmp_path_factory: Any, seed: int, observes: bool) -> None:
+    """A history of a million operations would have another verdict, witness or proof than a short one."""
+    path = tmp_path_factory.mktemp("columns") / "history.jsonl"
+    data = record(random.Random(seed), odd=False)
+    path.write_bytes(data)
+    plain = jsonl.parse(data)
+    with pytest.MonkeyPatch.context() as patched:
+        expected = as_objects(patched, plain, model="cas-register", failed_cas_observes=observes)
+    for history in (jsonl.read(path), plain):
+        verdict = linearizable.check(history, model="cas-register", failed_cas_observes=observes)
+        assert _without_seconds(verdict) == _without_seconds(expected)
+    assert _without_seconds(rollback_honesty.check(jsonl.read(path))) == _without_seconds(
+        rollback_honesty.check(plain)
+    )
+    if plain.operations:
+        ours, theirs = (
+            by_model.judge(each, "cas-register", failed_cas_observes=observes)
+            for each in (jsonl.read(path), plain)
+        )
+        assert (ours.result, ours.violations, ours.strongest) == (
+            theirs.result,
+            theirs.violations,
+            theirs.strongest,
+        )
+
+
+def _without_seconds(verdict: Verdict) -> dict[str, Any]:
+    """The verdict without the time that it took, and without what the order of two algorithms decides."""
+    found = verdict.to_json() | {"seconds": 0}
+    details = dict(found["details"])
+    for name in ("configurations_max", "decided_by"):
+        details.pop(name, None)
+    return {**found, "details": details}
+
+
+@given(calls())
+def test_orders_are_placed_alike(drawn: list[Any]) -> None:
+    """A proof of a large history would be refused."""
+    drawn = [call for call in drawn if call.complete is not None or call.action.kind != "observe"]
+    drawn.sort(key=lambda call: call.invoke)
+    found = search(Register(), drawn, Limits())
+    if found.result == "yes" and found.log is not None:
+        columns, _ = register_columns(drawn, (None,))
+        assert placed_columns(columns, list(found.log)) == placed(Register(), drawn, found.log, None)
