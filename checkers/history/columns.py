@@ -16,11 +16,12 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import pairing_kernels
-from checkers.history.line_kernels import ABSENT, FAIL, FINAL, INFO, OK, PAIR, PLAIN
+from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR
 from checkers.history.operation import Operation, Outcome
 
 Array = Any  # numpy's
 VALUES_MAX = 1 << 60
+FEW = 5_000  # rows that are sorted without a kernel: loading one takes longer
 TYPES = ("invoke", "ok", "fail", "info")
 
 
@@ -85,52 +86,51 @@ class Events:
 
 def paired(events: Events) -> Columns | None:
     """The operations; None if the events do not add up."""
-    type_ = events.info & 3
-    partner = partners(events.process, type_ == 0)
-    if partner is None:
+    if not _have_places(events.process):
         return None
-    asked = numpy.flatnonzero(partner != -2)
-    ended = partner[asked]
-    whole = numpy.flatnonzero(ended >= 0)
-    begins, ends = asked[whole], ended[whole]
-    other_key = (events.key[ends] != 0) & (events.key[ends] != events.key[begins])
-    if (events.f[begins] != events.f[ends]).any() or other_key.any():
-        return None
-    info = events.info[asked]
-    found = numpy.full(len(asked), INFO, dtype=numpy.int8)
-    found[whole] = type_[ends]
-    kind = ((info >> 2) & 3).astype(numpy.int8)
-    old, new = events.old[asked], events.new[asked]
-    there = numpy.flatnonzero((events.info[ends] >> 2 & 3 != PLAIN) | (events.new[ends] != ABSENT))
-    there = there[type_[ends[there]] == OK]
-    places, answers = whole[there], ends[there]
-    kind[places] = events.info[answers] >> 2 & 3
-    old[places], new[places] = events.old[answers], events.new[answers]
-    complete = numpy.full(len(asked), -1, dtype=numpy.int64)
-    complete[whole] = events.index[ends]
-
-    def either(column: Array) -> Array:
-        of_asked, of_ended = column[asked], column[ends]
-        of_asked[whole] = numpy.where(of_ended == 0, of_asked[whole], of_ended)
-        return of_asked
-
-    error = numpy.zeros(len(asked), dtype=numpy.int32)
-    error[whole] = events.error[ends]
-    return Columns(
-        invoke=events.index[asked], complete=complete, type=found, f=events.f[asked], key=events.key[asked],
-        role=either(events.role), mode=either(events.mode), error=error, is_final=(info & FINAL) != 0, kind=kind,
-        old=old, new=new, words=events.words,
+    count = int((events.info & 3 == 0).sum())
+    numbers = numpy.empty((4, count), dtype=numpy.int64)
+    types, kind = (numpy.empty(count, dtype=numpy.int8) for _ in range(2))
+    f, key, role, mode, error = (numpy.empty(count, dtype=numpy.int32) for _ in range(5))
+    is_final = numpy.empty(count, dtype=numpy.bool_)
+    found = load(pairing_kernels).pair_columns(
+        events.index, events.process, events.info, events.f, events.key, events.role, events.mode, events.error,
+        events.old, events.new, _nobody(events.process), numbers, types, f, key, role, mode, error, is_final, kind,
     )  # fmt: skip
+    if found < 0:
+        return None
+    return Columns(
+        invoke=numbers[0], complete=numbers[1], type=types, f=f, key=key, role=role, mode=mode, error=error,
+        is_final=is_final, kind=kind, old=numbers[2], new=numbers[3], words=events.words,
+    )  # fmt: skip
+
+
+def _have_places(process: Array) -> bool:
+    """Whether the numbers of processes are small enough to have a place each."""
+    return not len(process) or (process.min() >= 0 and process.max() <= 4 * len(process) + 1_000_000)
+
+
+def _nobody(process: Array) -> Array:
+    return numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
+
+
+def grouped(key: Array, keys: int) -> tuple[Array, Array]:
+    """Rows in order of their keys, and the bounds of each key's rows in that order."""
+    if len(key) < FEW:
+        order = numpy.argsort(key, kind="stable")
+        return order, numpy.searchsorted(key[order], numpy.arange(keys + 1))
+    order, bounds = numpy.empty(len(key), dtype=numpy.int64), numpy.zeros(keys + 2, dtype=numpy.int64)
+    load(pairing_kernels).group(key, bounds, order)
+    return order, bounds[:-1]
 
 
 def partners(process: Array, invokes: Array) -> Array | None:
     """Of each event that is an invocation the row of its completion (-1: none), of others -2. None if processes do not
     take turns."""
-    if len(process) and (process.min() < 0 or process.max() > 4 * len(process) + 1_000_000):
+    if not _have_places(process):
         return None
-    running = numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
     partner = numpy.empty(len(process), dtype=numpy.int64)
-    answer = load(pairing_kernels).pair(process, invokes.astype(numpy.int64), running, partner)
+    answer = load(pairing_kernels).pair(process, invokes.astype(numpy.int64), _nobody(process), partner)
     return None if answer == pairing_kernels.ODD else partner
 
 

@@ -8,6 +8,7 @@ from checkers.compiled import bare_kernel
 
 Array = Any  # numpy's, of int64
 PAIRED, ODD = 0, 1
+OK, INFO, FINAL, ABSENT = 1, 3, 16, -(1 << 62)  # as in `line_kernels`
 
 
 @bare_kernel
@@ -30,3 +31,65 @@ def pair(process: Array, invokes: Array, running: Array, partner: Array) -> int:
             partner[row] = -2
             running[who] = -1
     return PAIRED
+
+
+@bare_kernel
+def pair_columns(
+    index: Array, process: Array, info: Array, f: Array, key: Array, role: Array, mode: Array, error: Array, old: Array,
+    new: Array, running: Array, numbers: Array, types: Array, o_f: Array, o_key: Array, o_role: Array,
+    o_mode: Array, o_error: Array, is_final: Array, kind: Array,
+) -> int:  # fmt: skip
+    """Fill the columns of operations from those of events; how many operations, -1 if events do not add up.
+
+    `running` has a place for every process, filled with -1; `numbers` gets (invoke, complete, old, new), a row each.
+    """
+    count = 0
+    for row in range(process.shape[0]):
+        who = process[row]
+        bits = info[row]
+        place = running[who]
+        if bits & 3 == 0:
+            if place >= 0:
+                return -1
+            running[who] = count
+            numbers[0, count] = index[row]
+            numbers[1, count] = -1
+            numbers[2, count], numbers[3, count] = old[row], new[row]
+            types[count] = INFO
+            o_f[count], o_key[count], o_role[count], o_mode[count] = f[row], key[row], role[row], mode[row]
+            o_error[count] = 0
+            is_final[count] = bits & FINAL != 0
+            kind[count] = bits >> 2 & 3
+            count += 1
+            continue
+        if place < 0 or f[row] != o_f[place] or (key[row] != 0 and key[row] != o_key[place]):
+            return -1
+        running[who] = -1
+        numbers[1, place] = index[row]
+        types[place] = bits & 3
+        o_error[place] = error[row]
+        if role[row]:
+            o_role[place] = role[row]
+        if mode[row]:
+            o_mode[place] = mode[row]
+        answer = bits >> 2 & 3
+        if bits & 3 == OK and (answer or new[row] != ABSENT):
+            kind[place] = answer
+            numbers[2, place], numbers[3, place] = old[row], new[row]
+    return count
+
+
+@bare_kernel
+def group(key: Array, bounds: Array, order: Array) -> None:
+    """Put rows in order of their keys, within a key in their own: those of k stand from bounds[k] to bounds[k + 1].
+
+    `bounds` comes filled with 0, and has two places more than there are keys.
+    """
+    for row in range(key.shape[0]):
+        bounds[key[row] + 2] += 1
+    for each in range(2, bounds.shape[0]):
+        bounds[each] += bounds[each - 1]
+    for row in range(key.shape[0]):
+        at = bounds[key[row] + 1]
+        order[at] = row
+        bounds[key[row] + 1] = at + 1

@@ -37,7 +37,7 @@ _TAIL_BYTES = 8
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
 LARGE = 20_000
-"""Events from which on a file is read as columns; loading the code for that takes as long as reading so many plainly."""
+"""Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 
 from checkers.history.as_columns import columns_of, operations_at
-from checkers.history.columns import Columns
+from checkers.history.columns import Columns, grouped
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
@@ -88,7 +88,7 @@ def check(
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
     with within(Limits(timeout_s), clock=clock):
         limits = budget(memory_limit, steps)
-        searches, left_out = _searches(judged, history, reads)
+        searches, left_out = _searches(judged, history, reads, limits)
         witnesses = _searched(judged, searches, limits)
         with shielded():
             details = {
@@ -233,13 +233,15 @@ class _RegisterSearch:
 Search = _KeySearch | _RegisterSearch
 
 
-def _searches(model: Model, history: History, reads: Reads) -> tuple[list[Search], dict[str, int]]:
+def _searches(
+    model: Model, history: History, reads: Reads, limits: Budget
+) -> tuple[list[Search], dict[str, int]]:
     """What to search, by keys, and how many reads of which class are not judged here."""
     if isinstance(model, Register) and model.initial is None:
         columns = columns_of(history)
         found = columns and of_columns(columns, reads=reads, failed_cas_observes=model.failed_cas_observes)
         if columns is not None and found:
-            return _register_searches(model, history, columns, *found), found[0].reads_not_judged
+            return _register_searches(model, history, columns, *found, limits), found[0].reads_not_judged
     groups, left_out = _groups(model, history, reads)
     return [
         _KeySearch(model, keys, operations, _subjects(model, operations)) for keys, operations in groups
@@ -247,26 +249,20 @@ def _searches(model: Model, history: History, reads: Reads) -> tuple[list[Search
 
 
 def _register_searches(
-    model: Model, history: History, columns: Columns, registers: Registers, judged: Any
+    model: Model, history: History, columns: Columns, registers: Registers, judged: Any, limits: Budget
 ) -> list[Search]:
     """In order of the first operation on each key."""
-    codes, first = numpy.unique(columns.key[judged], return_index=True)
-    order = numpy.argsort(registers.key, kind="stable")
-    sorted_keys = registers.key[order]
-    begins = numpy.searchsorted(sorted_keys, codes, side="left").tolist()
-    ends = numpy.searchsorted(sorted_keys, codes, side="right").tolist()
-    limits = budget(None, None)
+    keys = len(registers.keys)
+    first = numpy.full(keys, len(columns), dtype=numpy.int64)
+    places = numpy.flatnonzero(judged)[::-1]
+    first[columns.key[places]] = places  # of equal keys the last one stays
+    order, bounds = grouped(registers.key, keys)
+    at = bounds.tolist()
     return [
         _RegisterSearch(
-            model,
-            (registers.keys[int(codes[each])],),
-            history,
-            registers,
-            order[begins[each] : ends[each]],
-            judged,
-            limits,
+            model, (registers.keys[key],), history, registers, order[at[key] : at[key + 1]], judged, limits
         )
-        for each in numpy.argsort(first).tolist()
+        for key in numpy.argsort(first)[: int((first < len(columns)).sum())].tolist()
     ]
 
 
