@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy
@@ -134,82 +133,91 @@ def partners(process: Array, invokes: Array) -> Array | None:
     return None if answer == pairing_kernels.ODD else partner
 
 
-_CLASS = attrgetter("f", "type", "key", "role", "mode", "error", "phase")
-
-
 def of_operations(operations: Sequence[Operation]) -> Columns | None:
     """The columns of operations that are there; None if a value is no number, or two events have one index."""
     values = _values([operation.value for operation in operations])
     if values is None:
         return None
-    times = _times(operations)
-    if times is None:
-        return None
-    each = list(map(_CLASS, operations))
-    classes = {found: place for place, found in enumerate(dict.fromkeys(each))}
-    of = numpy.fromiter(map(classes.__getitem__, each), dtype=numpy.int64, count=len(each))
-    if any(type_ != "info" for _, type_, *_ in classes) and (times[1][_answered(classes, of)] < 0).any():
+    invoke = numpy.array([operation.invoke_index for operation in operations], dtype=numpy.int64)
+    ends = [operation.complete_index for operation in operations]
+    complete = numpy.array([-1 if end is None else end for end in ends], dtype=numpy.int64)
+    type_ = _coded([operation.type for operation in operations], {word: at for at, word in enumerate(TYPES)})
+    if not _are_ranks(invoke, complete) or ((complete < 0) & (type_ != INFO)).any():
         return None
     words: dict[str | None, int] = {None: 0}
-    table = numpy.zeros((7, max(1, len(classes))), dtype=numpy.int32)
-    for place, (f, type_, key, role, mode, error, phase) in enumerate(classes):
-        codes = [words.setdefault(word, len(words)) for word in (f, key, role, mode, error)]
-        table[:, place] = (*codes, TYPES.index(type_), phase == "final")
-    f, key, role, mode, error, type_, final = (column[of] for column in table)
+    f, key, role, mode, error = (
+        _coded(column, words)
+        for column in (
+            [operation.f for operation in operations],
+            [operation.key for operation in operations],
+            [operation.role for operation in operations],
+            [operation.mode for operation in operations],
+            [operation.error for operation in operations],
+        )
+    )
+    final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
-        invoke=times[0], complete=times[1], type=type_, f=f, key=key, role=role, mode=mode, error=error,
+        invoke=invoke, complete=complete, type=type_, f=f, key=key, role=role, mode=mode, error=error,
         is_final=final == 1, kind=values[0], old=values[1], new=values[2], words=tuple(words),
     )  # fmt: skip
 
 
-def _answered(classes: Iterable[tuple[Any, ...]], of: Array) -> Array:
-    return numpy.array([type_ != "info" for _, type_, *_ in classes], dtype=bool)[of]
+def _coded(column: list[Any], words: dict[Any, int]) -> Array:
+    """A number for each word; new ones are noted."""
+    count = len(column)
+    if count and column.count(column[0]) == count:
+        return numpy.full(count, words.setdefault(column[0], len(words)), dtype=numpy.int32)
+    for word in dict.fromkeys(column):
+        words.setdefault(word, len(words))
+    return numpy.fromiter(map(words.__getitem__, column), dtype=numpy.int32, count=count)
 
 
-def _times(operations: Sequence[Operation]) -> tuple[Array, Array] | None:
-    count = len(operations)
-    invoke = numpy.fromiter(map(attrgetter("invoke_index"), operations), dtype=numpy.int64, count=count)
-    ends = [operation.complete_index for operation in operations]
-    complete = numpy.array([-1 if end is None else end for end in ends], dtype=numpy.int64)
+def _are_ranks(invoke: Array, complete: Array) -> bool:
+    """Whether all events have indexes of their own, and the invocations stand in their order."""
     ranks = numpy.concatenate((invoke, complete[complete >= 0]))
-    if count and (
-        (invoke[1:] <= invoke[:-1]).any() or invoke[0] < 0 or len(numpy.unique(ranks)) < len(ranks)
-    ):
-        return None
-    return invoke, complete
+    if len(invoke) == 0:
+        return True
+    if invoke[0] < 0 or (invoke[1:] <= invoke[:-1]).any():
+        return False
+    if ranks.max() <= 8 * len(ranks):
+        return bool(numpy.bincount(ranks).max() == 1)
+    return len(numpy.unique(ranks)) == len(ranks)
 
 
 def _values(values: list[Any]) -> tuple[Array, Array, Array] | None:
     """(kind, old, new) of values as Python has them."""
-    types = set(map(type, values))
-    count = len(values)
+    of = list(map(type, values))
+    types, count = set(of), len(values)
     kind, old = numpy.zeros(count, dtype=numpy.int8), numpy.full(count, ABSENT, dtype=numpy.int64)
     if not types <= {int, type(None), list, tuple}:
         return None
-    plain: list[Any] = values
-    if list in types or tuple in types:
-        places = [place for place, value in enumerate(values) if isinstance(value, list | tuple)]
-        pairs = [values[place] for place in places]
-        if set(map(len, pairs)) != {2} or not {type(each) for pair in pairs for each in pair} <= {
-            int,
-            type(None),
-        }:
-            return None
-        at = numpy.array(places)
-        first = _numbers([pair[0] for pair in pairs])
-        if first is None:
-            return None
-        kind[at], old[at] = PAIR, first
-        plain = values.copy()
-        for place, pair in zip(places, pairs, strict=True):
-            plain[place] = pair[1]
+    if list not in types and tuple not in types:
+        new = _numbers(values)
+        return None if new is None else (kind, old, new)
+    places = [place for place, type_ in enumerate(of) if type_ is list or type_ is tuple]
+    pairs = [values[place] for place in places]
+    if set(map(len, pairs)) != {2}:
+        return None
+    first, second = _numbers([pair[0] for pair in pairs]), _numbers([pair[1] for pair in pairs])
+    plain = values.copy()
+    for place in places:
+        plain[place] = None
     new = _numbers(plain)
-    return None if new is None else (kind, old, new)
+    if first is None or second is None or new is None:
+        return None
+    kind[places], old[places], new[places] = PAIR, first, second
+    return kind, old, new
 
 
 def _numbers(values: list[int | None]) -> Array | None:
+    """None if one is no whole number, or a large one."""
+    types = set(map(type, values))
+    if not types <= {int, type(None)}:
+        return None
     try:
-        found = numpy.array([ABSENT if value is None else value for value in values], dtype=numpy.int64)
+        if type(None) in types:
+            values = [ABSENT if value is None else value for value in values]
+        found = numpy.array(values, dtype=numpy.int64)
     except OverflowError:
         return None
     large = (found > VALUES_MAX) | ((found < -VALUES_MAX) & (found != ABSENT))
