@@ -74,13 +74,18 @@ def load(module: ModuleType) -> Any:
     return module if why_plain() else _compiled(module)
 
 
+def is_loaded(module: ModuleType) -> bool:
+    """Whether its kernels were loaded before."""
+    return module.__name__ in _LOADED
+
+
 def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading", "compiling"]:
     """The work to do before `kernel` of the module can run, as far as it is known without importing numba.
 
     Nothing, if it was loaded before; loading takes half a second; compiling a long kernel takes ten, which no deadline
     can interrupt.
     """
-    if module.__name__ in _LOADED:
+    if is_loaded(module):
         return "nothing"
     source = Path(module.__file__ or "")
     name = f"{source.stem}.{kernel}-*.{sys.implementation.cache_tag.replace('cpython-', 'py')}*.nbi"

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy
 
+from checkers.compiled import is_loaded
 from checkers.history.as_columns import columns_of, operations_at
 from checkers.history.columns import Columns, grouped
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
-from checkers.linearizable import many
+from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
 from checkers.linearizable.columns import of_registers
 from checkers.linearizable.decide import (
@@ -28,7 +29,6 @@ from checkers.linearizable.decide import (
     decide,
     decide_columns,
     in_rounds,
-    is_loaded,
     must_not_wait,
 )
 from checkers.linearizable.explanation import witness
@@ -346,7 +346,7 @@ def _decide_many(searches: Sequence[_RegisterSearch], limits: Budget) -> None:
     """Find, for all small registers at once, which have an order. Raises OutOfTime."""
     small = [each for each in searches if 0 < each.count <= many.CALLS_MAX]
     calls = sum(each.count for each in small)
-    if len(small) < 2 or must_not_wait() or (calls <= COLD_CALLS and not is_loaded()):
+    if len(small) < 2 or (calls <= COLD_CALLS and not is_loaded(search_kernels)) or must_not_wait():
         return
     bounds = numpy.cumsum([0, *(each.count for each in small)], dtype=numpy.int64)
     order = numpy.concatenate([each.rows for each in small])

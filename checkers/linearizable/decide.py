@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from checkers.compiled import waiting_for
+from checkers.compiled import is_loaded, waiting_for
 from checkers.limits import left_s, look
 from checkers.linearizable import forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
@@ -68,7 +68,7 @@ def _searched(
 ) -> Found:
     """The result of the two searches, whichever comes first."""
     can_be_short = calls <= COLD_CALLS
-    is_short_first = calls <= FEW or (can_be_short and not is_loaded())
+    is_short_first = calls <= FEW or (can_be_short and not is_loaded(search_kernels))
     short = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
     found = plainly(short) if is_short_first else None
     if found is not None and found.is_decided:
@@ -81,11 +81,6 @@ def _searched(
     if found is None:
         return whole
     return replace(found if found.is_decided else whole, steps=found.steps + whole.steps)
-
-
-def is_loaded() -> bool:
-    """Whether the compiled search has been loaded."""
-    return waiting_for(search_kernels, "advance") == "nothing"
 
 
 def must_not_wait() -> bool:
