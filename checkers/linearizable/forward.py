@@ -37,6 +37,15 @@ def can_run() -> bool:
     return not why_plain()
 
 
+def prepare() -> None:
+    """Compile the search, so that its machine code is kept when a history needs it."""
+    if can_run():
+        writes = [
+            Call(Action("overwrite", "write", (number,)), 2 * number, 2 * number + 1) for number in range(2)
+        ]
+        search(Register(), writes, Limits())
+
+
 def search(
     model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
 ) -> Found:

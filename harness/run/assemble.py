@@ -13,6 +13,7 @@ import msgspec
 from checkers import stored_start
 from checkers.history.history import Header
 from harness.clients.client import MessageClient
+from harness.cluster import open_files
 from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.cluster.protocol import Cluster
@@ -335,6 +336,8 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
 
 def refuse_what_this_machine_cannot(parts: Parts) -> None:
     """Refuse what this machine or this user cannot do, before anything is written. Judging alone does not need it."""
+    if parts.plan.cluster == "local" and (why := open_files.allow(parts.plan.workers, parts.plan.nodes)):
+        raise WrongUse(why)
     if parts.plan.cluster == "local" and limits_nodes(parts):
         from harness.cluster.limits.enclosure import why_not
 

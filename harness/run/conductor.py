@@ -40,8 +40,19 @@ from harness.workloads.completed import asked_of, completed
 from harness.workloads.workload import Remembers, Workload
 
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
+SHORT_STEP_NS = SECOND_NS // 10
+WAKES_A_SECOND = 5_000
+"""Of all workers together."""
 SKIPPED_NS = SECOND_NS // 10
 """A worker that is later than this skips the operation."""
+
+
+def step_ns_of(plan: Plan) -> int:
+    """How long each worker sleeps at once. Thousands that wake up ten times a second would keep a core busy by that.
+    In virtual time waking up is cheap, and the steps are part of the trace."""
+    if plan.cluster == "sim":
+        return SHORT_STEP_NS
+    return max(SHORT_STEP_NS, plan.workers * SECOND_NS // WAKES_A_SECOND)
 
 
 @dataclass(slots=True)
@@ -79,7 +90,7 @@ class Conductor:
         self._remembering = self.workload if isinstance(self.workload, Remembers) else None
         self._clients = performing(system.client, cluster)
         self._recorder = recorder = Recorder(cluster, self.record, self.progress, self._show)
-        self._course = course = Course(cluster)
+        self._course = course = Course(cluster, step_ns_of(plan))
         members = plan.members_at_first
         self._deployed = Deployed(plan, cluster, system, self.workload.spaces, recorder.members, members)
         self._deployed.note_option = recorder.option

@@ -15,6 +15,8 @@ class Course:
     """The state of a run: every part asks it before it goes on."""
 
     time: Time
+    step_ns: int = SECOND_NS // 10
+    """The longest time without a look at whether a person interrupts the run."""
     is_interrupted: bool = False
     is_over: bool = False
     failure: Exception | None = None
@@ -37,4 +39,4 @@ class Course:
         """Sleep in short steps, so that an interrupt is heard."""
         time = self.time
         while (now_ns := time.now_ns()) < time_ns and not self.is_interrupted:
-            await time.sleep_until(min(time_ns, now_ns + SECOND_NS // 10))
+            await time.sleep_until(min(time_ns, now_ns + self.step_ns))

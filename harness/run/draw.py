@@ -135,10 +135,10 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
         yield from sorted(own, key=lambda operation: operation.at_ns)
         return
     streams = plan.streams()
-    chance, waits = streams[f"worker {worker}"], streams[f"waits of worker {worker}"]
+    chance = streams[f"worker {worker}"]
     owner = system.owner(plan)
     replicas = [node for node in plan.node_names if node != owner] or [owner]
-    waits_for_all = plan.commit_wait == COMPLETE
+    waits = None if plan.commit_wait == COMPLETE else streams[f"waits of worker {worker}"]
     generator: Generator = workload.generator(plan, worker)
     time_ns = 0
     context = Context(worker, time_ns, chance)
@@ -161,7 +161,7 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
                 node=where,
                 mode=answer.mode,
             )
-            yield drawn if waits_for_all else _waiting(drawn, plan, workload, waits)
+            yield drawn if waits is None else _waiting(drawn, plan, workload, waits)
         elif answer is None:
             return
         else:

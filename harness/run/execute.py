@@ -21,6 +21,7 @@ from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
 from harness.judge.whole_run import files_in
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
+from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
 from harness.run.plan import Plan
 from harness.run.recorder import Progress
@@ -62,7 +63,8 @@ def execute(
     interrupts = _Interrupts()
     failure: HarnessError | None = None
     try:
-        _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
+        with compiling(parts.plan):
+            _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
         if parts.plan.restores_cuts and not interrupts.asked:
             restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
         record.close()

@@ -14,6 +14,7 @@ from harness.cluster.relay.guard import Guard, ask_for_signal_at_death_of_parent
 from harness.cluster.relay.switchboard import Switchboard
 
 _OBSERVE_EVERY_S: Final = 0.02
+_SOCKETS_MAX: Final = 1 << 17
 
 
 async def _serve() -> None:
@@ -46,7 +47,7 @@ async def _observe(switchboard: Switchboard) -> None:
 
 def _allow_many_sockets() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 16384 if hard == resource.RLIM_INFINITY else min(16384, hard)
+    wanted = _SOCKETS_MAX if hard == resource.RLIM_INFINITY else min(_SOCKETS_MAX, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 

@@ -15,7 +15,9 @@ from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Fault
 from harness.run.assemble import header, parts_of
-from harness.run.conductor import Conductor
+from harness.run.conductor import Conductor, step_ns_of
+from harness.run.plan import SECOND_NS
+from harness.systems.plans import planned
 from nodes.iproto.messages import Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
@@ -353,3 +355,11 @@ def test_a_node_that_ends_before_all_were_ready_is_a_start_that_failed(how: str,
     recorded = Recorded(drawn(operation(10)), cluster)
     assert [crash.node for crash in recorded.history.crashes] == (["n1"] if comes_up else [])
     assert (recorded.error is None) == comes_up
+
+
+def test_ten_thousand_workers_do_not_wake_up_ten_times_a_second_each() -> None:
+    """That alone kept a core busy; in virtual time the steps are part of the trace."""
+    many = planned(workers=10_000)
+    assert 10_000 * SECOND_NS // step_ns_of(many) <= 5_000
+    assert step_ns_of(planned(workers=10)) == SECOND_NS // 10
+    assert step_ns_of(many.changed(cluster="sim")) == SECOND_NS // 10

@@ -1,0 +1,54 @@
+"""Many clients: the limit of open files is raised as far as the machine allows, and no further."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from harness.cluster import open_files
+
+
+class Machine:
+    def __init__(self, soft: int, hard: int) -> None:
+        self.limits = (soft, hard)
+
+    def getrlimit(self, which: int) -> tuple[int, int]:
+        assert which == resource.RLIMIT_NOFILE
+        return self.limits
+
+    def setrlimit(self, which: int, limits: tuple[int, int]) -> None:
+        assert which == resource.RLIMIT_NOFILE
+        self.limits = limits
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(1024, 20_000)
+    monkeypatch.setattr(open_files.resource, "getrlimit", made.getrlimit)
+    monkeypatch.setattr(open_files.resource, "setrlimit", made.setrlimit)
+    return made
+
+
+def test_few_clients_need_no_other_limit(machine: Machine) -> None:
+    assert open_files.allow(10, 3) == ""
+    assert machine.limits == (1024, 20_000)
+
+
+def test_a_thousand_clients_raise_the_soft_limit(machine: Machine) -> None:
+    """With the usual soft limit of 1,024 the nodes would run out of files in the middle of the run."""
+    assert open_files.allow(1_000, 3) == ""
+    assert machine.limits == (6_300, 20_000)
+
+
+def test_more_clients_than_the_machine_allows_are_refused_in_one_line(machine: Machine) -> None:
+    why = open_files.allow(10_000, 3)
+    assert why.startswith("--workers 10000: ") and "\n" not in why
+    most = int(why.partition("try: --workers ")[2].partition(",")[0])
+    assert open_files.allow(most, 3) == ""
+    assert open_files.allow(most + 1, 3) != ""
+
+
+def test_a_machine_without_a_limit_allows_all(machine: Machine) -> None:
+    machine.limits = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    assert open_files.allow(10_000, 31) == ""
