@@ -55,19 +55,21 @@ def command(
     from harness.store import resolve
     from harness.systems import plans
     from harness.terminal.colour import printable
+    from harness.terminal.working import working
 
     folder = resolve(run)
     wanted, shape = bisecting.asked_fingerprint(folder, fingerprint, cluster is not None)
     plan = bisecting.prepared(folder, plans.read(folder.plan_file), cluster)
-    search = bisecting.Bisection(
-        plan,
-        wanted,
-        repository,
-        results.absolute(),
-        repeat,
-        lambda line: click.echo(printable(f"qsync: {line}"), err=True),
-    )
-    found = search.find(good, bad, shape)
+    with working("searching", is_quiet=as_json) as shown:
+        search = bisecting.Bisection(
+            plan,
+            wanted,
+            repository,
+            results.absolute(),
+            repeat,
+            lambda line: shown.say(printable(f"qsync: {line}")),
+        )
+        found = search.find(good, bad, shape)
     first, last = found.commits[found.found.first], found.commits[found.found.last]
     code = ExitCode.VALID if found.found.is_exact else ExitCode.INCONCLUSIVE
     if as_json:

@@ -112,24 +112,26 @@ def _certify(
     from harness.certification.sensitivity import lines_of
     from harness.cli.options import code_version
     from harness.store import seal
+    from harness.terminal.working import working
 
     campaign = plan.read(plan_file)
     signer = None if key is None else seal.private_key(key)
     old = None if against is None else _certificate(against)
-    asked = Asked(
-        campaign=campaign,
-        plan_file=plan_file.read_bytes(),
-        results=results.absolute(),
-        root=ROOT,
-        commit=code_version(),
-        runs_per_bug=seeds_per_bug,
-        jobs=jobs,
-        time_limit_s=bugs_time_s,
-        tell=lambda line: click.echo(f"qsync: {line}", err=True),
-        key=signer,
-        out=out,
-    )
-    made = certify(asked, anew=anew)
+    with working(f"certificate of {campaign.name}") as shown:
+        asked = Asked(
+            campaign=campaign,
+            plan_file=plan_file.read_bytes(),
+            results=results.absolute(),
+            root=ROOT,
+            commit=code_version(),
+            runs_per_bug=seeds_per_bug,
+            jobs=jobs,
+            time_limit_s=bugs_time_s,
+            tell=lambda line: shown.say(f"qsync: {line}"),
+            key=signer,
+            out=out,
+        )
+        made = certify(asked, anew=anew)
     if made.certificate is None:
         _say("no certificate", made.lacks)
         click.echo(f"folder  {made.folder}")

@@ -97,6 +97,7 @@ def command(
     from dataclasses import replace
 
     from harness.campaign import known, nightly, plan
+    from harness.terminal.working import working
 
     campaign = plan.read(plan_file)
     campaign = replace(
@@ -113,15 +114,17 @@ def command(
             err=True,
         )
         return ExitCode.VALID
-    work = nightly.Nightly(
-        campaign,
-        results.absolute(),
-        accepted,
-        lambda line: click.echo(f"qsync: {line}", err=True),
-        judge=_judge(engine or campaign.engine, _master(master, campaign.master), conf),
-        publish=_address(publish or campaign.publish),
-    )
-    summary, folder = work.run(anew=anew)
+    judge = _judge(engine or campaign.engine, _master(master, campaign.master), conf)
+    with working(f"campaign {campaign.name}", is_quiet=as_json) as shown:
+        work = nightly.Nightly(
+            campaign,
+            results.absolute(),
+            accepted,
+            lambda line: shown.say(f"qsync: {line}"),
+            judge=judge,
+            publish=_address(publish or campaign.publish),
+        )
+        summary, folder = work.run(anew=anew)
     if as_json:
         import msgspec
 

@@ -30,7 +30,7 @@ class Told(io.StringIO):
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PATIENCE_S", "BETWEEN_DRAWINGS_S", "BETWEEN_LINES_S"):
+    for name in ("PATIENCE_S", "BETWEEN_DRAWINGS_S", "FIRST_GAP_S", "LAST_GAP_S"):
         monkeypatch.setattr(them, name, 0.01)
 
 
@@ -57,6 +57,22 @@ def test_a_terminal_gets_one_line_which_is_gone_at_the_end() -> None:
             seen += os.read(ours, 1000)
     os.close(ours)
     assert b"\n" not in seen
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_line_that_stays_is_no_part_of_the_moving_one() -> None:
+    """A night tells of each run while its line moves."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        with working("running the night", stream=terminal, environ=HERE) as shown:
+            seen = b""
+            while b"night" not in seen:
+                seen += os.read(ours, 1000)
+            shown.say("qsync: one run is valid")
+        while not seen.endswith(b"\r\x1b[K"):
+            seen += os.read(ours, 1000)
+    os.close(ours)
+    assert b"\r\x1b[Kqsync: one run is valid\r\n" in seen
 
 
 def test_short_work_shows_nothing() -> None:
