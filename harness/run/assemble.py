@@ -336,7 +336,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
 
 def refuse_what_this_machine_cannot(parts: Parts) -> None:
     """Refuse what this machine or this user cannot do, before anything is written. Judging alone does not need it."""
-    if parts.plan.cluster == "local" and (why := open_files.allow(parts.plan.workers, parts.plan.nodes)):
+    if why := _too_many_clients(parts.plan):
         raise WrongUse(why)
     if parts.plan.cluster == "local" and limits_nodes(parts):
         from harness.cluster.limits.enclosure import why_not
@@ -354,6 +354,13 @@ def refuse_what_this_machine_cannot(parts: Parts) -> None:
 
         if reason := mounts.why_not():
             raise WrongUse(f"this run needs a disk mounted under each node, and {reason}")
+
+
+def _too_many_clients(plan: Plan) -> str:
+    """Why this machine cannot open so many connections; "" if it can."""
+    if plan.cluster == "sim":
+        return ""
+    return open_files.allow(plan.workers, plan.nodes, has_relay=plan.cluster == "local")
 
 
 def limits_nodes(parts: Parts) -> bool:

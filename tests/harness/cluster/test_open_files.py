@@ -31,24 +31,29 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_few_clients_need_no_other_limit(machine: Machine) -> None:
-    assert open_files.allow(10, 3) == ""
+    assert open_files.allow(10, 3, has_relay=True) == ""
     assert machine.limits == (1024, 20_000)
 
 
 def test_a_thousand_clients_raise_the_soft_limit(machine: Machine) -> None:
     """With the usual soft limit of 1,024 the nodes would run out of files in the middle of the run."""
-    assert open_files.allow(1_000, 3) == ""
+    assert open_files.allow(1_000, 3, has_relay=True) == ""
     assert machine.limits == (6_300, 20_000)
 
 
 def test_more_clients_than_the_machine_allows_are_refused_in_one_line(machine: Machine) -> None:
-    why = open_files.allow(10_000, 3)
+    why = open_files.allow(10_000, 3, has_relay=True)
     assert why.startswith("--workers 10000: ") and "\n" not in why
     most = int(why.partition("try: --workers ")[2].partition(",")[0])
-    assert open_files.allow(most, 3) == ""
-    assert open_files.allow(most + 1, 3) != ""
+    assert open_files.allow(most, 3, has_relay=True) == ""
+    assert open_files.allow(most + 1, 3, has_relay=True) != ""
+
+
+def test_without_a_relay_a_connection_is_one_socket(machine: Machine) -> None:
+    assert open_files.allow(6_000, 3, has_relay=False) == ""
+    assert open_files.allow(6_000, 3, has_relay=True) != ""
 
 
 def test_a_machine_without_a_limit_allows_all(machine: Machine) -> None:
     machine.limits = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    assert open_files.allow(10_000, 31) == ""
+    assert open_files.allow(10_000, 31, has_relay=True) == ""
