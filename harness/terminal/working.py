@@ -10,6 +10,7 @@ when the block is left: what comes then may be printed as usual. Inside the bloc
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -54,6 +55,7 @@ class Working:
         self._thread.join()
 
     def _show(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # Ctrl-C must wake the main thread
         if self._over.wait(PATIENCE_S):
             return
         if self._is_terminal:
