@@ -106,9 +106,10 @@ def read_others(path: Path) -> History:
         return History.of(_header(path, file.schema_arrow), events)
 
 
-def opened(path: Path, **options: Any) -> Any:
+def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -> Any:
     """A `pyarrow.parquet.ParquetFile` with verified content; `options` are passed on.
 
+    `read_dictionary`: the columns of words. Files of earlier versions do not have all of them.
     Raises HistoryError, which names the file, if it has changed since it was written; OSError if there is none.
     """
     import pyarrow.parquet
@@ -116,6 +117,14 @@ def opened(path: Path, **options: Any) -> Any:
     with damage_told(path):
         is_sealed = _is_sealed(path)
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **options)
+        if words := [name for name in read_dictionary if name in file.schema_arrow.names]:
+            file = pyarrow.parquet.ParquetFile(
+                path,
+                metadata=file.metadata,
+                read_dictionary=words,
+                page_checksum_verification=True,
+                **options,
+            )
         if _SEALED in (file.schema_arrow.metadata or {}) and not is_sealed:
             raise _damaged(path, "it has lost its seal")
         return file

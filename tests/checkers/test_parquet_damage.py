@@ -117,3 +117,14 @@ def test_columns_of_an_earlier_version_are_read_as_they_are(written: Path, tmp_p
     pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), old, compression="zstd")
     assert parquet.read(old).events == history().events
     assert read_any(old).kind == "parquet"
+
+
+def test_a_file_from_before_a_column_was_added_is_read(written: Path, tmp_path: Path) -> None:
+    """If it failed, no stored run from before commit waits could be read from its columns."""
+    table = pyarrow.parquet.read_table(written)
+    older = table.drop_columns(["wait", "transaction"])
+    metadata = {name: value for name, value in table.schema.metadata.items() if name == b"qsync-history"}
+    path = tmp_path / "history.parquet"
+    pyarrow.parquet.write_table(older.replace_schema_metadata(metadata), path)
+    assert rows(path) == rows(written)
+    assert linearizable.check_parquet(path).result == linearizable.check_parquet(written).result
