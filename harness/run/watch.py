@@ -108,21 +108,23 @@ class Watch:
             reports = replace(others, states=())
             found = _violated([check for check in checks if check.name == CRASH], reports)
         of_keys = [check for check in checks if check.is_per_key]
-        for name in due if of_keys else ():
-            found = found or self._judged(self._keys[name], others, of_keys)
-        return found
+        if not of_keys:
+            for name in due:
+                del self._keys[name]
+            return found
+        return found or self._judged(due, others, of_keys)
 
     def _is_finished(self, key: _Key) -> bool:
         return not key.is_open and key.last_ns + LEFT_ALONE_NS <= self._time_ns
 
-    def _judged(self, key: _Key, others: History, checks: Sequence[Check]) -> str:
-        """Judge all that happened under the key, and let it go."""
-        events = [*map(_decode, self._before(key)), *map(_decode, key.lines)]
-        together = sorted((*others.events, *events), key=lambda event: event.index)
-        history = History.of(self._header, together)
-        self._let_go(key)
-        self.judged += 1
-        return _violated(checks, history)
+    def _judged(self, names: Sequence[str], others: History, checks: Sequence[Check]) -> str:
+        """Judge all that happened under these keys, and let them go."""
+        events = [*others.events]
+        for key in (self._keys[name] for name in names):
+            events += map(_decode, (*self._before(key), *key.lines))
+            self._let_go(key)
+        self.judged += len(names)
+        return _violated(checks, History.of(self._header, sorted(events, key=lambda event: event.index)))
 
     def _before(self, key: _Key) -> Iterable[bytes]:
         for place, length in key.let_go:

@@ -1,0 +1,124 @@
+"""How judging grows with the length of a run: a stored run of registers, and copies of its history, one after another.
+
+Each length is judged as a stored run in a process of its own, by all checks of its clients' answers and of the nodes'
+reports; the copies have no logs. `python -m bench.long_runs results/latest [COPIES]`
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.table import print_table
+from harness.judge.whole_run import verdict_of
+from harness.run.finish import read_history
+from harness.store import RunFolder
+from harness.systems import plans
+
+COPIES = 10
+BETWEEN_NS = 1_000_000_000
+IDS = 1_000_000
+"""More than there are faults, or processes, in a run."""
+
+
+def copies(lines: list[bytes], count: int) -> Iterator[dict[str, Any]]:
+    """The events of `count` runs in a row: other keys, processes and faults in each, and one end for all."""
+    events = [json.loads(line) for line in lines]
+    end_ns = events[-1]["time_ns"] + BETWEEN_NS
+    load = [event for event in events if event.get("phase") != "final" and event["f"] != "settled"]
+    for copy in range(count):
+        yield from (_moved(event, copy, copy * end_ns) for event in load)
+    yield {"type": "info", "process": "harness", "f": "settled", "value": True, "time_ns": count * end_ns}
+    final = [event for event in events if event.get("phase") == "final"]
+    for event in final:
+        for copy in range(1 if event["f"] == "dump" else count):
+            moved = _moved(event, copy, 0) | {"time_ns": count * end_ns}
+            if event["f"] == "dump" and isinstance(event.get("value"), dict):
+                moved["value"] = {"spaces": _of_all(event["value"]["spaces"], count)}
+            yield moved
+
+
+def _moved(event: dict[str, Any], copy: int, later_ns: int) -> dict[str, Any]:
+    moved = {**event, "time_ns": event["time_ns"] + later_ns}
+    if isinstance(event["process"], int):
+        moved["process"] = event["process"] + copy * IDS
+    if "key" in event:
+        moved["key"] = f"{copy}-{event['key']}"
+    if event["process"] == "nemesis":
+        moved["value"] = _later(event["value"], later_ns) | {"id": event["value"]["id"] + copy * IDS}
+    return moved
+
+
+def _later(value: dict[str, Any], later_ns: int) -> dict[str, Any]:
+    """A fault, or a shape of one, with all its moments."""
+    moments = {
+        name: at + later_ns for name, at in value.items() if name.endswith("_ns") and isinstance(at, int)
+    }
+    shapes = [_later(shape, later_ns) for shape in value.get("shapes", ())]
+    return value | moments | ({"shapes": shapes} if shapes else {})
+
+
+def _of_all(spaces: dict[str, Any], count: int) -> dict[str, Any]:
+    return {
+        name: [[f"{copy}-{row[0]}", *row[1:]] for copy in range(count) for row in rows]
+        for name, rows in spaces.items()
+    }
+
+
+def judged(run: RunFolder, count: int) -> tuple[int, float, int, str]:
+    """Operations, CPU seconds from the file to the verdict, MiB at the most, the checks that are not valid."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = RunFolder(Path(folder))
+        header, *lines = run.history.read_bytes().splitlines()
+        with copy.history.open("wb") as file:
+            file.write(header + b"\n")
+            for index, event in enumerate(copies(lines, count)):
+                file.write(json.dumps(event | {"index": index}).encode() + b"\n")
+        command = [sys.executable, "-m", "bench.long_runs", str(run.path), "judge", str(copy.path)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    operations, seconds, peak_mib, invalid = json.loads(done.stdout)
+    return operations, seconds, peak_mib, invalid
+
+
+def _judge(run: RunFolder, copy: RunFolder) -> tuple[int, float, int, str]:
+    start_s = time.process_time()
+    history = read_history(copy)
+    verdict = verdict_of(plans.read(run.plan_file), history, ())
+    seconds = time.process_time() - start_s
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    others = [each["checker"] for each in verdict["checks"] if each["result"] == "invalid"]
+    return len(history.operations), seconds, peak_mib, ", ".join(others) or "–"
+
+
+def main() -> None:
+    run = RunFolder(Path(sys.argv[1]))
+    if sys.argv[2:3] == ["judge"]:
+        print(json.dumps(_judge(run, RunFolder(Path(sys.argv[3])))))
+        return
+    most = int(sys.argv[2]) if len(sys.argv) > 2 else COPIES
+    rows, first_s = [], 0.0
+    for count in (1, most):
+        operations, seconds, peak_mib, invalid = judged(run, count)
+        first_s = first_s or seconds
+        rows.append(
+            (
+                str(count),
+                f"{operations:,}",
+                f"{seconds:.1f} s",
+                f"{seconds / first_s:.1f} ×",
+                f"{peak_mib:,} MiB",
+                invalid,
+            )
+        )
+    print_table(("copies", "operations", "CPU", "of one", "at most", "invalid"), rows)
+
+
+if __name__ == "__main__":
+    main()
