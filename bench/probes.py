@@ -52,8 +52,8 @@ except ImportError:  # up to November 2026
 RECORDED = 20_000
 PLAN = "default: 20 s, 10 clients, 300 op/s"
 VIRTUAL_S = 4.0
-JUDGED = 10_000
-KEYS = 20
+JUDGED = 20_000  # of so many lines `check` makes no objects
+KEYS = 40
 LOOPS = 500_000
 TIMES = 10
 """How often a turn repeats a floor that is over in a few milliseconds."""
