@@ -298,7 +298,7 @@ class ContainerNodes(NodeBook):
 
         try:
             return self.pid(node) if node in self._containers else 0
-        except docker.errors.DockerException:
+        except (docker.errors.DockerException, OSError):
             return 0
 
     async def group(self, node: str) -> Group:
