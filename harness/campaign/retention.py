@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.campaign.plan import Retention
-from harness.store import RunFolder, scan
+from harness.store import RunFolder
+from harness.store.scan import scan
 
 DAY_S = 86_400
 GIB = 1 << 30

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import StoreError, WrongUse
-from harness.store import LeftOut, RunFolder, Scan, StoredRun, hashes, scan
+from harness.store import LeftOut, RunFolder, Scan, StoredRun, hashes
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import WentAway, at_once, fetch_run, scan_address
 from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
+from harness.store.scan import scan
 
 PORTION = 200
 RUNS = "runs"

@@ -8,12 +8,12 @@ from checkers.on_use import on_use
 
 if TYPE_CHECKING:
     from harness.store.run_folder import RunFolder, RunSummary, find_runs, resolve
-    from harness.store.scan import LeftOut, Scan, StoredRun, scan
+    from harness.store.scan import LeftOut, Scan, StoredRun
 
 _NAMES = {
     **dict.fromkeys(("RunFolder", "RunSummary", "find_runs", "resolve"), "harness.store.run_folder"),
-    **dict.fromkeys(("LeftOut", "Scan", "StoredRun", "scan"), "harness.store.scan"),
+    **dict.fromkeys(("LeftOut", "Scan", "StoredRun"), "harness.store.scan"),
 }
 __getattr__ = on_use(__name__, _NAMES)
 
-__all__ = ["LeftOut", "RunFolder", "RunSummary", "Scan", "StoredRun", "find_runs", "resolve", "scan"]
+__all__ = ["LeftOut", "RunFolder", "RunSummary", "Scan", "StoredRun", "find_runs", "resolve"]

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness.store import RunFolder, scan
+from harness.store import RunFolder
+from harness.store.scan import scan
 
 PLAN = """
 name = "tiny"

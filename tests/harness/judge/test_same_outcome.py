@@ -26,7 +26,8 @@ from harness.judge.whole_run import verdict_of
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Recorded, conclude, read_history
-from harness.store import RunFolder, find_runs, scan
+from harness.store import RunFolder, find_runs
+from harness.store.scan import scan
 from harness.systems import system_of
 from harness.systems.qsync.logs import read_logs
 from harness.workloads import WORKLOADS

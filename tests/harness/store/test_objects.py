@@ -14,9 +14,9 @@ from harness.errors import StoreError, WrongUse
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.store import scan
 from harness.store.objects import Address, ObjectStore
 from harness.store.remote_runs import WentAway, fetch_run, put_run, scan_address
+from harness.store.scan import scan
 from harness.systems.plans import planned
 from tests.harness.store.object_server import Gone, ObjectServer
 

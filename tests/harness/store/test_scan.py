@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.store import scan
+import harness.judge
+import harness.store
+from harness.store.scan import scan
 
 
 def make(results: Path, name: str, *files: str) -> Path:
@@ -53,3 +55,10 @@ def test_the_stamp_changes_when_a_run_is_judged_again(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     """If it failed, the first analyze of a new checkout would end in a traceback."""
     assert scan(tmp_path / "none").runs == ()
+
+
+def test_no_name_of_a_package_that_imports_on_use_is_that_of_its_module() -> None:
+    """Such a name would be the module wherever that was imported before."""
+    for package in (harness.store, harness.judge):
+        folder = Path(package.__path__[0])
+        assert not {*package._NAMES} & {path.stem for path in folder.iterdir()}
