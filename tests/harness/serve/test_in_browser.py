@@ -8,8 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 
 from tests import needs
@@ -71,6 +73,23 @@ def test_every_page_opens_without_a_complaint_and_stays_in_its_width(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
     complaints = [each for each in complaints if "404" not in each]
     assert complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (500, "dark")])
+def test_axe_finds_nothing_serious(
+    browser: Browser, server: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    """If it failed, a reader with a screen reader, a keyboard or weak eyes would miss a part of a page."""
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found = []
+    for path in (path for path in PAGES if not path.startswith("/tables/")):
+        answer = page.goto(server + path)
+        if answer is not None and answer.status == 200:
+            violations = Axe().run(page).response["violations"]
+            serious = [each for each in violations if each["impact"] in ("serious", "critical")]
+            found += [(path, each["id"], each["nodes"][0]["html"]) for each in serious]
+    assert found == []
     page.close()
 
 
