@@ -5,7 +5,8 @@
     python -m bench.regressions --keep              writes bench/ratios.json
 
 `bench.probes` says what is measured. Each ratio is the median of five turns, by CPU time. A ratio is lost if more than
-a third of it is gone. If one seems to be lost, five more turns are added before it is reported.
+a third of it is gone; more than half, if the stored ones are of another machine, because a ratio of interpreted to
+compiled code differs between processors. If one seems to be lost, five more turns are added before it is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.table import print_table
+from bench.table import machine, print_table
 
 ROOT = Path(__file__).parents[1]
 STORED = Path(__file__).with_name("ratios.json")
@@ -29,8 +30,17 @@ PROBES = Path(__file__).with_name("probes.py")
 TURNS = 5
 KEPT = 2 / 3
 """A ratio below this share of the stored one is lost."""
+KEPT_ELSEWHERE = 1 / 2
+"""The same for ratios that another machine has stored."""
 
 Ratios = Mapping[str, float]
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """`bench/ratios.json`; `machine` as `bench.table` names it."""
+
+    machine: str
+    ratios: dict[str, float]
 
 
 class Measured:
@@ -77,9 +87,9 @@ def in_turns(those: Sequence[Measured]) -> None:
             each.turn()
 
 
-def lost(before: Ratios, now: Ratios) -> list[str]:
+def lost(before: Ratios, now: Ratios, kept: float = KEPT) -> list[str]:
     """The names of those that are lost. What one of them does not have is not compared."""
-    return [name for name in before if name in now and now[name] < KEPT * before[name]]
+    return [name for name in before if name in now and now[name] < kept * before[name]]
 
 
 def sentences(before: Ratios, now: Ratios, names: Iterable[str]) -> Iterator[str]:
@@ -100,26 +110,28 @@ def main() -> int:
         those = [stack.enter_context(measured(each.resolve())) for each in (given.now, given.before) if each]
         in_turns(those)
         if given.keep:
-            STORED.write_bytes(msgspec.json.format(msgspec.json.encode(those[0].medians), indent=1) + b"\n")
+            found = Stored(machine(), dict(those[0].medians))
+            STORED.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
             return 0
-        before = _before(those)
-        if lost(before, those[0].medians):
+        before, kept = _before(those)
+        if lost(before, those[0].medians, kept):
             in_turns(those)
-            before = _before(those)
+            before, kept = _before(those)
         now = those[0].medians
     rows = [[name, f"{before[name]:.4f}", f"{now[name]:.4f}"] for name in before if name in now]
     print_table(("of the floor's speed", "before", "now"), rows)
-    gone = lost(before, now)
+    gone = lost(before, now, kept)
     for sentence in sentences(before, now, gone):
         print(sentence)
     return 1 if gone else 0
 
 
-def _before(those: Sequence[Measured]) -> Ratios:
+def _before(those: Sequence[Measured]) -> tuple[Ratios, float]:
+    """The ratios to compare with, and the share of each that must be left."""
     if len(those) > 1:
-        return those[1].medians
-    stored: Ratios = msgspec.json.decode(STORED.read_bytes(), type=dict[str, float])
-    return stored
+        return those[1].medians, KEPT
+    stored = msgspec.json.decode(STORED.read_bytes(), type=Stored)
+    return stored.ratios, KEPT if stored.machine == machine() else KEPT_ELSEWHERE
 
 
 if __name__ == "__main__":
