@@ -16,6 +16,7 @@ import numpy
 from checkers.compiled import load
 from checkers.history import line_kernels
 from checkers.history.columns import VALUES_MAX, Events, paired
+from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, LINE, NEW_WORD, OTHER, PAIR, PLAIN, POSITION, ROWS
 from checkers.history.operation import Event, Operation
@@ -47,7 +48,17 @@ def read(file: int, begin: int, header: Header, decode: Decode, torn_of: Torn) -
     operations = paired(events)
     if operations is None:
         return None
-    decoded = msgspec.json.Decoder(Event).decode
+    decoder = msgspec.json.Decoder(Event)
+
+    def decoded(line: bytes) -> Event:
+        try:
+            return decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise HistoryError(
+                expected="the lines that were read before",
+                came=f"others ({error})",
+                attempt="judge the file again: it has changed meanwhile",
+            ) from error
 
     def all_events() -> Sequence[Event]:
         with without_collections():

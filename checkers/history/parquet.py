@@ -70,11 +70,12 @@ def read(path: Path) -> History:
     Of a large one the events and operations are `checkers.history.stored`.
     """
     with damage_told(path):
-        file = opened(path, read_dictionary=list(_WORDS))
+        file = opened(path)
         if file.metadata.num_rows >= LARGE and not why_plain():
             from checkers.history import tables
 
-            found = tables.read(file, _header(path, file.schema_arrow), _events)
+            header = _header(path, file.schema_arrow)
+            found = tables.read(file, header, _events, lambda: damage_told(path))
             if found is not None:
                 return found
         table = file.read()

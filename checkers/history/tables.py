@@ -6,6 +6,7 @@ The file stays open for as long as the history is there, so that it can give the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
-from checkers.history.stored import StoredEvents, StoredOperations
+from checkers.history.stored import StoredEvents, StoredOperations, without_collections
 
 Array = Any  # numpy's
 Arrow = Any  # pyarrow's
@@ -30,8 +31,13 @@ TYPES = ("invoke", "ok", "fail", "info")
 _PAIR = r"^\[(?P<old>0|-?[1-9]\d{0,17}|null),(?P<new>0|-?[1-9]\d{0,17}|null)\]$"
 
 
-def read(file: Arrow, header: Header, to_events: ToEvents) -> History | None:
-    """The history in an open `ParquetFile`. None if its rows are not numbered in order, or do not add up."""
+def read(
+    file: Arrow, header: Header, to_events: ToEvents, guarded: Callable[[], AbstractContextManager[None]]
+) -> History | None:
+    """The history in an open `ParquetFile`. None if its rows are not numbered in order, or do not add up.
+
+    `guarded`: what objects are made within, later: it makes a HistoryError of pyarrow's errors.
+    """
     reader = _Reader(file, to_events)
     if not reader.read():
         return None
@@ -39,12 +45,18 @@ def read(file: Arrow, header: Header, to_events: ToEvents) -> History | None:
     if operations is None:
         return None
     rows = file.metadata.num_rows
-    stored = StoredEvents(rows, lambda: to_events(file.read()), tuple(reader.others))
+
+    def all_events() -> list[Event]:
+        with guarded(), without_collections():
+            return to_events(file.read())
+
+    stored = StoredEvents(rows, all_events, tuple(reader.others))
 
     def some(places: Array) -> list[Operation]:
         invoke, complete = operations.invoke[places], operations.complete[places]
         wanted = numpy.unique(numpy.concatenate((invoke, complete[complete >= 0])))
-        events = {event.index: event for event in _at(file, wanted, to_events)}
+        with guarded():
+            events = {event.index: event for event in _at(file, wanted, to_events)}
         return [
             paired_events(events[asked], events.get(ended))
             for asked, ended in zip(invoke.tolist(), complete.tolist(), strict=True)
@@ -145,9 +157,11 @@ class _Reader:
 
     def _words(self, table: Arrow, name: str) -> Array:
         """The words of a column by their numbers, which are the same in all columns and groups."""
-        if name not in table.column_names:
+        if name not in table.schema.names:
             return numpy.zeros(len(table), dtype=numpy.int32)
         column = table[name]
+        if not hasattr(column, "dictionary"):
+            column = column.dictionary_encode()
         known = [self._numbers.setdefault(word, len(self._numbers)) for word in column.dictionary.to_pylist()]
         codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
         return numpy.array([*known, 0], dtype=numpy.int32)[codes]

@@ -48,6 +48,9 @@ Keys = tuple[str | None, ...]
 NAME = "linearizable"
 NOT_JUDGED = frozenset({"dump"})
 FOR_PROOFS = 0.25  # of the steps of the search, so many more for shrinking
+FOR_PROOFS_MAX = (
+    300_000_000  # steps for shrinking, some two seconds: a smaller witness is not worth what a verdict is
+)
 PROOF_OPERATIONS = 20_000
 NOT_LOOKED_AT = Found("unknown", reason="not looked at")
 
@@ -110,7 +113,9 @@ def budget(memory_limit: int | None, steps: int | None) -> Budget:
 
 def for_a_proof(limits: Budget, proofs: int) -> Budget:
     """The limits for shrinking one of so many proofs."""
-    return Budget(limits.configurations, int(limits.steps * FOR_PROOFS) // max(1, proofs))
+    return Budget(
+        limits.configurations, int(min(limits.steps * FOR_PROOFS, FOR_PROOFS_MAX)) // max(1, proofs)
+    )
 
 
 @dataclass(slots=True)

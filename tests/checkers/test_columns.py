@@ -23,6 +23,7 @@ from checkers.linearizable.columns import register_columns
 from checkers.linearizable.models import Register
 from checkers.linearizable.order import placed, placed_columns
 from checkers.linearizable.search import Limits, search
+from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict
 from tests.checkers.strategies import calls
 
@@ -233,6 +234,44 @@ def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, 
     again = parquet.read(folder / "history.parquet")
     assert isinstance(again.operations, StoredOperations)
     assert list(again.operations.at(numpy.arange(0, len(again.operations), 3))) == list(ours.operations[::3])
+
+
+def test_a_table_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Columns that a later version added, or texts that are not numbered, would make a file unreadable."""
+    import pyarrow.parquet
+
+    plain = jsonl.parse(record(random.Random(3), odd=False))
+    parquet.write(tmp_path / "new.parquet", plain)
+    table = parquet.opened(tmp_path / "new.parquet").read()
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != b"qsync-seal"}
+    fields = [
+        field.with_type(pyarrow.string()) if pyarrow.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    old = table.cast(pyarrow.schema(fields)).drop_columns(["wait", "transaction", "error"])
+    pyarrow.parquet.write_table(old.replace_schema_metadata(metadata), tmp_path / "old.parquet")
+    ours = parquet.read(tmp_path / "old.parquet")
+    assert isinstance(ours.operations, StoredOperations)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parquet, "LARGE", 1 << 60)
+        assert ours == parquet.read(tmp_path / "old.parquet")
+
+
+def test_a_file_that_changes_under_way_is_refused(tmp_path: Path) -> None:
+    """A traceback, or operations of two records."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(record(random.Random(3), odd=False))
+    history = jsonl.read(path)
+    with path.open("r+b") as file:
+        file.write(b"?" * path.stat().st_size)
+    with pytest.raises(HistoryError, match="it has changed meanwhile"):
+        list(history.operations)
+
+
+def test_shrinking_has_a_budget_of_its_own() -> None:
+    """A verdict that is found at once would come when all that was given has gone into its witness."""
+    assert checker.for_a_proof(Budget(1, 10**10), 1).steps < 10**9
+    assert checker.for_a_proof(Budget(1, 1_000), 5).steps == 50
 
 
 def as_objects(monkeypatch: pytest.MonkeyPatch, history: History, **options: Any) -> Verdict:
