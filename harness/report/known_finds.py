@@ -31,7 +31,12 @@ class KnownFinds:
 
 
 def known_finds(read: Material) -> KnownFinds | None:
-    """None where nothing is known: a system of a user's own, or a run without a plan."""
+    """None where nothing is known: a system of a user's own, or a run without a plan.
+
+    None for an anomaly, too: its reader asks what was found.
+    """
+    if read.verdict.get("outcome") == "anomaly":
+        return None
     name = run_value(read, "system")
     measured = _reference(name) or name
     finds = finds_of(measured) if measured else {}

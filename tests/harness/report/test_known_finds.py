@@ -16,10 +16,13 @@ from harness.systems.finds import finds_of
 MEASURED = ("qsync", "twophase", "txlog")
 
 
-def read(folder: Path, system: str, *checks: str) -> material.Material:
+def read(folder: Path, system: str, *checks: str, outcome: str = "valid") -> material.Material:
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(json.dumps({"system": system}))
-    verdict: dict[str, Any] = {"checks": [{"checker": each, "result": "valid"} for each in checks]}
+    verdict: dict[str, Any] = {
+        "outcome": outcome,
+        "checks": [{"checker": each, "result": "valid"} for each in checks],
+    }
     (folder / "verdict.json").write_text(json.dumps(verdict))
     return material.read(folder)
 
@@ -49,6 +52,11 @@ def test_a_real_system_has_the_finds_of_its_reference(tmp_path: Path) -> None:
     known = known_finds(read(tmp_path, "tarantool", "linearizable"))
     assert known is not None
     assert known.note == "They are bugs of the reference node qsync, not of tarantool."
+
+
+def test_the_page_of_an_anomaly_has_no_such_list(tmp_path: Path) -> None:
+    """If it failed, the names of seeded bugs would stand beside an anomaly that none of them caused."""
+    assert known_finds(read(tmp_path, "qsync", "linearizable", outcome="anomaly")) is None
 
 
 @pytest.mark.parametrize("system", ["./mine.py", "", "no-such-system"])
