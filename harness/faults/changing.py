@@ -13,13 +13,13 @@ from harness.faults import partitions
 from harness.faults.fault import Link, Shape
 
 SHAPES = (
-    partitions.isolate_owner,
     partitions.isolate_one,
     partitions.halves,
     partitions.majorities_ring,
     partitions.bridge,
     partitions.one_way,
 )
+SHAPES_WITH_OWNER = (partitions.isolate_owner, *SHAPES)
 MANY = (3, 7)
 BEATS_MIN = 3
 """A shape that is shorter than so many heartbeats may have no effect on any node."""
@@ -68,12 +68,14 @@ def _another(
     stays: Iterable[Link],
     before: Sequence[tuple[Link, ...]],
 ) -> tuple[Link, ...]:
+    possible = SHAPES_WITH_OWNER if owner in nodes else SHAPES
     for _ in range(_TRIES):
-        drawn = chance.choice(SHAPES)(nodes, owner, chance)
+        drawn = chance.choice(possible)(nodes, owner, chance)
         links = tuple(dict.fromkeys((*stays, *drawn)))
         if drawn and all({*links} != {*other} for other in before):
             return links
-    whole = partitions.isolate(owner, nodes)  # so few nodes that chance found the same again and again
+    # So few nodes that chance found the same again and again.
+    whole = partitions.isolate(owner if owner in nodes else nodes[0], nodes)
     return whole if all({*whole} != {*other} for other in before) else whole[:1]
 
 

@@ -45,6 +45,18 @@ def plans(system: str, cluster: str) -> Iterator[tuple[str, Plan]]:
             yield name, planned(**fields, time_limit_s=60, node_from=node_from)
 
 
+@pytest.mark.parametrize("faults", [("all",), ("changing-partitions", "partition-in-steps")])
+@pytest.mark.parametrize("system", ["qsync", "twophase", "txlog", "tarantool", OWN])
+def test_a_fault_names_nodes_of_the_plan(system: str, faults: tuple[str, ...]) -> None:
+    """If it failed, a fault would aim at the leader of a store that has none, and end the run or do nothing."""
+    for seed in range(20):
+        plan = planned(system=system, cluster="local", nodes=3, faults=faults, time_limit_s=60, seed=seed)
+        parts = parts_of(plan)
+        for fault in faults_of(parts.plan, parts.system):
+            links = [*fault.links, *(link for shape in fault.shapes for link in shape.links)]
+            assert {*fault.nodes, *(node for link in links for node in link)} <= {*parts.plan.node_names}
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("system", ["qsync", "tarantool", OWN])
 def test_a_fault_can_take_effect_or_is_refused_before_the_run(system: str, cluster: str) -> None:
