@@ -89,6 +89,7 @@ def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
             "shapes": len(told),
             "shapes_affected": sum(affected),
             "changes_affected": sum(affected[1:]),
+            "shapes_unused": sum(evidence.counters.get("links_used") == 0 for evidence in told),
             **counters,
         },
         detail="; ".join(dict.fromkeys(each.detail for each in told if each.detail and not each.healed)),

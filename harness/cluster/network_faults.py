@@ -142,7 +142,8 @@ def _without_effect(links: ByLink, affected: list[LinkName]) -> list[str]:
 
 def _summed(links: ByLink, affected: int) -> dict[str, int]:
     """Over all links: sums, of the longest waits the maximum, of first times the minimum."""
-    totals = {"links": len(links), "links_affected": affected}
+    used = sum(_value(counters, "is_used") for counters in links.values())
+    totals = {"links": len(links), "links_used": used, "links_affected": affected}
     for name in (
         "bytes_passed",
         "bytes_withheld",

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from checkers.history.faults import FaultSpan
+from checkers.history.faults import CUTS, FaultSpan
 
 HIDDEN: Final = "beside another fault"
+UNUSED: Final = "nothing was sent on its links"
 UNEXPLAINED: Final = "unexplained"
 ALLOWED: Final[Mapping[str, float]] = {
     "refused": 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
@@ -21,11 +22,13 @@ ALLOWED: Final[Mapping[str, float]] = {
 }
 """Reason → the share of the attempts of a kind that may take no effect for it.
 
-An attempt beside another fault is not counted: that one may have kept it from taking effect.
+Two kinds of attempts are not counted: one beside another fault, which may have kept it from taking effect, and one on
+links over which no node had ever sent anything, such as those between two replicas of a fixed primary.
 """
 _REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
     "refused": lambda fault: fault.does == "failover" and bool(_detail(fault)),
     "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
+    UNUSED: lambda fault: _counted(fault, "links_used") == 0 or _lacks_used_shapes(fault),
 }
 """Of a fault that took no effect: whether its evidence says this reason."""
 _DETAIL_MAX: Final = 120
@@ -36,6 +39,7 @@ class Attempts:
     """All faults of a kind that ended. `failed`: those that took no effect, by reason."""
 
     name: str
+    is_cut: bool = False
     took_effect: int = 0
     failed: dict[str, list[FaultSpan]] = field(default_factory=dict)
 
@@ -55,16 +59,15 @@ class Attempts:
 
     def in_words(self, reason: str) -> str:
         faults = self.failed[reason]
+        counted = self.counted + (0 if reason in ALLOWED else len(faults))
         said = next((detail for detail in map(_detail, reversed(faults)) if detail), "")
         told = ": ".join(word for word in (reason if reason != UNEXPLAINED else "", said) if word)
         why = f" ({told})" if told else ""
-        if self.counted == 1:
+        if counted == 1:
             return f"fault {faults[0].id} ({self.name}) took no effect{why}"
         numbers = ", ".join(str(fault.id) for fault in faults[:5]) + (", …" if len(faults) > 5 else "")
         which = f"fault{'s' if len(faults) > 1 else ''} {numbers}"
-        return (
-            f"{self.name} took effect in {self.took_effect} of {self.counted} attempts; {which} did not{why}"
-        )
+        return f"{self.name} took effect in {self.took_effect} of {counted} attempts; {which} did not{why}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -78,7 +81,7 @@ def attempts_of(faults: Iterable[FaultSpan], is_hidden: Callable[[FaultSpan], bo
     """By kind, in the order of their first attempt. `is_hidden`: another fault may be why it took no effect."""
     kinds: dict[str, Attempts] = {}
     for fault in faults:
-        kind = kinds.setdefault(fault.name, Attempts(fault.name))
+        kind = kinds.setdefault(fault.name, Attempts(fault.name, fault.does in CUTS))
         if fault.took_effect:
             kind.took_effect += 1
         else:
@@ -92,13 +95,19 @@ def missing_effects(kinds: Sequence[Attempts]) -> Iterator[str]:
     for kind in kinds:
         for reason in kind.too_many:
             yield kind.in_words(reason)
+    cuts = [kind for kind in kinds if kind.is_cut]
+    if any(UNUSED in kind.failed for kind in cuts) and not any(kind.took_effect for kind in cuts):
+        yield (
+            "no partition took effect, because nothing was sent on the links that they cut: either the nodes do not "
+            "replicate, or they do not use the addresses that the harness gave them"
+        )
 
 
 def without_effect(kinds: Sequence[Attempts]) -> Iterator[str]:
     """A sentence for each kind of which some attempts took no effect, as few as are allowed."""
     for kind in kinds:
         for reason in kind.failed:
-            if reason in ALLOWED and reason not in kind.too_many:
+            if reason != HIDDEN and reason not in kind.too_many:
                 yield kind.in_words(reason)
 
 
@@ -108,6 +117,14 @@ def _reason(fault: FaultSpan) -> str:
 
 def _detail(fault: FaultSpan) -> str:
     return str(fault.evidence.get("detail") or "")[:_DETAIL_MAX]
+
+
+def _lacks_used_shapes(fault: FaultSpan) -> bool:
+    """A changing partition needs two shapes with an effect; here each shape without one cut unused links alone."""
+    shapes, affected, unused = (
+        _counted(fault, name) for name in ("shapes", "shapes_affected", "shapes_unused")
+    )
+    return bool(unused) and shapes is not None and affected is not None and shapes <= affected + unused
 
 
 def _counted(fault: FaultSpan, name: str) -> int | None:

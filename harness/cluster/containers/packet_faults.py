@@ -36,6 +36,10 @@ class Packets:
     asked: dict[str, Counter[Pair]] = field(
         default_factory=lambda: {name: Counter() for name in ("cuts", *map(lossy, LOSSES))}
     )
+    _used: set[Pair] = field(default_factory=set)
+    _provoked: set[Pair] = field(default_factory=set)
+    _by_harness: dict[Pair, int] = field(default_factory=dict)
+    """How many packets had passed when the harness had last provoked some."""
     _one_after_another: asyncio.Lock = field(default_factory=asyncio.Lock)
     """If one fault releases a link while another one cuts it, the filter must get both in that order."""
 
@@ -54,6 +58,17 @@ class Packets:
             gone = [pair for pair in pairs if not self.asked[which][pair]]
             await self.filter.change(which, remove=gone)
 
+    async def note_used(self) -> None:
+        """Remember the links on which a node has sent something: packets passed that the harness did not provoke."""
+        passed = await self.filter.packets("links")
+        self._by_harness.update({pair: passed.get(pair, 0) for pair in self._provoked})
+        self._provoked.clear()
+        self._used.update(pair for pair, count in passed.items() if count > self._by_harness.get(pair, 0))
+
+    def is_used(self, link: Link) -> bool:
+        """A node was seen to send over it, by the last `note_used`."""
+        return self.pair(link) in self._used
+
     async def fresh(self, links: Sequence[Link]) -> tuple[bool, list[str]]:
         """Wait until packets have passed every link that can pass any; on which of them none did."""
         before = await self.filter.packets("links")
@@ -71,6 +86,7 @@ class Packets:
             if loop.time() > began + _FRESH_WITHIN_S:
                 return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
             if loop.time() > began + _PROVOKED_AFTER_S:
+                self._provoked.update(end for link in stale for end in (self.pair(link), self.pair(link[::-1])))
                 await asyncio.gather(*map(self.provoke, stale))
             await asyncio.sleep(_LOOK_AGAIN_S)
 
@@ -100,6 +116,7 @@ class PacketFault:
         self._dropped_while = 0
 
     async def begin(self) -> None:
+        await self._packets.note_used()
         await self._packets.add(self._which, list(self._links.values()))
         self._in_effect_ns = self._packets.now_ns()
         self._before = await self._packets.filter.packets(self._which)
@@ -134,6 +151,7 @@ class PacketFault:
             healed=healed,
             counters={
                 "links": len(affected),
+                "links_used": sum(many > 0 or self._packets.is_used(link) for link, many in affected.items()),
                 "links_affected": sum(many > 0 for many in affected.values()),
                 "packets_met": sum(affected.values()),
                 **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),

@@ -71,7 +71,11 @@ P = TypeVar("P", bound=Waits)
 
 
 class Link(Generic[P]):
-    """A directed link. `clear` says that bytes may pass as they come, `is_cut` that none may pass at all."""
+    """A directed link. `clear` says that bytes may pass as they come, `is_cut` that none may pass at all.
+
+    `is_used`: the nodes have sent something over it. Bytes that pass while a fault is watched after healing do not
+    count, because the harness then sends probes itself; `passed_probes` is the total at the end of the last such time.
+    """
 
     __slots__ = (
         "bytes_per_s",
@@ -79,8 +83,10 @@ class Link(Generic[P]):
         "cuts",
         "free_ns",
         "is_cut",
+        "is_used",
         "name",
         "passed",
+        "passed_probes",
         "pipes",
         "slows",
         "watches",
@@ -92,7 +98,8 @@ class Link(Generic[P]):
         self.cuts: dict[int, None] = {}
         self.slows: dict[int, Slowness] = {}
         self.watches: dict[int, Watch] = {}
-        self.passed = 0
+        self.passed = self.passed_probes = 0
+        self.is_used = False
         self.bytes_per_s = 0
         self.free_ns = 0
         self.clear = True
@@ -116,6 +123,11 @@ class Link(Generic[P]):
         self._refresh()
         watch = self.watches[fault]
         watch.healed_ns, watch.bytes_withheld_now = now_ns, 0
+
+    def forget(self, fault: int) -> None:
+        """The watch of a fault that is healed ends, and with it the probes of the harness."""
+        if fault not in self.cuts and fault not in self.slows and self.watches.pop(fault, None) is not None:
+            self.passed_probes = self.passed
 
     def count_fresh(self, fault: int) -> None:
         """All held bytes have gone on: bytes that pass from now on prove that the link is whole."""
@@ -152,6 +164,7 @@ class Link(Generic[P]):
         for pipe in self.pipes:
             withheld = pipe.withheld()
             withheld_now += withheld
+            self.is_used |= bool(withheld) or pipe.hangs_since_ns is not None
             grown = max(0, withheld - pipe.withheld_before)
             pipe.withheld_before = withheld
             if not withheld:
@@ -174,6 +187,7 @@ class Link(Generic[P]):
             "bytes_passed": self.passed - watch.passed_base,
             "bytes_fresh": fresh,
             "is_cut": int(self.is_cut),
+            "is_used": int(self.is_used),
         }
 
     def _cutting(self) -> list[Watch]:
@@ -195,6 +209,7 @@ class Link(Generic[P]):
             watch.connections_hanging += 1
 
     def _changed(self, fault: int, now_ns: int) -> None:
+        self.is_used |= self.passed > self.passed_probes
         self.watches[fault] = Watch(begun_ns=now_ns, passed_base=self.passed)
         self._refresh()
 

@@ -103,8 +103,7 @@ class Switchboard:
 
     def forget(self, fault: int) -> None:
         for link in self._links.values():
-            if fault not in link.cuts and fault not in link.slows:
-                link.watches.pop(fault, None)
+            link.forget(fault)
 
     def reset(self, node: str) -> int:
         """Reset all connections of a node; gives their number."""

@@ -129,6 +129,7 @@ class VirtualFaults:
         effects = network.take_effects(fault.links)
         reset = network.heal(fault.links, random.Random(fault.seed))
         counters = {
+            "links_used": sum(map(network.is_used, fault.links)),
             "withheld": sum(effect.withheld for effect in effects.values()),
             "longest_withheld_ms": max(effect.longest_withheld_ns for effect in effects.values())
             // MILLISECOND_NS,
@@ -144,8 +145,9 @@ class VirtualFaults:
         network.unshape(fault.links, shaping_of(fault))
         effects = list(network.take_effects(fault.links).values())
         affected = shaped_effect(fault, effects)
+        counters = {"links_used": sum(map(network.is_used, fault.links)), **affected.counters}
         first_ns = _first(effect.first_delayed_ns for effect in effects)
-        return self._evidence(fault, heal_asked_ns, first_ns, affected.took_effect, True, affected.counters)
+        return self._evidence(fault, heal_asked_ns, first_ns, affected.took_effect, True, counters)
 
     def change(self, fault: Fault, number: int) -> None:
         """From one shape of a partition to another, at one instant; what both cut stays as it is."""
@@ -166,6 +168,7 @@ class VirtualFaults:
             "shapes": len(seen),
             "shapes_affected": sum(affected),
             "changes_affected": sum(affected[1:]),
+            "shapes_unused": sum(not any(map(network.is_used, shape.links)) for shape in seen),
         }
         counters["withheld"] = sum(shape.withheld for shape in seen)
         first_ns = _first(shape.first_ns for shape in seen)

@@ -263,6 +263,28 @@ def test_a_link_stays_cut_until_the_last_of_overlapping_faults_is_healed(tmp_pat
     play(tmp_path, story)
 
 
+def test_probes_of_the_harness_do_not_make_a_link_a_used_one(tmp_path: Path) -> None:
+    """Broken if a partition of links without traffic counts as one that the store should have noticed, or the reverse."""
+
+    async def story(its: Scene) -> None:
+        is_used = []
+        for fault in (1, 2):
+            await its.relay.cut(fault, [("client", "n1")])
+            await its.relay.heal(fault, GOES_ON)
+            is_used.append((await its.counters(fault))["is_used"])
+            _, writer, server_reader, _ = await its.connect()
+            writer.write(b"probe")
+            await within(server_reader.readexactly(5))
+            await its.relay.forget(fault)
+        assert is_used == [0, 0]
+        writer.write(b"a node")
+        await within(server_reader.readexactly(6))
+        await its.relay.cut(3, [("client", "n1")])
+        assert (await its.counters(3))["is_used"] == 1
+
+    play(tmp_path, story)
+
+
 def test_a_slow_link_delays_and_keeps_order(tmp_path: Path) -> None:
     """Broken if delay reorders a byte stream, or does not delay."""
 

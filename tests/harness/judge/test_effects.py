@@ -81,6 +81,46 @@ def test_a_kind_of_which_too_many_attempts_took_no_effect_is_missing(
     assert words in missing(a_run(*faults).verdict(PLAN_ALL))
 
 
+def cut(name: str, took_effect: bool, **counters: int) -> dict[str, Any]:
+    links = [["n2", "n3"], ["n3", "n2"]]
+    return {"name": name, "does": "cut", "links": links, "took_effect": took_effect, "counters": counters}
+
+
+ON_UNUSED_LINKS = cut("bridge", took_effect=False, links=2, links_used=0)
+
+
+def test_a_cut_of_links_without_traffic_is_a_fact_of_the_store() -> None:
+    """If it failed, a correct store with a fixed primary could not pass: two of its replicas never talk."""
+    verdict = a_run(cut("isolate-one", took_effect=True), ON_UNUSED_LINKS).verdict(PLAN_ALL)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    (finding,) = [found for found in verdict["findings"] if found["checker"] == "faults"]
+    assert finding["summary"] == "fault 1 (bridge) took no effect (nothing was sent on its links)"
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ([ON_UNUSED_LINKS, {}], "no partition took effect, because nothing was sent"),
+        ([cut("isolate-one", took_effect=True), cut("bridge", took_effect=False, links_used=1)], "(bridge) took no"),
+        ([cut("isolate-one", took_effect=True), cut("bridge", took_effect=False)], "(bridge) took no effect"),
+    ],
+)
+def test_a_cut_without_effect_needs_its_reason_and_another_cut_that_took_effect(
+    faults: list[dict[str, Any]], words: str
+) -> None:
+    """If it failed, nodes that go around the harness's addresses would survive every partition."""
+    assert words in missing(a_run(*faults).verdict(PLAN_ALL))
+
+
+@pytest.mark.parametrize(("unused", "is_missing"), [(2, False), (1, True), (0, True)])
+def test_a_changing_partition_needs_two_shapes_of_links_with_traffic(unused: int, is_missing: bool) -> None:
+    """If it failed, a shape that was not carried out would pass for one on links without traffic."""
+    counters = {"shapes": 3, "shapes_affected": 1, "shapes_unused": unused, "links_used": 2}
+    changing = {"name": "changing-partitions", "does": "changing-cut", "took_effect": False, "counters": counters}
+    verdict = a_run(cut("isolate-one", took_effect=True), changing).verdict(PLAN_ALL)
+    assert any("changing-partitions" in each for each in verdict["evidence"]["missing"]) == is_missing
+
+
 def test_hardly_any_attempt_of_many_may_take_no_effect_without_a_reason() -> None:
     """If it failed, one late signal of a hundred would make an hour worth nothing."""
     assert a_run(*[{}] * 19, {"took_effect": False}).verdict(PLAN_ALL)["outcome"] == "valid"
