@@ -124,7 +124,7 @@ def _lacks_used_shapes(fault: FaultSpan) -> bool:
     shapes, affected, unused = (
         _counted(fault, name) for name in ("shapes", "shapes_affected", "shapes_unused")
     )
-    return bool(unused) and shapes is not None and affected is not None and shapes <= affected + unused
+    return bool(unused) and shapes == (affected or 0) + (unused or 0)
 
 
 def _counted(fault: FaultSpan, name: str) -> int | None:

@@ -86,7 +86,9 @@ class Packets:
             if loop.time() > began + _FRESH_WITHIN_S:
                 return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
             if loop.time() > began + _PROVOKED_AFTER_S:
-                self._provoked.update(end for link in stale for end in (self.pair(link), self.pair(link[::-1])))
+                self._provoked.update(
+                    end for link in stale for end in (self.pair(link), self.pair(link[::-1]))
+                )
                 await asyncio.gather(*map(self.provoke, stale))
             await asyncio.sleep(_LOOK_AGAIN_S)
 

@@ -101,7 +101,10 @@ def test_a_cut_of_links_without_traffic_is_a_fact_of_the_store() -> None:
     ("faults", "words"),
     [
         ([ON_UNUSED_LINKS, {}], "no partition took effect, because nothing was sent"),
-        ([cut("isolate-one", took_effect=True), cut("bridge", took_effect=False, links_used=1)], "(bridge) took no"),
+        (
+            [cut("isolate-one", took_effect=True), cut("bridge", took_effect=False, links_used=1)],
+            "(bridge) took no",
+        ),
         ([cut("isolate-one", took_effect=True), cut("bridge", took_effect=False)], "(bridge) took no effect"),
     ],
 )
@@ -116,7 +119,12 @@ def test_a_cut_without_effect_needs_its_reason_and_another_cut_that_took_effect(
 def test_a_changing_partition_needs_two_shapes_of_links_with_traffic(unused: int, is_missing: bool) -> None:
     """If it failed, a shape that was not carried out would pass for one on links without traffic."""
     counters = {"shapes": 3, "shapes_affected": 1, "shapes_unused": unused, "links_used": 2}
-    changing = {"name": "changing-partitions", "does": "changing-cut", "took_effect": False, "counters": counters}
+    changing = {
+        "name": "changing-partitions",
+        "does": "changing-cut",
+        "took_effect": False,
+        "counters": counters,
+    }
     verdict = a_run(cut("isolate-one", took_effect=True), changing).verdict(PLAN_ALL)
     assert any("changing-partitions" in each for each in verdict["evidence"]["missing"]) == is_missing
 
