@@ -264,7 +264,7 @@ def test_a_link_stays_cut_until_the_last_of_overlapping_faults_is_healed(tmp_pat
 
 
 def test_probes_of_the_harness_do_not_make_a_link_a_used_one(tmp_path: Path) -> None:
-    """Broken if a partition of links without traffic counts as one that the store should have noticed, or the reverse."""
+    """Broken if a partition of links without traffic looks like one that a store survived, or the reverse."""
 
     async def story(its: Scene) -> None:
         is_used = []
