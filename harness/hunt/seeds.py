@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import multiprocessing
 import signal
@@ -30,6 +31,8 @@ from harness.systems.system import CountsRareTurns, KeepsLogs
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
+
+_SEARCHES_FOR_CYCLES = (200_000, 20, 20)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -222,7 +225,7 @@ def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]
         yield from map(work, items)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_hear_no_ctrl_c) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker) as pool:
         waiting = set()
         try:
             for each in items:
@@ -244,7 +247,7 @@ def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]
 
 @contextmanager
 def _no_ctrl_c_yet() -> Iterator[None]:
-    """A process that is started meanwhile begins deaf, so that Ctrl-C does not meet it before `_hear_no_ctrl_c`."""
+    """A process that is started meanwhile begins deaf, so that Ctrl-C does not meet it before `_begin_worker`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -252,7 +255,12 @@ def _no_ctrl_c_yet() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _hear_no_ctrl_c() -> None:
-    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest."""
+def _begin_worker() -> None:
+    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest.
+
+    A seed makes millions of values and hardly a cycle, so the search for cycles may be rare: 4 to 12 % of the time.
+    """
+    gc.freeze()
+    gc.set_threshold(*_SEARCHES_FOR_CYCLES)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
