@@ -24,8 +24,6 @@ from harness.systems import plans
 
 COPIES = 10
 BETWEEN_NS = 1_000_000_000
-IDS = 1_000_000
-"""More than there are faults, or processes, in a run."""
 
 
 def copies(lines: list[bytes], count: int) -> Iterator[dict[str, Any]]:
@@ -33,26 +31,36 @@ def copies(lines: list[bytes], count: int) -> Iterator[dict[str, Any]]:
     events = [json.loads(line) for line in lines]
     end_ns = events[-1]["time_ns"] + BETWEEN_NS
     load = [event for event in events if event.get("phase") != "final" and event["f"] != "settled"]
+    ids = 1 + max(_ids(events), default=0)
     for copy in range(count):
-        yield from (_moved(event, copy, copy * end_ns) for event in load)
+        yield from (_moved(event, copy, copy * end_ns, copy * ids) for event in load)
     yield {"type": "info", "process": "harness", "f": "settled", "value": True, "time_ns": count * end_ns}
     final = [event for event in events if event.get("phase") == "final"]
     for event in final:
         for copy in range(1 if event["f"] == "dump" else count):
-            moved = _moved(event, copy, 0) | {"time_ns": count * end_ns}
+            moved = _moved(event, copy, 0, copy * ids) | {"time_ns": count * end_ns}
             if event["f"] == "dump" and isinstance(event.get("value"), dict):
                 moved["value"] = {"spaces": _of_all(event["value"]["spaces"], count)}
             yield moved
 
 
-def _moved(event: dict[str, Any], copy: int, later_ns: int) -> dict[str, Any]:
+def _ids(events: list[dict[str, Any]]) -> Iterator[int]:
+    """The numbers of all processes and faults."""
+    for event in events:
+        if isinstance(event["process"], int):
+            yield event["process"]
+        elif event["process"] == "nemesis":
+            yield event["value"]["id"]
+
+
+def _moved(event: dict[str, Any], copy: int, later_ns: int, ids: int) -> dict[str, Any]:
     moved = {**event, "time_ns": event["time_ns"] + later_ns}
     if isinstance(event["process"], int):
-        moved["process"] = event["process"] + copy * IDS
+        moved["process"] = event["process"] + ids
     if "key" in event:
         moved["key"] = f"{copy}-{event['key']}"
     if event["process"] == "nemesis":
-        moved["value"] = _later(event["value"], later_ns) | {"id": event["value"]["id"] + copy * IDS}
+        moved["value"] = _later(event["value"], later_ns) | {"id": event["value"]["id"] + ids}
     return moved
 
 
@@ -80,7 +88,7 @@ def judged(run: RunFolder, count: int) -> tuple[int, float, int, str]:
         with copy.history.open("wb") as file:
             file.write(header + b"\n")
             for index, event in enumerate(copies(lines, count)):
-                file.write(json.dumps(event | {"index": index}).encode() + b"\n")
+                file.write(json.dumps(event | {"index": index}, separators=(",", ":")).encode() + b"\n")
         command = [sys.executable, "-m", "bench.long_runs", str(run.path), "judge", str(copy.path)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     operations, seconds, peak_mib, invalid = json.loads(done.stdout)
