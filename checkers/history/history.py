@@ -223,25 +223,28 @@ def operations_of(events: Iterable[Event], first_line: int) -> tuple[Operation, 
 
 
 def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ...]:
-    completions: dict[int, Event] = {}
-    invocations: list[Event] = []
-    running: dict[int, Event] = {}
+    """Keeps the events of open operations alone: there may be millions of others."""
+    made: list[Operation | None] = []
+    running: dict[int, tuple[int, Event]] = {}
     for event in events:
         process = event.process
         if not isinstance(process, int):
             continue
         if event.type == "invoke":
             if process in running:
-                raise _open_twice(running[process], event, first_line)
-            running[process] = event
-            invocations.append(event)
+                raise _open_twice(running[process][1], event, first_line)
+            running[process] = len(made), event
+            made.append(None)
         else:
-            invoke = running.pop(process, None)
-            if invoke is None:
+            opened = running.pop(process, None)
+            if opened is None:
                 raise _nothing_open(event, first_line)
+            place, invoke = opened
             _same_question(invoke, event, first_line)
-            completions[invoke.index] = event
-    return tuple(paired(invoke, completions.get(invoke.index)) for invoke in invocations)
+            made[place] = paired(invoke, event)
+    for place, invoke in running.values():
+        made[place] = paired(invoke, None)
+    return tuple(each for each in made if each is not None)
 
 
 def _open_twice(first: Event, second: Event, first_line: int) -> HistoryError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, LINE, NEW_WORD, OTHER, PAIR, PLAIN, POSITION, ROWS
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
-from checkers.history.stored import StoredEvents, StoredOperations, without_collections
+from checkers.history.stored import StoredEvents, StoredOperations
 
 Array = Any  # numpy's
 Decode = Callable[[bytes, int, int], Event]
@@ -60,11 +60,10 @@ def read(file: int, begin: int, header: Header, decode: Decode, torn_of: Torn) -
                 attempt="judge the file again: it has changed meanwhile",
             ) from error
 
-    def all_events() -> Sequence[Event]:
-        with without_collections():
-            return [decoded(line) for line in lines.all()]
+    def walk() -> Iterator[Event]:
+        return map(decoded, lines.all())
 
-    stored = StoredEvents(len(lines), all_events, tuple(reader.others))
+    stored = StoredEvents(len(lines), walk, tuple(reader.others), lambda index: decoded(lines.at(index)))
 
     def some(places: Array) -> list[Operation]:
         found = []
@@ -78,7 +77,7 @@ def read(file: int, begin: int, header: Header, decode: Decode, torn_of: Torn) -
     return History.stored(
         header,
         stored,
-        StoredOperations(operations, lambda: operations_of(stored.all, 2), some),
+        StoredOperations(operations, lambda: operations_of(stored, 2), some),
         torn=reader.torn,
     )
 

@@ -15,6 +15,7 @@ at a smaller index than the other was invoked at. Everything else is concurrent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Literal
 
 import msgspec
@@ -137,6 +138,11 @@ class Operation:
         return returned is not None and returned < other.invoke_index
 
 
+def _kept_once(word: str | None) -> str | None:
+    """Each line brings words of its own; millions of operations share a few keys, nodes and errors."""
+    return None if word is None else intern(word)
+
+
 def paired(invoke: Event, completion: Event | None) -> Operation:
     """The operation of an invocation and what ended it (None: nothing did)."""
     assert isinstance(invoke.process, int), invoke
@@ -144,37 +150,37 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
         return Operation(
             type="info",
             process=invoke.process,
-            f=invoke.f,
-            key=invoke.key,
+            f=intern(invoke.f),
+            key=_kept_once(invoke.key),
             value=invoke.value,
             invoke_index=invoke.index,
             invoke_ns=invoke.time_ns,
             complete_index=None,
             complete_ns=None,
-            node=invoke.node,
-            role=invoke.role,
-            mode=invoke.mode,
+            node=_kept_once(invoke.node),
+            role=_kept_once(invoke.role),
+            mode=_kept_once(invoke.mode),
             error="no completion was recorded",
             phase=invoke.phase,
-            wait=invoke.wait,
+            wait=_kept_once(invoke.wait),
         )
     assert completion.type != "invoke", completion
     answered = completion.type == "ok" and completion.value is not None
     return Operation(
         type=completion.type,
         process=invoke.process,
-        f=invoke.f,
-        key=invoke.key,
+        f=intern(invoke.f),
+        key=_kept_once(invoke.key),
         value=completion.value if answered else invoke.value,
         invoke_index=invoke.index,
         invoke_ns=invoke.time_ns,
         complete_index=completion.index,
         complete_ns=completion.time_ns,
-        node=completion.node or invoke.node,
-        role=completion.role or invoke.role,
-        mode=completion.mode or invoke.mode,
-        error=completion.error,
+        node=_kept_once(completion.node or invoke.node),
+        role=_kept_once(completion.role or invoke.role),
+        mode=_kept_once(completion.mode or invoke.mode),
+        error=_kept_once(completion.error),
         phase=invoke.phase,
-        wait=invoke.wait,
+        wait=_kept_once(invoke.wait),
         transaction=completion.transaction,
     )

@@ -16,6 +16,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +37,8 @@ _TAIL_BYTES = 8
 """At the end of the file: the footer's length, and PAR1."""
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
+_ROW_GROUP = 1 << 18
+"""Events that are turned into columns at once."""
 LARGE = 20_000
 """Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
@@ -57,10 +60,11 @@ def write(path: Path, history: History) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    columns = schema()
-    table = pyarrow.table(_columns(history.events), schema=columns)
-    table = table.replace_schema_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
-    pyarrow.parquet.write_table(table, path, compression="zstd", write_page_checksum=True)
+    columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
+    with pyarrow.parquet.ParquetWriter(path, columns, compression="zstd", write_page_checksum=True) as file:
+        events = iter(history.events)
+        while batch := list(islice(events, _ROW_GROUP)):
+            file.write_table(pyarrow.table(_columns(batch), schema=columns), row_group_size=_ROW_GROUP)
     _seal(path)
 
 

@@ -1,4 +1,7 @@
-"""Events and operations of a record that was read as columns: objects are made when they are asked for, and kept."""
+"""Events and operations of a record that was read as columns: objects are made when they are asked for.
+
+Operations are kept then. Events are not, while they are walked through: a run of a day has some hundred million.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +90,29 @@ class StoredOperations(Stored[Operation]):
 
 
 class StoredEvents(Stored[Event]):
-    """Events; `others` are those that are no client's."""
+    """Events; `others` are those that are no client's. `walk` makes all of them, one after the other; `one` the event
+    of an index, where that is cheap."""
 
-    def __init__(self, count: int, make: Callable[[], Sequence[Event]], others: tuple[Event, ...]) -> None:
-        super().__init__(count, make)
+    def __init__(
+        self,
+        count: int,
+        walk: Callable[[], Iterator[Event]],
+        others: tuple[Event, ...],
+        one: Callable[[int], Event] | None = None,
+    ) -> None:
+        super().__init__(count, lambda: list(walk()))
+        self._walk = walk
+        self._one = one
         self.others = others
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._walk() if self._made is None else iter(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
+        if self._made is None and self._one is not None and isinstance(place, int) and 0 <= place < len(self):
+            return self._one(place)
+        return self.all[place]

@@ -5,7 +5,7 @@ The file stays open for as long as the history is there, so that it can give the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -46,11 +46,13 @@ def read(
         return None
     rows = file.metadata.num_rows
 
-    def all_events() -> list[Event]:
-        with guarded(), without_collections():
-            return to_events(file.read())
+    def walk() -> Iterator[Event]:
+        for batch in range(file.num_row_groups):
+            with guarded(), without_collections():
+                events = to_events(file.read_row_group(batch))
+            yield from events
 
-    stored = StoredEvents(rows, all_events, tuple(reader.others))
+    stored = StoredEvents(rows, walk, tuple(reader.others))
 
     def some(places: Array) -> list[Operation]:
         invoke, complete = operations.invoke[places], operations.complete[places]
@@ -63,7 +65,7 @@ def read(
         ]
 
     return History.stored(
-        header, stored, StoredOperations(operations, lambda: operations_of(stored.all, 2), some)
+        header, stored, StoredOperations(operations, lambda: operations_of(stored, 2), some)
     )
 
 

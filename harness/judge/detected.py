@@ -34,7 +34,7 @@ def refusals(history: History) -> tuple[str, ...]:
 def could_not_join(history: History) -> tuple[str, ...]:
     """A sentence for each node that ended because it could not join as a member, and why."""
     told: dict[str, list[str]] = {}
-    for event in history.events:
+    for event in history.others:
         if event.process == "monitor" and event.f == CANNOT_JOIN and isinstance(event.value, dict):
             told.setdefault(str(event.node), []).append(str(event.value.get("why")))
     return tuple(

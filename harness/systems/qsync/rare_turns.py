@@ -102,7 +102,7 @@ def _was_busy(history: History, fault: FaultSpan) -> bool:
 
 
 def _by_option(history: History) -> Iterator[str]:
-    for event in history.events:
+    for event in history.others:
         if event.process == "harness" and event.f == OPTION and isinstance(event.value, dict):
             yield changed(str(event.value["option"]), str(event.value["how"]))
 

@@ -51,7 +51,7 @@ def counted(variant: str, history: History) -> dict[str, int]:
     rows = dict.fromkeys(ROWS, 0)
     open_cuts: set[str] = set()
     failed_by = ""
-    for event in history.events:
+    for event in history.others:
         if event.process != "operator" or event.f not in (ASKED, ENDED):
             continue
         told = event.value
