@@ -20,7 +20,7 @@ Id = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One row. `place` is for a person: the file, and the number of the row in it.
+    """One row. `file` and `row` are for a person: the file, and the number of the row in it (0: not numbered).
 
     `body` is what must be the same wherever the row is. A decision is about entries of `owner` at lsn `until`, and is
     written in `term` (0: the row has none). A vote has `term` and `vote` (0: for no node).
@@ -29,7 +29,8 @@ class Record:
     kind: Kind
     origin: int
     lsn: int
-    place: str
+    file: str
+    row: int = 0
     first: int = 0
     ends: bool = True
     is_synchronous: bool = False
@@ -52,6 +53,10 @@ class Record:
     """The replica that the row makes a member; below 0: one that it removes."""
     is_whole: bool = True
     """The row alone says what is there after it; an UPDATE does not."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file} row {self.row}" if self.row else self.file
 
     @property
     def id(self) -> Id:

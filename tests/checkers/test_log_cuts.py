@@ -107,7 +107,7 @@ def test_a_row_that_is_not_there_is_named(replica: int, lsn: int, says: str) -> 
 def test_a_cut_divides_no_transaction() -> None:
     """Broken, a restore of the cut would have half of a transaction."""
     first, second = (
-        Record(kind="write", origin=1, lsn=lsn, place="", first=1, ends=lsn == 2) for lsn in (1, 2)
+        Record(kind="write", origin=1, lsn=lsn, file="", first=1, ends=lsn == 2) for lsn in (1, 2)
     )
     walk = Walk(_of(1, first, second), "at once", 1)
     assert walk.behind(1, 2) == 1

@@ -81,11 +81,12 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     Damage is reported in the log that has it. A node without any xlog is not among them.
     """
     holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
-    return tuple(read_log(holder) for holder in holders)
+    contents: Contents = {}
+    return tuple(read_log(holder, contents) for holder in holders)
 
 
-def read_log(folder: Path) -> NodeLog:
-    """The log of one node from its files."""
+def read_log(folder: Path, contents: Contents | None = None) -> NodeLog:
+    """The log of one node from its files. `contents`: of the rows of other nodes' logs, to be shared."""
     files: dict[str, bytes] = {}
     unreadable: list[str] = []
     for path in sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*"))):
@@ -94,21 +95,22 @@ def read_log(folder: Path) -> NodeLog:
                 files[str(path.relative_to(folder))] = path.read_bytes()
             except OSError as error:
                 unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
-    log = log_of(folder.name, files)
+    log = log_of(folder.name, files, contents)
     damage = "; ".join((*unreadable, *([log.damage] if log.damage else ())))
     return replace(log, damage=damage or None)
 
 
 def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
     """As `read_logs`, from the bytes of each node's files by name."""
+    contents: Contents = {}
     return tuple(
-        log_of(node, files)
+        log_of(node, files, contents)
         for node, files in sorted(disks.items())
         if any(name.endswith(".xlog") for name in files)
     )
 
 
-def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
+def log_of(node: str, files: Mapping[str, bytes], contents: Contents | None = None) -> NodeLog:
     """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage.
 
     Files that the node removed make the log begin earlier, where its host kept them.
@@ -116,7 +118,7 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
     removed = {name: PurePosixPath(name).name for name in files if name.startswith(f"{REMOVED}/")}
     kept = {name: data for name, data in files.items() if name not in removed}
     files = {last: files[name] for name, last in removed.items()} | kept
-    reader = _Reader()
+    reader = _Reader(contents)
     for name in sorted(files):
         if name.endswith(".snap"):
             reader.learn(name, files[name])
@@ -136,7 +138,8 @@ def log_of(node: str, files: Mapping[str, bytes]) -> NodeLog:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, contents: Contents | None = None) -> None:
+        self._contents: Contents = {} if contents is None else contents
         self.records: list[Record] = []
         self.begins: Mapping[int, int] | None = None
         self.vclock: dict[int, int] = {}
@@ -192,7 +195,7 @@ class _Reader:
         for number, row in enumerate(found.rows, start=1):
             self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
             self.take_definition(row)
-            self._take(row, f"{name} row {number}", has_flags)
+            self._take(row, name, number, has_flags)
 
     def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
         """A log is gone and its rows stand in the snapshot: those before it could not be removed, and count no more."""
@@ -233,8 +236,8 @@ class _Reader:
             case None, (int(id), *_):
                 self.members.pop(id, None)
 
-    def _take(self, row: Row, place: str, has_flags: bool) -> None:
-        record = _record_of(row, place, None if has_flags else self.synchronous_spaces)
+    def _take(self, row: Row, file: str, number: int, has_flags: bool) -> None:
+        record = _record_of(row, file, number, None if has_flags else self.synchronous_spaces, self._contents)
         if record is not None:
             self.records.append(record)
 
@@ -280,25 +283,34 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
     return kind == "write" and row.body.get(SPACE_ID, 0) in synchronous_spaces
 
 
-def _record_of(row: Row, place: str, synchronous_spaces: Set[int] | None) -> Record | None:
+Contents = dict[bytes, tuple[bytes, dict[int, object]]]
+"""By the packed body of a row: the same, and the body. The logs of all nodes share each content."""
+
+
+def _record_of(
+    row: Row, file: str, number: int, synchronous_spaces: Set[int] | None, contents: Contents
+) -> Record | None:
     kind = _kind_of(row)
     if kind is None:
         return None
-    values = row.body.get(TUPLE, ())
+    packed = pack(dict(row.body))
+    packed, body = contents.setdefault(packed, (packed, dict(row.body)))
+    values = body.get(TUPLE, ())
     by_operations = row.type in (Type.UPDATE, Type.UPSERT)
     return Record(
         kind=kind,
         origin=row.replica_id,
         lsn=row.lsn,
-        place=place,
+        file=file,
+        row=number,
         first=row.tsn,
         ends=row.is_commit,
         is_synchronous=_is_synchronous(row, kind, synchronous_spaces),
-        body=pack(dict(row.body)),
-        space=_number(row.body.get(SPACE_ID, 0)),
+        body=packed,
+        space=_number(body.get(SPACE_ID, 0)),
         tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
         time_ns=int(row.timestamp * 1e9),
-        key=_first(row.body.get(Key.KEY.value) or values),
+        key=_first(body.get(Key.KEY.value) or values),
         is_whole=not by_operations,
         **_decision(kind, row),
     )

@@ -14,7 +14,7 @@ def write(origin: int, lsn: int, value: object = None, *, key: str = "x", waits:
         kind="write",
         origin=origin,
         lsn=lsn,
-        place=f"row {lsn}",
+        file=f"row {lsn}",
         is_synchronous=waits,
         body=repr((key, shown)).encode(),
         tuple=(key, shown),
@@ -27,7 +27,7 @@ def data(lsn: int, key: str) -> Record:
 
 
 def nop(origin: int, lsn: int) -> Record:
-    return Record(kind="nop", origin=origin, lsn=lsn, place=f"row {lsn}")
+    return Record(kind="nop", origin=origin, lsn=lsn, file=f"row {lsn}")
 
 
 def confirm(origin: int, lsn: int, until: int, owner: int | None = None) -> Record:
@@ -43,7 +43,7 @@ def promote(origin: int, lsn: int, *, over: int, until: int, term: int) -> Recor
 
 
 def vote(lsn: int, term: int, candidate: int) -> Record:
-    return Record(kind="vote", origin=0, lsn=lsn, place=f"row {lsn}", term=term, vote=candidate)
+    return Record(kind="vote", origin=0, lsn=lsn, file=f"row {lsn}", term=term, vote=candidate)
 
 
 def log(
@@ -57,7 +57,7 @@ def _decision(kind: str, origin: int, lsn: int, owner: int, until: int, term: in
         kind=kind,  # type: ignore[arg-type]
         origin=origin,
         lsn=lsn,
-        place=f"row {lsn}",
+        file=f"row {lsn}",
         owner=owner,
         until=until,
         term=term,

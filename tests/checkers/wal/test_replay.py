@@ -75,8 +75,8 @@ def test_what_was_written_without_content_is_void() -> None:
 
 def test_rows_of_one_transaction_share_its_fate() -> None:
     """Breaks if the first row of a transaction of two were settled by itself."""
-    first = Record(kind="write", origin=1, lsn=1, first=1, ends=False, place="row 1")
-    last = Record(kind="write", origin=1, lsn=2, first=1, place="row 2", is_synchronous=True)
+    first = Record(kind="write", origin=1, lsn=1, first=1, ends=False, file="row 1")
+    last = Record(kind="write", origin=1, lsn=2, first=1, file="row 2", is_synchronous=True)
     assert fates(first, last, confirm(1, 3, until=2)) == {(1, 1): "confirmed"}
 
 
