@@ -37,8 +37,9 @@ _TAIL_BYTES = 8
 """At the end of the file: the footer's length, and PAR1."""
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
-_ROW_GROUP = 1 << 18
-"""Events that are turned into columns at once."""
+_AT_ONCE = 1 << 15
+"""Events that are turned into columns at once: their Python lists take much more memory than the columns."""
+_ROW_GROUP = 1 << 18  # events
 LARGE = 20_000
 """Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
@@ -63,8 +64,9 @@ def write(path: Path, history: History) -> None:
     columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
     with pyarrow.parquet.ParquetWriter(path, columns, compression="zstd", write_page_checksum=True) as file:
         events = iter(history.events)
-        while batch := list(islice(events, _ROW_GROUP)):
-            file.write_table(pyarrow.table(_columns(batch), schema=columns), row_group_size=_ROW_GROUP)
+        while batches := list(islice(_tables(events, columns), _ROW_GROUP // _AT_ONCE)):
+            table = pyarrow.concat_tables(batches).unify_dictionaries().combine_chunks()
+            file.write_table(table, row_group_size=_ROW_GROUP)
     _seal(path)
 
 
@@ -201,6 +203,14 @@ def _header(path: Path, schema: Any) -> Header:
     if _METADATA not in metadata:
         raise _damaged(path, "a table without that metadata")
     return parse_header(metadata[_METADATA])
+
+
+def _tables(events: Iterator[Event], schema: Any) -> Iterator[Any]:
+    """The events as tables, a few at a time."""
+    import pyarrow
+
+    while some := list(islice(events, _AT_ONCE)):
+        yield pyarrow.table(_columns(some), schema=schema)
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
