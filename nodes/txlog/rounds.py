@@ -123,7 +123,6 @@ class Rounds:
 
     def take(self, peer: str, post: Post) -> bool:
         """A POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
-        journal = self._journal
         self.newest[peer] = post
         is_in_own = self.is_in_own(post)
         self._merge(peer, post, is_in_own)
