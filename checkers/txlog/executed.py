@@ -20,7 +20,7 @@ With the strategies `simple` and `smart`, an undone answer is the documented pri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy
@@ -69,12 +69,20 @@ def judge(given: Given) -> Found:
         found.nothing["executed"] = "nothing was executed"
     if not states.compared and len(given.masters) > 1:
         found.nothing["state"] = "no two masters executed the same transactions"
+        if all(name in masters and len(masters[name].undone) for name in given.masters) and _all_apart(given):
+            found.impossible.add("state")
     found.proofs["executed"] = {
         "rule": "all in turn",
         "executed": {name: master.index for name, master in masters.items()},
     }
     found.proofs["state"] = {"rule": "all the same", "compared": states.compared}
     return found
+
+
+def _all_apart(given: Given) -> bool:
+    """By the faults, and for good: each master may go on alone, from its first transaction on."""
+    may_be_apart = given.disturbances.may_be_apart
+    return given.strategy == "none" and all(may_be_apart(*pair) for pair in combinations(given.masters, 2))
 
 
 class _States:

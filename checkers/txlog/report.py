@@ -134,6 +134,8 @@ class Found:
     """Why a check cannot be valid."""
     nothing: dict[Name, str] = field(default_factory=dict)
     """Why a check had nothing to judge."""
+    impossible: set[Name] = field(default_factory=set)
+    """Those of them that could not have had anything: what they forbid had no opportunity to happen."""
     proofs: dict[Name, Mapping[str, Any]] = field(default_factory=dict)
     """Of what holds, for the verifier."""
 
@@ -146,6 +148,7 @@ class Found:
             self.compared.setdefault(name, Counter()).update(numbers)
         self.lacks.update(other.lacks)
         self.nothing.update(other.nothing)
+        self.impossible |= other.impossible
         self.proofs.update(other.proofs)
 
 
@@ -176,6 +179,8 @@ def verdict(name: Name, found: Found, missing: str) -> Verdict:
         details["proofs"] = [dict(found.proofs[name])]
     if nothing:
         details["vacuous"] = True
+    if name in found.impossible and not missing:
+        details["opportunities"] = 0
     return Verdict(
         checker=f"{PREFIX}{name}",
         result=result,

@@ -105,7 +105,7 @@ def judge(
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["skipped_faults"])
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
-    excused |= _shown_by_fresh_reads(promise, promised) | _never_asked(promised)
+    excused |= _shown_by_fresh_reads(promise, promised) | _without_opportunity(promised)
     weighed = [replace(each, result=_result(each)) for each in promised]
     decisive = [each for each in weighed if each.result != "unknown" or each.checker not in excused]
     outcome = outcome_of((each.result for each in decisive), evidence["missing"], left_out)
@@ -186,10 +186,13 @@ def _result(verdict: Verdict) -> Result:
     return "unknown" if verdict.result == "valid" and is_empty else verdict.result
 
 
-def _never_asked(promised: Sequence[Verdict]) -> set[str]:
-    """Checks of a class of reads that no client asked for: their promise does not matter in this run."""
+def _without_opportunity(promised: Sequence[Verdict]) -> set[str]:
+    """Checks of which the run did not exercise the promise: of a class of reads that no client asked for, or of
+    something that their checker says could not come about (`opportunities`)."""
     return {
-        each.checker for each in promised if each.details.get("vacuous") and each.details.get("asked") == 0
+        each.checker
+        for each in promised
+        if each.details.get("vacuous") and 0 in (each.details.get("asked"), each.details.get("opportunities"))
     }
 
 

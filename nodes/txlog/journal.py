@@ -92,6 +92,8 @@ class Journal:
         self.synced: list[Ref] = []
         self.place: dict[str, int] = {}
         """Id → how many entries the synchronised queue has up to it."""
+        self.checksums = [0]
+        """By length: the checksum of so many first entries of the synchronised queue."""
         self.queue: list[Ref] = []
         self.queued: set[str] = set()
         self.updates: dict[str, list[Step]] = {}
@@ -117,6 +119,18 @@ class Journal:
     def index_of(self, base: str) -> int | None:
         """How many entries the synchronised queue has up to this base; None: it does not have it."""
         return self.place.get(base) if base else 0
+
+    @property
+    def checksum(self) -> int:
+        """Of the synchronised queue."""
+        return self.checksums[-1]
+
+    def begins_with(self, base: str, index: int, checksum: int) -> bool:
+        """The first `index` synchronised entries are those of a queue with this base and checksum.
+
+        The base alone does not say so: queues that contradict each other may have it, even at the same place.
+        """
+        return self.index_of(base) == index and self.checksums[index] == checksum
 
     @property
     def masters(self) -> list[str]:
@@ -275,9 +289,11 @@ class Journal:
         for gone in self.synced[index:]:
             self.place.pop(gone.id, None)
         del self.synced[index:]
+        del self.checksums[index + 1 :]
         for ref in refs:
             self.synced.append(ref)
             self.place[ref.id] = len(self.synced)
+            self.checksums.append(crc32(f"{ref.ts} {ref.id} ".encode(), self.checksum))
         added = {ref.id for ref in refs}
         self.queue = self._site.decisions.queue_after_add(self.queue, added)
         self.queued = {ref.id for ref in self.queue}

@@ -115,7 +115,7 @@ class TxLog:
         """The peer has posted the own base; without a strategy, the counter of a part that stays apart is enough."""
         post, journal = self.rounds.newest.get(peer), self.journal
         is_apart = journal.strategy == "none" and peer in journal.missing
-        return post is not None and (is_apart or post.base == journal.base)
+        return post is not None and (is_apart or self.rounds.has_own_base(post))
 
     def _wake(self) -> None:
         """There is something to synchronise: the next round comes soon."""

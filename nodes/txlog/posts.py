@@ -1,11 +1,11 @@
 """A POST: what a master says of itself in every round.
 
-`["post", 0, epoch, base, index, counter, queue, strategy, missing, suspects, recovering, digests, apart]`
+`["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart]`
 
 | field | |
 |---|---|
 | epoch | how many recoveries are over |
-| base, index | the id of the last synchronised transaction, and how many there are |
+| base, index, checksum | the id of the last synchronised transaction; how many there are; of all of them |
 | counter | the own timestamp counter |
 | queue | the transactions of the incoming queue whose updates the master has |
 | strategy | masters with different strategies refuse each other |
@@ -27,6 +27,7 @@ class Post:
     epoch: int
     base: str
     index: int
+    checksum: int
     counter: int
     queue: tuple[Ref, ...]
     strategy: str
@@ -43,6 +44,7 @@ class Post:
             self.epoch,
             self.base,
             self.index,
+            self.checksum,
             self.counter,
             lists_of(self.queue),
             self.strategy,
@@ -55,11 +57,13 @@ class Post:
 
     @classmethod
     def from_fields(cls, told: list[Any]) -> Post:
-        epoch, base, index, counter, queue, strategy, missing, suspects, is_recovering, digests, apart = told
+        epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = told
+        is_recovering, digests, apart = rest
         return cls(
             epoch=epoch,
             base=base,
             index=index,
+            checksum=checksum,
             counter=counter,
             queue=tuple(refs_of(queue)),
             strategy=strategy,

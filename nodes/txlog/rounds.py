@@ -74,6 +74,7 @@ class Rounds:
             epoch=journal.epoch,
             base=journal.base,
             index=len(journal.synced),
+            checksum=journal.checksum,
             counter=journal.counter,
             queue=tuple(filter(journal.is_acquired, journal.waiting())),
             strategy=journal.strategy,
@@ -122,35 +123,42 @@ class Rounds:
 
     def take(self, peer: str, post: Post) -> bool:
         """A POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
-        journal = self._journal
         self.newest[peer] = post
-        index = journal.index_of(post.base)
-        self._merge(peer, post, index)
-        if index is not None:
-            if index == post.index and not post.missing:
-                self.common[peer] = max(index, self.common.get(peer, 0))
-            self._help(peer, post.base, index)
-        if post.base == journal.base:
+        is_in_own = self.is_in_own(post)
+        self._merge(peer, post, is_in_own)
+        if is_in_own:
+            if not post.missing:
+                self.common[peer] = max(post.index, self.common.get(peer, 0))
+            self._help(peer, post.base, post.index)
+        if self.has_own_base(post):
             self._current[peer] = post
             self._fresh.add(peer)
         self.collect()
         return self.agrees(post)
+
+    def has_own_base(self, post: Post) -> bool:
+        return self.is_in_own(post) and post.index == len(self._journal.synced)
+
+    def is_in_own(self, post: Post) -> bool:
+        """The own synchronised queue begins with the poster's."""
+        return self._journal.begins_with(post.base, post.index, post.checksum)
 
     def agrees(self, post: Post) -> bool:
         """The own synchronised queue is a prefix of the poster's, or the reverse, as far as either can tell.
 
         Of two queues that contradict each other, the base of the longer one tells the other master nothing.
         """
-        index = self._journal.index_of(post.base)
-        may_be_longer = index is None and post.index > len(self._journal.synced)
-        return self._site.name not in post.apart and (index == post.index or may_be_longer)
+        journal = self._journal
+        may_be_longer = journal.index_of(post.base) is None and post.index > len(journal.synced)
+        return self._site.name not in post.apart and (may_be_longer or self.is_in_own(post))
 
-    def _merge(self, peer: str, post: Post, index: int | None) -> None:
+    def _merge(self, peer: str, post: Post, is_in_own: bool) -> None:
+        """`is_in_own`: the own synchronised queue begins with the poster's."""
         journal, decisions = self._journal, self._site.decisions
         is_merged = decisions.is_merged(post.base == journal.base)
         fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
         counter = decisions.counter_on_receipt(journal.counter, post.counter)
-        last = None if index is None else post.counter
+        last = post.counter if is_in_own else None
         is_newer = last is not None and last > journal.last.get(peer, 0)
         if fresh or counter != journal.counter or is_newer:
             journal.write(["heard", peer, counter, last, lists_of(fresh)])
@@ -229,8 +237,7 @@ class Rounds:
 
     def _moved(self) -> None:
         """The base is a new one: posts for it may have come before."""
-        base = self._journal.base
-        self._current = {peer: post for peer, post in self.newest.items() if post.base == base}
+        self._current = {peer: post for peer, post in self.newest.items() if self.has_own_base(post)}
         self._next_round()
         self.progress_ns = self._site.now.monotonic_ns
         self._grown()
@@ -254,11 +261,19 @@ class Rounds:
         else:
             del self._lagged[peer]
             refs: list[Ref] = journal.synced[index : index + DIFFERENCE_MAX]
-            told = [journal.epoch, list(journal.missing), base, index, lists_of(refs)]
+            checksum = journal.checksums[index]
+            told = [journal.epoch, list(journal.missing), base, index, checksum, lists_of(refs)]
             self._links.send(peer, ROUNDS, ["difference", 0, *told])
 
     def take_difference(
-        self, peer: str, epoch: int, missing: list[str], base: str, index: int, told: list[Any]
+        self,
+        peer: str,
+        epoch: int,
+        missing: list[str],
+        base: str,
+        index: int,
+        checksum: int,
+        told: list[Any],
     ) -> None:
         """Of a forerunner of the same part of the cluster; where nothing is ever repaired, of any.
 
@@ -269,7 +284,7 @@ class Rounds:
         is_same_part = journal.strategy == "none" or tuple(missing) == journal.missing
         if epoch != journal.epoch or journal.is_recovering or not is_same_part:
             return
-        is_prefix = base == journal.base
+        is_prefix = index == len(journal.synced) and journal.begins_with(base, index, checksum)
         if not self._site.decisions.may_append(is_prefix):
             return
         at = len(journal.synced) if is_prefix else index

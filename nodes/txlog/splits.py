@@ -180,7 +180,7 @@ class Splits:
         if apart:
             self._site.sometimes[APART] += 1
             self._split(tuple(sorted({*journal.missing, *apart})))
-        elif posts and all(journal.index_of(post.base) == post.index for post in posts):
+        elif posts and all(map(self._rounds.is_in_own, posts)):
             journal.write(["rejoined"])
             self._site.sometimes[REJOINED] += 1
 

@@ -72,6 +72,26 @@ def test_masters_that_execute_nothing_in_common_show_nothing_of_states() -> None
     assert (said.result, said.details["vacuous"]) == ("unknown", True)
 
 
+def test_masters_that_are_apart_from_the_begin_have_no_state_in_common() -> None:
+    """If it failed, a run would rest on a comparison that it cannot have, or not need one that it could have had."""
+
+    def opportunities(strategy: str, until_s: float, *of_other: list[Any]) -> object:
+        logs = {
+            "n1": [life(), made(1, "n1-1"), added(0, 1, [], [], A), FIRST],
+            "n2": [life(), made(1, "n2-1"), added(0, 1, [], [], ref(1, "n2-1")), *of_other],
+        }
+        told = history(cut([("n1", "n2")], 1, until_s))
+        said = verdicts(logs, told, strategy=strategy, split_ns=2_000_000_000)["state"]
+        assert (said.result, said.details["vacuous"]) == ("unknown", True)
+        return said.details.get("opportunities")
+
+    second = executed(1, "n2-1")
+    assert opportunities("none", 5, second) == 0
+    assert opportunities("none", 5) is None, "n2 may come to the same"
+    assert opportunities("none", 1.5, second) is None, "no split can have happened"
+    assert opportunities("simple", 5, second) is None, "a recovery makes one log"
+
+
 C = ref(2, "n2-1")
 APART = history(cut([("n1", "n2")], 1, 5))
 CAN: dict[str, Any] = {"strategy": "simple", "split_ns": 2_000_000_000}

@@ -540,6 +540,22 @@ def test_a_check_that_judged_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert verdict["sentence"] == "Not decided: crash: there was nothing."
 
 
+def test_a_check_without_any_opportunity_is_not_exercised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run in which something could not happen would wait for its check, or be valid without others."""
+
+    def said(**details: object) -> Verdict:
+        return Verdict(checker="crash", result="unknown", summary="there was nothing", details=details)
+
+    for told, expected in (
+        ({"vacuous": True, "opportunities": 0}, "valid"),
+        ({"vacuous": True, "opportunities": 1}, "unknown"),
+        ({"vacuous": True}, "unknown"),
+        ({"opportunities": 0}, "unknown"),
+    ):
+        monkeypatch.setattr(crash, "check", lambda history, told=told, **given: said(**told))
+        assert outcome(judged(good()))[0] == expected, told
+
+
 def test_an_unknown_is_shown_where_something_is_missing() -> None:
     """If it failed, "inconclusive" would hide that a checker could not decide."""
     without_dumps = without(lambda line: line["f"] == "dump")(good())

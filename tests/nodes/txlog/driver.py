@@ -132,8 +132,11 @@ class Driver:
         match record:
             case ["made", _, ts, number, _]:
                 self.made[number] = Ref(ts, number, name)
-            case ["added", _, _, _, _, [_, *_]]:
-                self.time_outs += 1
+            case ["added", index, _, _, posters, absent]:
+                self.time_outs += bool(absent)
+                self._check_base(name, index, posters)
+            case ["caught-up", index, _, source]:
+                self._check_base(name, index, [source])
             case ["executed", _, number, _]:
                 self.executed[name].append(number)
             case ["split" | "recovering", _, [int() as index, *_]]:
@@ -367,6 +370,14 @@ class Driver:
         if len(synced) < host.longest:
             raise Violated(f"{name} has {len(synced)} entries, and had {host.longest}")
         host.longest = len(synced)
+
+    def _check_base(self, name: str, index: int, others: list[str]) -> None:
+        """The entries behind which others were counted, or taken, are the same there."""
+        own = self.hosts[name].node.journal
+        for other in others:
+            theirs = self.hosts[other].node.journal
+            if theirs.epoch == own.epoch and theirs.synced[:index] != own.synced[:index]:
+                raise Violated(f"{name} goes on behind entry {index} with {other}, which has other entries")
 
     def check_end(self) -> None:
         hashes = {host.node.journal.state.hash for host in self.hosts.values()}

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from checkers.history.operation import Operation
@@ -61,6 +62,14 @@ def judge(given: Given) -> Found:
         found.nothing["executed"] = "nothing was executed"
     if not states.compared and len(given.masters) > 1:
         found.nothing["state"] = "no two masters executed the same transactions"
+        have_executed = {master.name for master in masters if master.executions}
+        pairs = combinations(given.masters, 2)
+        if (
+            given.strategy == "none"
+            and have_executed == {*given.masters}
+            and all(given.disturbances.may_be_apart(*pair) for pair in pairs)
+        ):
+            found.impossible.add("state")
     found.proofs["executed"] = {
         "rule": "all in turn",
         "executed": {master.name: master.index for master in masters},
