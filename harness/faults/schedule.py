@@ -141,7 +141,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
     free_ns = [FIRST_NS] * plan.overlap
     others = _order(names, chance, _beside_all(plan))
     is_a_step_due = True
-    alone = 0
+    alone = plan.streams()["first newcomer"].randrange(1, 4) if members.absent else 0
     while True:
         step = rollout.step(members.present) if is_a_step_due else None
         name, target = step or (ADD if alone == 1 and ADD in names else next(others, ""), "")

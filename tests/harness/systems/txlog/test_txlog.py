@@ -10,10 +10,12 @@ import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
+from harness.faults.schedule import draw_faults
 from harness.hunt.seeds import try_seed
 from harness.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan, to_json
+from harness.systems import system_of
 from harness.systems.plans import from_json, planned
 from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import TxLogOptions
@@ -87,6 +89,16 @@ def test_a_stored_plan_says_every_option() -> None:
     stored = json.loads(to_json(asked))
     assert stored["options"].keys() == {*TxLogOptions.__struct_fields__}
     assert from_json(json.dumps(stored).encode(), "a stored plan") == asked
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_late_master_is_added_in_every_schedule_with_time_for_it(seed: int) -> None:
+    """If it failed, a hunt would draw a master that never comes, and the run could not be judged."""
+    drawn = plan(
+        faults=("add-node", "kill", "pause", "isolate-one", "clock"), nodes=4, late=1, seed=seed, calm_s=3
+    )
+    does = [fault.does for fault in draw_faults(drawn, "", system_of("txlog"))]
+    assert "add" in does[:4]
 
 
 def test_a_master_is_added_under_load() -> None:
