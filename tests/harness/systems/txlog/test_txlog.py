@@ -95,7 +95,11 @@ def test_a_stored_plan_says_every_option() -> None:
 def test_a_late_master_is_added_in_every_schedule_with_time_for_it(seed: int) -> None:
     """If it failed, a hunt would draw a master that never comes, and the run could not be judged."""
     drawn = plan(
-        faults=("add-node", "kill", "pause", "isolate-one", "clock"), nodes=4, late=1, seed=seed, calm_s=3
+        faults=("add-node", "kill", "pause", "isolate-one", "clock"),
+        nodes=4,
+        late=1,
+        seed=seed,
+        time_limit_s=30,
     )
     does = [fault.does for fault in draw_faults(drawn, "", system_of("txlog"))]
     assert "add" in does[:4]
