@@ -104,7 +104,7 @@ def _was_busy(history: History, fault: FaultSpan) -> bool:
 def _by_option(history: History) -> Iterator[str]:
     for event in history.events:
         if event.process == "harness" and event.f == OPTION and isinstance(event.value, dict):
-            yield changed(str(event.value["option"]), str(event.value["how"]))
+            yield changed(str(event.value.get("option")), str(event.value.get("how")))
 
 
 def _at_first(plan: Plan, option: str) -> set[object]:
