@@ -137,6 +137,10 @@ def _happened(shown: Mapping[str, Any]) -> Section:
     for cluster, faults in groupby(shown["faults"], key=lambda fault: fault["cluster"]):
         told = [f"{each['fault']} {each['took_effect']} of {each['begun']}" for each in faults]
         rows.append((f"faults in effect, {cluster}", _list(told)))
+    states = shown["states"]
+    reached = [f"{each['state']} {each['times']:,}" for each in states["reached"]]
+    rows.append(("states covered", _list(reached) or "none"))
+    rows.append(("never came about", _list(states["never"], LISTED // 2) or "none"))
     checks = [
         f"{each['check']} {each['valid']}" + (f" (nothing to judge in {idle})" if idle else "")
         for each in verdicts["checks"]
@@ -170,13 +174,13 @@ def _sensitivity(measured: Measured) -> Section:
     if clean.runs:
         seen = [f"{name} {times:,}" for name, (times, _) in clean.sometimes.items() if times]
         never = [name for name, (times, _) in clean.sometimes.items() if not times]
-        rows.append(("states covered", _list(seen) or "none"))
-        rows.append(("never came about", _list(never, LISTED // 2) or "none"))
+        rows.append(("states covered there", _list(seen) or "none"))
+        rows.append(("never came about there", _list(never, LISTED // 2) or "none"))
     return _table(
         "What this matrix is known to find",
         f"Its own runs in the simulator with a seeded bug, at most {measured.runs_per_bug} of "
         f"{measured.runs_of_matrix} a bug; in brackets the runs until it was found. Not measured is not missed. States "
-        "covered are counted in the runs without a bug.",
+        "covered there are those of the runs without a bug.",
         rows,
     )
 

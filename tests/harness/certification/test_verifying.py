@@ -166,6 +166,15 @@ def nothing_left_untested(folder: Path) -> None:
     rewritten(folder / CERTIFICATE, lambda document: document["shown"].update(not_tested={}))  # type: ignore[attr-defined]
 
 
+def every_state_covered(folder: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        states = document["shown"]["states"]
+        states["reached"] += [{"state": name, "times": 1, "runs": 1} for name in states["never"]]
+        states["never"] = []
+
+    rewritten(folder / CERTIFICATE, change)
+
+
 def a_bug_forgotten(folder: Path) -> None:
     rewritten(folder / CERTIFICATE, lambda document: document["given"]["measured"]["bugs"].pop())  # type: ignore[index]
 
@@ -196,6 +205,7 @@ def of_other_shapes(folder: Path) -> None:
         no_verdict,
         more_operations,
         nothing_left_untested,
+        every_state_covered,
         a_bug_forgotten,
         another_page,
         a_file_more,
