@@ -151,8 +151,11 @@ def _coverage(found: Comparison) -> Section:
             str(turn.after),
         )
         for turn in found.turns or ()
-        if turn.change
+        if turn.change not in ("", "not tried")
     ]
+    if not_tried := found.turns_of("not tried"):
+        told = Cell(f"{len(not_tried):,} rare turns of cells that lack runs: {'; '.join(not_tried)}", "prose")
+        rows.append((Cell("not tried", f"word {COVER_STYLES['not tried']}"), told, "reached", "no run"))
     rows += [
         (Cell("lost", "word anomaly"), f"cell {cell}", "conclusive", "none") for cell in found.cells_lost
     ]

@@ -86,7 +86,7 @@ def _never(ended: Sequence[Ended]) -> tuple[str, ...]:
 
 def section(found: Covered) -> Section:
     """The states for a page, those that no run reached included."""
-    rows = [(Cell(name), Cell(text, "prose")) for name, text in lines(found)]
+    rows = [(Cell(name, "label"), Cell(text, "prose")) for name, text in lines(found)]
     return Section(
         "States covered",
         "Kinds of faults that took effect, and rare turns that nodes and records counted; in brackets the runs that "
@@ -105,9 +105,9 @@ def lines(found: Covered) -> Iterator[tuple[str, str]]:
     )
     for each, some, none in parts:
         if each is not None:
-            yield some, ", ".join(f"{name} ({runs:,})" for name, runs in each.counts.items()) or "none"
+            yield some, "; ".join(f"{name} ({runs:,})" for name, runs in each.counts.items()) or "none"
             if each.never:
-                yield none, ", ".join(each.never)
+                yield none, "; ".join(each.never)
     said = sorted({f"{each.runs:,}" for each, _, _ in parts if each is not None})
     if said:
         yield "runs that say", " and ".join(said)

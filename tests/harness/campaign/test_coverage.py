@@ -97,9 +97,9 @@ def test_the_states_are_on_the_page_in_the_json_and_in_the_markdown() -> None:
     told = markdown(found)
     for text in (shown, told):
         assert "split vote (2)" in text.replace("\\", "")
-        assert "leader fenced, never seen" in text
+        assert "leader fenced; never seen" in text
         assert HOSTILE not in text
-    assert "| rare turns that never came about | leader fenced, never seen |" in told
+    assert "| rare turns that never came about | leader fenced; never seen |" in told
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_rare_turn_of_yesterday_that_is_missing_today_is_told(
     assert found.exit_code == code
     assert ("no longer reached: split vote" in found.sentence) == (change == "lost")
     shown, told = html(compared.page(found, [])), "\n".join(line for line, _ in compared.lines(found, []))
-    assert f">{change}</" in shown and "rare turn: split vote" in shown
+    assert f">{change}</" in shown and "split vote" in shown
     assert ("split vote" in told) == (change != "not tried")
     assert found.to_json()["rare_turns"]["split vote"]["change"] == change
 
