@@ -67,7 +67,7 @@ def verify(path: Path, folder: Path, key: PublicKey | None, code: str) -> Verifi
     for needed in (name, PAGE):
         if needed not in unpacked.manifest.files:
             raise StoreError(f"{path} is refused: it lacks {needed}")
-    campaign = campaign_plan.read(folder / name)
+    campaign = campaign_plan.read(folder / name, runs_here=False)
     runs = sorted(
         each.parent.relative_to(folder / RUNS).as_posix() for each in folder.glob(f"{RUNS}/*/*/plan.json")
     )
