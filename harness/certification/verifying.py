@@ -30,7 +30,7 @@ from harness.store.bundle import Unpacked
 from harness.store.seal import PublicKey
 from harness.systems import system_of
 
-MAY_CHANGE = ("not_tested",)
+MAY_CHANGE = ("not_tested", "states")
 """Parts of `shown` that a later version of the code may say differently of the same runs."""
 
 

@@ -73,7 +73,9 @@ def _by_nodes(history: History) -> dict[str, int] | None:
 def _told_by(history: History) -> dict[str, int]:
     """Those that the history tells of any system."""
     found = Counter(row for fault in history.faults for row in _of_fault(fault))
-    found.update(row for each in history.operations if each.phase == "load" for row in _of_operation(each))
+    for each in history.operations:
+        if each.phase == "load" and (each.f in ("write", "insert") or each.error == AS_IT_HAD_TO):
+            found.update(_of_operation(each))
     return {row: found[row] for row in OF_ANY_SYSTEM}
 
 

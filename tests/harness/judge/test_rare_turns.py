@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History, State
 from harness.hunt.seeds import try_seed
 from harness.judge.rare_turns import DELETED, DIED_AT_A_MOMENT, OF_ANY_SYSTEM, WRITTEN_ONCE, rows_of
 from harness.systems import system_of
 from harness.systems.plans import planned
+from harness.systems.qsync.rare_turns import MEMBER_CAME_BUSY, counted
 from nodes.qsync.sometimes import ROWS, SPLIT_VOTE
-from tests.harness.judge.test_judge_attacks import PLAN, Run
+from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
 from tests.harness.runs import recorded
 
 
@@ -76,3 +80,26 @@ def test_values_of_any_shape_are_no_reason_to_break() -> None:
     run.end(1)
     found = rare_turns(run)
     assert (found[WRITTEN_ONCE], found[DELETED], found[DIED_AT_A_MOMENT]) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(("busy_at_ms", "found"), [((0, 10), 0), ((3,), 1), ((2, 5), 2), ((), 0)])
+def test_a_member_that_came_while_the_queue_was_busy(busy_at_ms: tuple[int, ...], found: int) -> None:
+    """If it failed, a night would count a queue that was busy before or after a member came, or miss one."""
+    states = [
+        State(index=at, time_ns=at * 1_000_000, node="n1", status={"limbo": 1 if at in busy_at_ms else 0})
+        for at in range(12)
+    ]
+    came = [
+        FaultSpan(
+            id=number,
+            name="replace-node",
+            does="replace",
+            start_index=0,
+            start_ns=start * 1_000_000,
+            end_ns=end * 1_000_000,
+            took_effect=True,
+        )
+        for number, (start, end) in enumerate([(1, 4), (5, 8)])
+    ]
+    history = replace(History.of(HEADER, []), faults=tuple(came), states=tuple(states))
+    assert counted(PLAN, history)[MEMBER_CAME_BUSY] == found
