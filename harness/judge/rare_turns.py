@@ -75,7 +75,8 @@ def _told_by(history: History) -> dict[str, int]:
     found = Counter(row for fault in history.faults for row in _of_fault(fault))
     for each in history.operations:
         if each.phase == "load" and (each.f in ("write", "insert") or each.error == AS_IT_HAD_TO):
-            found.update(_of_operation(each))
+            for row in _of_operation(each):
+                found[row] += 1
     return {row: found[row] for row in OF_ANY_SYSTEM}
 
 

@@ -121,9 +121,14 @@ class Monitor:
         self.recorder.record("info", "monitor", "crash", node=ended.node, value=value)
 
     def note_rare_turns(self) -> None:
-        """At the time of the last line: the run is over, and takes no longer for this."""
+        """At the time of the last line: the run is over, and takes no longer for this.
+
+        A record without any line stays empty, which tells that the run was broken off.
+        """
+        writer = self.recorder.writer
+        if not writer.time_ns:
+            return
         if isinstance(self.system, CountsRareTurns) and isinstance(self.cluster, NotesRareTurns):
-            writer = self.recorder.writer
             found = self.cluster.sometimes()
             writer.record("info", "harness", RARE_TURNS, time_ns=writer.time_ns, value=dict(found))
 
