@@ -10,6 +10,9 @@
 | not seen | the later night does not show it, but ran too few runs of its cells to say more |
 | not tried | the later night has no conclusive run of its cells |
 
+A rare turn that the earlier night reached and the later one did not is *lost* or *not reached*, as an anomaly is *gone*
+or *not seen*; its counts are of the runs that say which rare turns they reached.
+
 Chance is computed exactly and cell by cell (`harness.campaign.chance`). Only conclusive runs count: valid ones and
 anomalies. Several fingerprints share the bound of one in fifty (Bonferroni), so it holds for a night as a whole. A run
 shows a fingerprint also if a different one leads it.
@@ -24,6 +27,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from harness.campaign.chance import Count, Stratum, chance_of_fewer, chance_of_more
+from harness.campaign.coverage import Says, counted, kinds_of, rare_turns_of
 from harness.campaign.journal import Ended, Journal
 from harness.campaign.summary import NO_FINGERPRINT
 
@@ -45,7 +49,8 @@ OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive", "broken")
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One campaign in numbers. `kinds`: faults that took effect → runs; None where the journal does not say."""
+    """One campaign in numbers. `kinds`: faults that took effect → runs, `rare_turns`: those that came about → runs;
+    None where the journal does not say."""
 
     name: str
     begun: str
@@ -53,6 +58,7 @@ class Night:
     counts: Mapping[str, int]
     fingerprints: int
     kinds: Mapping[str, int] | None
+    rare_turns: Mapping[str, int] | None
     cells: int
     not_reached: int
     spent_s: float
@@ -83,6 +89,20 @@ class Anomaly:
     """A run that shows it, of the later night if there is one."""
     was_tried: bool = True
     """Of a new one: whether the earlier night had conclusive runs of its cells."""
+
+
+Cover = Literal["lost", "not reached", "not tried", "added", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One rare turn on two nights, in the runs of the cells that ever reached it. `change`: "" if both reached it."""
+
+    name: str
+    change: Cover
+    before: Count
+    after: Count
+    chance: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +141,8 @@ class Comparison:
     turned: tuple[Turned, ...]
     kinds: tuple[tuple[str, Count, Count], ...] | None
     """Each kind of fault: runs in which it took effect, on both nights; None if a journal does not say."""
+    turns: tuple[Turn, ...] | None
+    """Each rare turn that either night reached; None if a journal does not say."""
     cells_lost: tuple[str, ...]
     """Cells with conclusive runs on the earlier night, and none on the later one."""
     cells_new: tuple[str, ...]
@@ -133,14 +155,19 @@ class Comparison:
     def kinds_lost(self) -> tuple[str, ...]:
         return tuple(name for name, before, after in self.kinds or () if before.hits and not after.hits)
 
+    def turns_of(self, change: Cover) -> tuple[str, ...]:
+        return tuple(turn.name for turn in self.turns or () if turn.change == change)
+
     @property
     def exit_code(self) -> int:
-        """1: an anomaly is new or more frequent; 3: the later night shows less than the earlier one (cells or kinds of
-        faults are missing, runs became undecided), or has no cell in common with it; else 0.
+        """1: an anomaly is new or more frequent; 3: the later night shows less than the earlier one (cells, kinds of
+        faults or rare turns are missing, runs became undecided), or has no cell in common with it; else 0.
         """
         if self.of("new") or self.of("more frequent"):
             return 1
-        is_less = self.cells_lost or self.kinds_lost or self.turned or not self.cells_both
+        is_less = (
+            self.cells_lost or self.kinds_lost or self.turns_of("lost") or self.turned or not self.cells_both
+        )
         return 3 if is_less or any(each.is_worse for each in self.undecided) else 0
 
     @property
@@ -157,6 +184,8 @@ class Comparison:
             words.append(f"{_many(len(self.cells_lost), 'cell')} without a conclusive run now")
         if self.kinds_lost:
             words.append(f"no longer in effect: {', '.join(self.kinds_lost)}")
+        if lost := self.turns_of("lost"):
+            words.append(f"{_many(len(lost), 'rare turn')} no longer reached: {', '.join(lost)}")
         if not self.cells_both:
             words.append("no cell has conclusive runs on both nights")
         return "; ".join(words)
@@ -198,6 +227,17 @@ class Comparison:
             "kinds": None
             if self.kinds is None
             else {name: [before.hits, after.hits] for name, before, after in self.kinds},
+            "rare_turns": None
+            if self.turns is None
+            else {
+                turn.name: {
+                    "change": turn.change,
+                    "before": [turn.before.hits, turn.before.runs],
+                    "after": [turn.after.hits, turn.after.runs],
+                    "chance": float(turn.chance),
+                }
+                for turn in self.turns
+            },
         }
 
 
@@ -214,7 +254,8 @@ def night(book: Journal) -> Night:
         digest=book.head.digest,
         counts={word: counts[word] for word in OUTCOMES},
         fingerprints=len({each for run in book.ended for each in _leading(run)}),
-        kinds=_kinds(book.ended),
+        kinds=_counts(book.ended, kinds_of),
+        rare_turns=_counts(book.ended, rare_turns_of),
         cells=len({run.cell for run in book.ended}),
         not_reached=len(book.left()),
         spent_s=book.spent_s,
@@ -250,6 +291,7 @@ def compare(earlier: Journal, later: Journal) -> Comparison:
         undecided=tuple(_undecided(cells, before, after)),
         turned=tuple(_turned(earlier.ended, later.ended)),
         kinds=_both_kinds(earlier.ended, later.ended),
+        turns=_turns(cells, before, after),
         cells_lost=tuple(cell for cell in cells if cell in tried_before - tried_after),
         cells_new=tuple(cell for cell in cells if cell in tried_after - tried_before),
         cells_both=len(tried_before & tried_after),
@@ -365,24 +407,66 @@ def _turned(before: Iterable[Ended], after: Iterable[Ended]) -> Iterator[Turned]
             yield Turned(run.cell, run.seed, old.outcome, run.outcome, run.run, run.sentence)
 
 
-def _kinds(ended: Iterable[Ended]) -> dict[str, int] | None:
-    """Kinds of faults → runs in which they took effect; None if no run says."""
-    said = _said(ended)
-    return dict(sorted(Counter(kind for kinds in said for kind in kinds).items())) if said else None
-
-
-def _said(ended: Iterable[Ended]) -> list[tuple[str, ...]]:
-    return [run.kinds_in_effect for run in ended if run.kinds_in_effect is not None]
+def _counts(ended: Iterable[Ended], says: Says) -> dict[str, int] | None:
+    found = counted(ended, says)
+    return None if found is None else dict(sorted(found[1].items()))
 
 
 def _both_kinds(
     before: Sequence[Ended], after: Sequence[Ended]
 ) -> tuple[tuple[str, Count, Count], ...] | None:
-    was, now = _kinds(before), _kinds(after)
+    was, now = counted(before, kinds_of), counted(after, kinds_of)
     if was is None or now is None:
         return None
-    runs = len(_said(before)), len(_said(after))
     return tuple(
-        (name, Count(was.get(name, 0), runs[0]), Count(now.get(name, 0), runs[1]))
-        for name in sorted({*was, *now})
+        (name, Count(was[1].get(name, 0), was[0]), Count(now[1].get(name, 0), now[0]))
+        for name in sorted({*was[1], *now[1]})
     )
+
+
+TURN_CHANGES: tuple[Cover, ...] = ("lost", "not reached", "not tried", "added", "")
+
+
+def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] | None:
+    """Those that are missing first."""
+    was = {cell: _saying(before.get(cell, ())) for cell in cells}
+    now = {cell: _saying(after.get(cell, ())) for cell in cells}
+    if not any(was.values()) or not any(now.values()):
+        return None
+    reached = {name: None for night in (was, now) for runs in night.values() for run in runs for name in run}
+    strata = {name: _strata(name, cells, was, now) for name in reached}
+    tested = sum(any(old.hits for old, _ in each) for each in strata.values())
+    found = [_turn(name, each, FALSE_ALARM / max(tested, 1)) for name, each in strata.items()]
+    return tuple(sorted(found, key=lambda turn: (TURN_CHANGES.index(turn.change), turn.name)))
+
+
+def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:
+    return [turns for run in runs if (turns := rare_turns_of(run)) is not None]
+
+
+Reaching = Mapping[str, Sequence[tuple[str, ...]]]
+"""Cell → what each of its runs reached."""
+
+
+def _strata(name: str, cells: Sequence[str], was: Reaching, now: Reaching) -> list[Stratum]:
+    pairs = [
+        (
+            Count(sum(name in run for run in was[cell]), len(was[cell])),
+            Count(sum(name in run for run in now[cell]), len(now[cell])),
+        )
+        for cell in cells
+    ]
+    return [(old, new) for old, new in pairs if old.hits or new.hits]
+
+
+def _turn(name: str, strata: Sequence[Stratum], bound: Fraction) -> Turn:
+    was, now = (sum((stratum[side] for stratum in strata), Count()) for side in (0, 1))
+    fewer = chance_of_fewer(strata) if was.hits and not now.hits else Fraction(1)
+    change: Cover = ""
+    if not was.hits:
+        change = "added"
+    elif not now.runs:
+        change = "not tried"
+    elif not now.hits:
+        change = "lost" if fewer <= bound else "not reached"
+    return Turn(name, change, was, now, fewer)

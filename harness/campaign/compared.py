@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.campaign.chance import Count
-from harness.campaign.compare import Anomaly, Change, Comparison, Night
+from harness.campaign.compare import Anomaly, Change, Comparison, Cover, Night
 from harness.report.tables_page import Cell, Page, Section
 
 STYLES: dict[Change, str] = {
@@ -18,6 +18,13 @@ STYLES: dict[Change, str] = {
     "gone": "valid",
 }
 COLOURS: dict[Change, str] = {"new": "red", "more frequent": "red", "gone": "green"}
+COVER_STYLES: dict[Cover, str] = {
+    "lost": "anomaly",
+    "not reached": "unknown",
+    "not tried": "inconclusive",
+    "added": "valid",
+    "": "",
+}
 TONES = {0: "valid", 1: "anomaly", 3: "inconclusive"}
 Link = Callable[[str], str]
 """A run's folder below results/ → where its page is; empty if there is none."""
@@ -137,14 +144,32 @@ def _coverage(found: Comparison) -> Section:
         for name, before, after in found.kinds or ()
     ]
     rows += [
+        (
+            Cell(turn.change, f"word {COVER_STYLES[turn.change]}"),
+            f"rare turn: {turn.name}",
+            str(turn.before),
+            str(turn.after),
+        )
+        for turn in found.turns or ()
+        if turn.change not in ("", "not tried")
+    ]
+    if not_tried := found.turns_of("not tried"):
+        told = Cell(f"{len(not_tried):,} rare turns of cells that lack runs: {'; '.join(not_tried)}", "prose")
+        rows.append((Cell("not tried", f"word {COVER_STYLES['not tried']}"), told, "reached", "no run"))
+    rows += [
         (Cell("lost", "word anomaly"), f"cell {cell}", "conclusive", "none") for cell in found.cells_lost
     ]
     rows += [(Cell("added", "word valid"), f"cell {cell}", "none", "conclusive") for cell in found.cells_new]
+    both = len([turn for turn in found.turns or () if not turn.change])
     caption = (
-        "Runs in which each kind of fault took effect, and cells with conclusive runs on one night only."
+        "Runs in which each kind of fault took effect; rare turns that one night reached and the other did not "
+        f"({both:,} were reached on both); cells with conclusive runs on one night only. A rare turn is lost if chance "
+        "would hide all of them in at most one of fifty nights, and else only not reached."
     )
     if found.kinds is None:
         caption += " The journal of one of the nights does not say which faults took effect."
+    if found.turns is None:
+        caption += " The journal of one of the nights does not say which rare turns came about."
     return Section(
         "Coverage",
         caption,
@@ -172,6 +197,7 @@ def trend_section(nights: Sequence[Night]) -> Section:
             f"{each.fingerprints:,}",
             f"{each.cells:,}",
             "" if each.kinds is None else f"{len(each.kinds):,}",
+            "" if each.rare_turns is None else f"{len(each.rare_turns):,}",
             f"{each.not_reached:,}" if each.not_reached else "",
             f"{each.spent_s:,.0f}",
         )
@@ -179,11 +205,12 @@ def trend_section(nights: Sequence[Night]) -> Section:
     ]
     columns = (
         *("night (UTC)", "outcomes", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken"),
-        *("fingerprints", "cells", "kinds of faults", "not reached", "seconds"),
+        *("fingerprints", "cells", "kinds of faults", "rare turns", "not reached", "seconds"),
     )
     return Section(
         "Trend",
-        f"The last {len(nights)} nights of this plan; kinds of faults are those that took effect.",
+        f"The last {len(nights)} nights of this plan; kinds of faults are those that took effect, "
+        "rare turns those that came about.",
         columns,
         rows,
         frozenset(columns[2:]),
@@ -215,6 +242,11 @@ def lines(found: Comparison, nights: Sequence[Night]) -> Iterator[tuple[str, str
         yield f"  not covered   {name}", "yellow"
     for name in found.kinds_lost:
         yield f"  not in effect {name}", "yellow"
+    for turn in found.turns or ():
+        if turn.change in ("lost", "not reached"):
+            told = f"{turn.before} → {turn.after}  ({in_words(float(turn.chance))})"
+            colour = "yellow" if turn.change == "lost" else ""
+            yield f"  {turn.change:<13} {turn.name}  {told}", colour
     if len(nights) > 2:
         yield f"the last {len(nights)} nights", "bold"
         for night in nights:

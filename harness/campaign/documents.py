@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from harness.campaign import coverage
 from harness.campaign.compare import Comparison, Night
 from harness.campaign.compared import sections, trend_section
 from harness.campaign.entries import entries
@@ -92,6 +93,11 @@ def markdown(summary: Summary) -> str:
         numbers = " | ".join(str(count) if count else "" for count in counts.values())
         lines.append(f"| {_md(cell)} | {numbers} |")
     lines.append("")
+    states = list(coverage.lines(summary.covered))
+    if states:
+        lines += ["| states covered | |", "|---|---|"]
+        lines += [f"| {_md(name)} | {_md(text)} |" for name, text in states]
+        lines.append("")
     wrong = [run for run in summary.ended if run.outcome not in ("valid", "anomaly")]
     lines += [
         f"- {MARK[run.outcome]} {_md(run.cell)}, seed {run.seed}: {_md(run.sentence)}"
@@ -155,6 +161,7 @@ def page(
                 *_compared(comparison, folder, results),
                 _kinds(summary, folder, results),
                 _cells(summary, folder, results),
+                coverage.section(summary.covered),
                 *([trend_section(nights)] if nights else []),
                 _runs(summary, folder, results),
             ),

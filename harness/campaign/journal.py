@@ -72,6 +72,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """One for every check that found something, whatever came of the run as a whole."""
     kinds_in_effect: tuple[str, ...] | None = None
     """The kinds of faults that took effect; None of a run without evidence, and in journals of older versions."""
+    observed: tuple[str, ...] = ()
+    not_observed: tuple[str, ...] = ()
+    """The kinds that its plan asks for, by whether they took effect; directed faults by the name of their scene."""
+    rare_turns: tuple[str, ...] | None = None
+    """The rare turns that came about (`harness.judge.rare_turns`); None as above."""
     event: str = "ended"
 
 
@@ -95,6 +100,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     begun: str
     tasks: tuple[Task, ...]
+    rare_turns: tuple[str, ...] = ()
+    """All that runs of its systems could reach."""
     format: str = FORMAT
     version: int = VERSION
 
@@ -177,7 +184,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def create(results: Path, name: str, digest: str, tasks: Sequence[Task]) -> Journal:
+def create(
+    results: Path, name: str, digest: str, tasks: Sequence[Task], rare_turns: Sequence[str] = ()
+) -> Journal:
     """A new campaign. Two that begin in the same second get different folders."""
     root = results / FOLDER / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -191,7 +200,8 @@ def create(results: Path, name: str, digest: str, tasks: Sequence[Task]) -> Jour
                 break
             except FileExistsError:
                 number += 1
-        journal = Journal(folder, Head(name=name, digest=digest, begun=now(), tasks=tuple(tasks)))
+        head = Head(name=name, digest=digest, begun=now(), tasks=tuple(tasks), rare_turns=tuple(rare_turns))
+        journal = Journal(folder, head)
         journal._lock = _locked(folder)
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error.strerror}; try: --results FOLDER") from error

@@ -54,7 +54,8 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
 def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:
     """From a verdict: outcome, sentence, folder, and the fingerprints of an anomaly."""
     prints, shapes = fingerprints_of(verdict, folder) if verdict["outcome"] == "anomaly" else ((), ())
-    kinds = verdict.get("evidence", {}).get("kinds_in_effect")
+    evidence = verdict.get("evidence", {})
+    kinds, turns = evidence.get("kinds_in_effect"), evidence.get("rare_turns")
     return {
         "outcome": verdict["outcome"],
         "sentence": verdict["sentence"],
@@ -63,6 +64,9 @@ def told_by(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str
         "shapes": shapes,
         "found": tuple(_found(verdict)),
         "kinds_in_effect": tuple(kinds) if isinstance(kinds, list) else None,
+        "observed": tuple(evidence.get("observed", ())),
+        "not_observed": tuple(evidence.get("not_observed", ())),
+        "rare_turns": tuple(row for row, times in turns.items() if times) if turns is not None else None,
     }
 
 

@@ -25,8 +25,10 @@ from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
 from harness.campaign.summary import Summary, summarize
 from harness.errors import HarnessError, StoreError
+from harness.judge.rare_turns import rows_of
 from harness.run.plan import Plan
 from harness.store.objects import Address
+from harness.systems import system_of
 
 POLL_S = 0.05
 NIGHTS = 14
@@ -95,7 +97,9 @@ class Nightly:
         seeds = range(first, first + campaign.seeds)
         names = [cell.name for cell in campaign.cells]
         todo = order.tasks(names, seeds, order.covered(each.ended for each in earlier))
-        return journal.create(self.results, campaign.name, campaign.digest, todo)
+        systems = dict.fromkeys(cell.plan.system for cell in campaign.cells)
+        rows = dict.fromkeys(row for name in systems for row in rows_of(system_of(name)))
+        return journal.create(self.results, campaign.name, campaign.digest, todo, tuple(rows))
 
     def _remove_leftovers(self, book: Journal) -> None:
         """Processes die with a killed campaign; containers do not, and would slow down all that follows."""

@@ -132,8 +132,8 @@ class Campaign:
         return min(self.concurrency.get(cluster, self.concurrency["all"]), self.concurrency["all"])
 
 
-def read(path: Path) -> Campaign:
-    """The campaign in a file; WrongUse with one line that names its errors."""
+def read(path: Path, *, runs_here: bool = True) -> Campaign:
+    """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as of `parts_of`."""
     table: Any = None
     try:
         table = tomllib.loads(path.read_text())
@@ -145,10 +145,10 @@ def read(path: Path) -> Campaign:
     except msgspec.ValidationError as error:
         told = in_words(error, table, CampaignFile)
         raise WrongUse(f"{path}: {told}; docs/campaigns.md shows the form") from error
-    return campaign_of(file, path)
+    return campaign_of(file, path, runs_here=runs_here)
 
 
-def campaign_of(file: CampaignFile, path: Path) -> Campaign:
+def campaign_of(file: CampaignFile, path: Path, *, runs_here: bool = True) -> Campaign:
     """Work the matrix out. `path` names the file in messages, and the campaign if the file does not."""
     name = file.name or path.stem
     _check_fields(file, path)
@@ -158,7 +158,7 @@ def campaign_of(file: CampaignFile, path: Path) -> Campaign:
         if any(_has(fields, each) for each in file.exclude):
             excluded += 1
         else:
-            cells.append(_cell(file, name, fields, path))
+            cells.append(_cell(file, name, fields, path, runs_here))
     twice = [name for name, count in Counter(cell.name for cell in cells).items() if count > 1]
     if twice:
         raise WrongUse(
@@ -233,7 +233,7 @@ def _has(fields: Fields, wanted: Fields) -> bool:
     return all(name in fields and fields[name] == _value(name, value) for name, value in wanted.items())
 
 
-def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
+def _cell(file: CampaignFile, name: str, fields: Fields, path: Path, runs_here: bool) -> Cell:
     shared = {key: _value(key, value) for key, value in file.plan.items()}
     whole = {**shared, **fields}
     for change in file.change:
@@ -242,7 +242,7 @@ def _cell(file: CampaignFile, name: str, fields: Fields, path: Path) -> Cell:
     try:
         whole["faults"] = fault_names(whole.get("faults", Plan().faults))
         plan = planned(**{**whole, "name": name})
-        parts_of(plan)
+        parts_of(plan, runs_here=runs_here)
     except (ValueError, WrongUse) as error:
         told = error.message if isinstance(error, WrongUse) else problem(error, whole)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from harness.campaign.coverage import Covered, covered
 from harness.campaign.journal import Ended, Found, Journal, Task
 from harness.campaign.known import KnownList, Standing
 
@@ -71,6 +72,7 @@ class Summary:
     groups: tuple[Group, ...]
     excluded: int
     spent_s: float
+    covered: Covered
     notes: tuple[str, ...] = ()
     too_long: tuple[str, ...] = ()
     """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
@@ -167,6 +169,7 @@ class Summary:
                 }
                 for kind in self.kinds
             ],
+            "covered": self.covered.to_json(),
             "notes": list(self.notes),
             "too_long": list(self.too_long),
             "unpublished": self.unpublished,
@@ -191,6 +194,7 @@ def summarize(
         groups=tuple(_groups(journal.ended, known, _sightings(earlier))),
         excluded=excluded,
         spent_s=journal.spent_s,
+        covered=covered(journal),
         notes=tuple(notes),
         today=known.today,
     )

@@ -35,6 +35,7 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
             f"operations {word.replace('_', ' ')}", str(old.shown["operations"].get(word)), str(count)
         )
     yield from _counts("fault in effect", _faults(old), _faults(new))
+    yield from _lists("states covered", _states(old), _states(new))
     yield from _lists("promised", _promises(old), _promises(new))
     yield from _word("sensitivity", was.measured.sentence, now.measured.sentence)
     before_of, after_of = ({bug.name: bug.word for bug in each.measured.bugs} for each in (was, now))
@@ -70,6 +71,11 @@ def _faults(certificate: Certificate) -> dict[str, int]:
     return {
         f"{each['fault']}, {each['cluster']}": each["took_effect"] for each in certificate.shown["faults"]
     }
+
+
+def _states(certificate: Certificate) -> list[str]:
+    """None of a certificate that an older version wrote."""
+    return [each["state"] for each in certificate.shown.get("states", {}).get("reached", ())]
 
 
 def _promises(certificate: Certificate) -> list[str]:

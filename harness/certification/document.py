@@ -23,6 +23,7 @@ from harness.certification.facts import Row
 from harness.certification.sensitivity import Measured
 from harness.errors import StoreError
 from harness.faults.table import FAULTS
+from harness.judge.rare_turns import rows_of
 from harness.run.assemble import CLUSTERS
 from harness.run.plan import Plan
 from harness.systems import system_of
@@ -102,6 +103,7 @@ def shown(campaign: Campaign, plan_file: bytes, rows: Sequence[Row]) -> dict[str
         "promised": _promised(rows),
         "operations": _operations(rows),
         "faults": _faults(rows),
+        "states": _states(campaign, rows),
         "verdicts": _verdicts(rows),
         "not_tested": _not_tested(campaign, rows),
         "runs": [
@@ -179,6 +181,21 @@ def _faults(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def _states(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
+    """The rare turns that the runs of the matrix reached, and those that none reached, in the order of the table."""
+    systems = _distinct(cell.plan.system for cell in campaign.cells)
+    possible = dict.fromkeys(row for name in systems for row in rows_of(system_of(name)))
+    told = [row.evidence["rare_turns"] for row in rows]
+    runs = {turn: sum(each.get(turn, 0) > 0 for each in told) for turn in possible}
+    times = {turn: sum(each.get(turn, 0) for each in told) for turn in possible}
+    return {
+        "reached": [
+            {"state": turn, "times": times[turn], "runs": runs[turn]} for turn in possible if runs[turn]
+        ],
+        "never": [turn for turn in possible if not runs[turn]],
+    }
 
 
 def _place(fault: str) -> tuple[int, str]:

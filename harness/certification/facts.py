@@ -25,6 +25,8 @@ from harness.systems import plans
 
 OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
 """Parts of a stored verdict that judge nothing, or name a folder of the machine."""
+LATER = ("rare_turns", "observed")
+"""Parts of the evidence that verdicts of earlier versions lack; they judge nothing, and are worked out again."""
 SECONDS = "seconds"
 """How long a check took, which is never the same."""
 
@@ -111,6 +113,7 @@ def _refused(stored: dict[str, Any] | None, verdict: dict[str, Any]) -> list[str
     """Why a stored verdict is not the one of its run."""
     if stored is None:
         return ["it has no stored verdict"]
+    verdict = _as_early(verdict, stored)
     names = [name for name in (*verdict, *stored) if name not in OF_A_PLACE]
     differ = [
         name for name in dict.fromkeys(names) if _timeless(stored.get(name)) != _timeless(verdict.get(name))
@@ -121,6 +124,14 @@ def _refused(stored: dict[str, Any] | None, verdict: dict[str, Any]) -> list[str
     return [
         f"its stored verdict says {said}, judged again it is {is_now}; they differ in {', '.join(differ)}"
     ]
+
+
+def _as_early(verdict: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """Without the later parts of the evidence that the stored verdict lacks."""
+    told = stored.get("evidence")
+    lacks = [name for name in LATER if isinstance(told, dict) and name not in told]
+    evidence = {name: each for name, each in verdict["evidence"].items() if name not in lacks}
+    return {**verdict, "evidence": evidence}
 
 
 def _timeless(part: Any) -> Any:

@@ -6,7 +6,7 @@ Long lists are cut, and say so; certificate.json beside the page has all of them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -64,7 +64,7 @@ def html(certificate: Certificate) -> str:
                 _what(certificate),
                 _promised(shown["promised"]),
                 _happened(shown),
-                _sensitivity(given.measured),
+                _sensitivity(given.measured, {each["state"] for each in shown["states"]["reached"]}),
                 _left_out(shown["not_tested"]),
                 _runs(shown["runs"]),
             ),
@@ -137,6 +137,10 @@ def _happened(shown: Mapping[str, Any]) -> Section:
     for cluster, faults in groupby(shown["faults"], key=lambda fault: fault["cluster"]):
         told = [f"{each['fault']} {each['took_effect']} of {each['begun']}" for each in faults]
         rows.append((f"faults in effect, {cluster}", _list(told)))
+    states = shown["states"]
+    reached = [f"{each['state']} {each['times']:,}" for each in states["reached"]]
+    rows.append(("states covered", _list(reached) or "none"))
+    rows.append(("never came about", _list(states["never"], LISTED // 2) or "none"))
     checks = [
         f"{each['check']} {each['valid']}" + (f" (nothing to judge in {idle})" if idle else "")
         for each in verdicts["checks"]
@@ -153,7 +157,8 @@ def _happened(shown: Mapping[str, Any]) -> Section:
     )
 
 
-def _sensitivity(measured: Measured) -> Section:
+def _sensitivity(measured: Measured, reached: Collection[str]) -> Section:
+    """`reached`: the states that the runs of the matrix covered."""
     rows = [("seeded bugs", measured.sentence), *(("note", note) for note in measured.notes)]
     if found := measured.named("found"):
         rows.append(("found", _list([f"{bug.name} ({bug.runs})" for bug in found])))
@@ -168,15 +173,13 @@ def _sensitivity(measured: Measured) -> Section:
     neither = f"; {clean.valid} valid, {len(clean.inconclusive)} neither" if clean.runs else ""
     rows.append(("without a bug", f"{clean.sentence}{neither}"))
     if clean.runs:
-        seen = [f"{name} {times:,}" for name, (times, _) in clean.sometimes.items() if times]
-        never = [name for name, (times, _) in clean.sometimes.items() if not times]
-        rows.append(("states covered", _list(seen) or "none"))
-        rows.append(("never came about", _list(never, LISTED // 2) or "none"))
+        there = [name for name, (times, _) in clean.sometimes.items() if times and name not in reached]
+        rows.append(("states covered there alone", _list(there, LISTED // 2) or "none"))
     return _table(
         "What this matrix is known to find",
         f"Its own runs in the simulator with a seeded bug, at most {measured.runs_per_bug} of "
         f"{measured.runs_of_matrix} a bug; in brackets the runs until it was found. Not measured is not missed. States "
-        "covered are counted in the runs without a bug.",
+        "covered there alone are of the runs without a bug.",
         rows,
     )
 

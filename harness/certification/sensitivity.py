@@ -26,12 +26,13 @@ import msgspec
 
 from harness.campaign.plan import Campaign
 from harness.errors import StoreError, WrongUse
-from harness.hunt.seeds import BY_FAULTS, Tried, spread, try_once
+from harness.hunt.seeds import Tried, spread, try_once
+from harness.judge.rare_turns import rows_of
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import OPTIONS, fields_of, fitting, planned
-from harness.systems.system import CountsRareTurns, HasReference
+from harness.systems.system import HasReference
 
 FOLDER = "_sensitivity"
 Word = Literal["found", "missed", "not measured"]
@@ -253,8 +254,7 @@ def _bug(name: str, about: str, done: Done | None, refused: str) -> Bug:
 
 def _clean(done: Sequence[Done], systems: Sequence[str]) -> Clean:
     tried = [each for one in done for each in one.tried]
-    named = [system_of(name) for name in systems]
-    rows = [row for each in named if isinstance(each, CountsRareTurns) for row in each.rare_turns]
+    rows = [row for name in systems for row in rows_of(system_of(name))]
     return Clean(
         runs=len(tried),
         valid=sum(each.outcome == "valid" for each in tried),
@@ -267,7 +267,7 @@ def _clean(done: Sequence[Done], systems: Sequence[str]) -> Clean:
                 sum(each.sometimes.get(row, 0) for each in tried),
                 sum(each.sometimes.get(row, 0) > 0 for each in tried),
             )
-            for row in dict.fromkeys((*rows, *BY_FAULTS))
+            for row in dict.fromkeys(rows)
         },
     )
 

@@ -30,7 +30,7 @@ from harness.store.bundle import Unpacked
 from harness.store.seal import PublicKey
 from harness.systems import system_of
 
-MAY_CHANGE = ("not_tested",)
+MAY_CHANGE = ("not_tested", "states")
 """Parts of `shown` that a later version of the code may say differently of the same runs."""
 
 
@@ -67,7 +67,7 @@ def verify(path: Path, folder: Path, key: PublicKey | None, code: str) -> Verifi
     for needed in (name, PAGE):
         if needed not in unpacked.manifest.files:
             raise StoreError(f"{path} is refused: it lacks {needed}")
-    campaign = campaign_plan.read(folder / name)
+    campaign = campaign_plan.read(folder / name, runs_here=False)
     runs = sorted(
         each.parent.relative_to(folder / RUNS).as_posix() for each in folder.glob(f"{RUNS}/*/*/plan.json")
     )

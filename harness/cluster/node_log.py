@@ -1,10 +1,14 @@
-"""Node logs of real clusters, which take their time to start: they are brought to the run's own beginning."""
+"""Node logs of real clusters: brought to the run's own beginning, and read for rare turns."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+from nodes.kernel.node import RARE_TURN
 
 
 def shift_log(path: Path, by_ns: int) -> None:
@@ -21,3 +25,22 @@ def _shifted(line: str, by_ns: int) -> str:
         fields["time_ns"] -= by_ns
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
     return line
+
+
+def rare_turns(logs: Iterable[Path]) -> dict[str, int]:
+    """Rare turn → in how many lives of these nodes it came about. A log that is not there says nothing."""
+    found: Counter[str] = Counter()
+    for path in logs:
+        with suppress(OSError), path.open("rb") as lines:
+            for line in lines:
+                if RARE_TURN.encode() in line:
+                    found.update(_rows(line))
+    return dict(found)
+
+
+def _rows(line: bytes) -> list[str]:
+    with suppress(ValueError, TypeError, KeyError):
+        fields = json.loads(line)
+        if fields["message"] == RARE_TURN:
+            return [str(fields["row"])]
+    return []

@@ -128,6 +128,19 @@ class LooksForEnds(Protocol):
         ...
 
 
+RARE_TURNS = "rare-turns"
+"""A line of the harness at the end of a record: what `NotesRareTurns.sometimes` gives."""
+
+
+@runtime_checkable
+class NotesRareTurns(Protocol):
+    """A cluster that knows the rare turns of its nodes, if these count any."""
+
+    def sometimes(self) -> Mapping[str, int]:
+        """Row → how often, once the cluster has stopped; on real clusters, in how many lives of nodes at least."""
+        ...
+
+
 @runtime_checkable
 class Administered(Protocol):
     """A cluster in which an operator can stop single nodes, start them again, and put new nodes in their place."""

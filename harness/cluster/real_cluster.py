@@ -18,7 +18,7 @@ from harness.clients.reply import Reply
 from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
-from harness.cluster.node_log import shift_log
+from harness.cluster.node_log import rare_turns, shift_log
 from harness.cluster.place import FROM, Which
 from harness.cluster.process_faults import Processes
 from harness.cluster.protocol import Ended
@@ -153,6 +153,10 @@ class RealCluster(RealTime):
         """Nodes write the time since they were first started."""
         for node in self._nodes:
             shift_log(self._folder(node) / "log.jsonl", self._began_after_ns)
+
+    def sometimes(self) -> Mapping[str, int]:
+        """By the logs of the nodes, each life once; a killed life lacks those of its last moment."""
+        return rare_turns(self._folder(node) / "log.jsonl" for node in self._nodes)
 
     def stalls(self) -> tuple[tuple[int, int], ...]:
         """When the harness's own loop stalled since the last call, and for how many ms."""

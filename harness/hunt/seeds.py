@@ -6,7 +6,7 @@ import gc
 import io
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,22 +15,17 @@ from typing import TypeVar
 
 import msgspec
 
-from checkers.history import History, jsonl
-from checkers.history.operation import Operation
+from checkers.history import jsonl
 from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
-from harness.faults.overlap import MEMBERSHIP
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
 from harness.judge.words import repeat_line
-from harness.run.assemble import Parts, header, parts_of, simulated
+from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_memory, in_virtual_time
 from harness.run.plan import Plan
 from harness.run.second_clusters import restore_drawn
-from harness.systems.system import CountsRareTurns, KeepsLogs
-from harness.workloads.failing import AS_IT_HAD_TO
-from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
-from harness.workloads.register import ONCE
+from harness.systems.system import KeepsLogs
 
 _SEARCHES_FOR_CYCLES = (200_000, 20, 20)
 
@@ -39,30 +34,6 @@ R = TypeVar("R")
 
 AHEAD_PER_JOB = 4
 BROKEN = 70
-POWER_LOST_BYTES = "power loss lost or spoilt bytes"
-MESSAGE_HELD = "message held by a directed fault"
-DIED_AT_A_MOMENT = "node died at a moment"
-STOPPED_AT_A_MOMENT = "node stopped, or its disk filled, at a moment"
-MEMBER_CAME = "member left, came or lost its disk"
-RESTARTED_IN_TURN = "all nodes restarted in turn"
-FAILED = "transaction failed by a statement in its middle"
-ASYNCHRONOUS = "asynchronous transaction acknowledged"
-WRITTEN_ONCE = "row written once acknowledged"
-DELETED = "deletion of a tuple acknowledged"
-FOUND_NOTHING = "deletion of nothing refused"
-BY_FAULTS = (
-    POWER_LOST_BYTES,
-    MESSAGE_HELD,
-    DIED_AT_A_MOMENT,
-    STOPPED_AT_A_MOMENT,
-    MEMBER_CAME,
-    RESTARTED_IN_TURN,
-    FAILED,
-    ASYNCHRONOUS,
-    WRITTEN_ONCE,
-    DELETED,
-    FOUND_NOTHING,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +101,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         rollbacks=evidence["rollbacks"] or 0,
         configuration=plan.expectations.configuration,
         workload=plan.workload,
-        sometimes={**cluster.sometimes(), **_done_by_faults(history), **_of_system(parts, history)},
+        sometimes=evidence["rare_turns"],
         again=verdict["repeat"]["command"],
     )
 
@@ -156,52 +127,6 @@ def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
             sometimes={},
             again=repeat_line(plan, None),
         )
-
-
-def _of_system(parts: Parts, history: History) -> Mapping[str, int]:
-    counts = parts.system if isinstance(parts.system, CountsRareTurns) else None
-    return {} if counts is None else counts.rare_turns_of(parts.plan, history)
-
-
-def _done_by_faults(history: History) -> dict[str, int]:
-    """Rare turns that the history tells."""
-    lost = sum(fault.evidence.get("counters", {}).get("bytes_lost", 0) > 0 for fault in history.faults)
-    held = sum(fault.does == "hold" and fault.took_effect for fault in history.faults)
-    moments = sum(
-        fault.asked.get("on") is not None and fault.does in ("kill", "power") and fault.took_effect
-        for fault in history.faults
-    )
-    stopped = sum(
-        fault.asked.get("on") is not None and fault.does in ("pause", "disk-error") and fault.took_effect
-        for fault in history.faults
-    )
-    load = [operation for operation in history.operations if operation.phase == "load"]
-    return {
-        POWER_LOST_BYTES: lost,
-        MESSAGE_HELD: held,
-        DIED_AT_A_MOMENT: moments,
-        STOPPED_AT_A_MOMENT: stopped,
-        MEMBER_CAME: sum(fault.does in MEMBERSHIP and fault.took_effect for fault in history.faults),
-        RESTARTED_IN_TURN: sum(fault.does == "restart" and fault.took_effect for fault in history.faults),
-        FAILED: sum(operation.error == AS_IT_HAD_TO for operation in load),
-        ASYNCHRONOUS: sum(_is_asynchronous(operation) for operation in load),
-        WRITTEN_ONCE: sum(_is_written_once(operation) for operation in load),
-        DELETED: sum(operation.is_deletion and operation.type == "ok" for operation in load),
-        FOUND_NOTHING: sum(operation.found_nothing for operation in load),
-    }
-
-
-def _is_asynchronous(operation: Operation) -> bool:
-    return (
-        operation.f == "insert"
-        and operation.type == "ok"
-        and set(operation.value["spaces"]) == {ASYNCHRONOUS_SPACE}
-    )
-
-
-def _is_written_once(operation: Operation) -> bool:
-    is_register = operation.f == "write" and ONCE in (operation.key or "")
-    return operation.type == "ok" and (is_register or operation.f == "insert")
 
 
 def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:

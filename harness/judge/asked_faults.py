@@ -33,6 +33,12 @@ def never_in_effect(plan: Plan, history: History) -> list[str]:
     return [name for name in _asked(plan) if name not in in_effect]
 
 
+def asked_in_effect(plan: Plan, history: History) -> list[str]:
+    """All that took effect among the faults that the plan asks for."""
+    in_effect = _in_effect(history)
+    return [name for name in _asked(plan) if name in in_effect]
+
+
 def missing_by_name(plan: Plan, history: History, skipped: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A sentence for each fault that was asked for by name and never took effect.
 

@@ -18,8 +18,9 @@ from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operatio
 from checkers.history.spans import NEVER, Spans, of_faults, united, within
 from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
-from harness.judge.asked_faults import never_in_effect
+from harness.judge.asked_faults import asked_in_effect, never_in_effect
 from harness.judge.effects import Attempts, attempts_of, missing_effects
+from harness.judge.rare_turns import rare_turns_of
 from harness.judge.versions import missing_steps, was_refused
 from harness.run.node_options import Decisive
 from harness.run.plan import SECOND_NS, SUBMITTING, Plan
@@ -85,10 +86,12 @@ def evidence_of(
         "attempts": [kind.to_json() for kind in attempts(history)],
         "skipped_faults": skipped_faults(history),
         "kinds_in_effect": sorted({fault.name for fault in history.faults if fault.took_effect}),
+        "observed": asked_in_effect(plan, history),
         "not_observed": never_in_effect(plan, history),
         "orphans": [
             {"node": event.node, "what": event.value.get("what")} for event in _of_harness(history, "orphans")
         ],
+        "rare_turns": rare_turns_of(plan, history),
         "stalls": len(history.stalls),
         "torn": history.torn,
     }

@@ -1,4 +1,5 @@
-"""What a run covered: its operations by kind, the nodes that served its reads, and which kinds of faults took effect.
+"""What a run covered: its operations by kind, the nodes that served its reads, which kinds of faults took effect, and
+which rare turns came about.
 
 A run without an anomaly says as much as was tried in it, so these tables are on every page.
 """
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 import numpy
 
 from harness.report.fault_bands import FaultBand
-from harness.report.json_door import clipped
+from harness.report.json_door import as_mapping, clipped
 from harness.report.material import Material
 from harness.report.run_columns import OK
 
 ROWS = 40
+NEVER = 4
+"""Names of what never came about are short, and stand in a line: so many times the rows of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,9 @@ class Covered:
     """(node, role, read mode, answered reads)."""
     faults: tuple[tuple[str, int, int, int], ...]
     """(kind of fault, injected, took effect, operations that ended ok while one of the kind was in effect)."""
+    turns: tuple[tuple[str, int], ...]
+    """(rare turn, how often); `turns_never` are those of its system that did not come about."""
+    turns_never: tuple[str, ...]
     keys: str
     left_out: int
 
@@ -43,11 +49,19 @@ def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
         for (node, role, mode), count in sorted(columns.reads.items())
     ]
     faults = _faults(read, bands)
-    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults))
+    turns = [
+        (clipped(name, 80), times)
+        for name, times in as_mapping(as_mapping(read.verdict.get("evidence")).get("rare_turns")).items()
+        if isinstance(times, int)
+    ]
+    seen = [(name, times) for name, times in turns if times]
+    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults, seen))
     return Covered(
         tuple(kinds[:ROWS]),
         tuple(reads[:ROWS]),
         tuple(faults[:ROWS]),
+        tuple(seen[:ROWS]),
+        tuple(name for name, times in turns if not times)[: NEVER * ROWS],
         _keys(read),
         left_out,
     )

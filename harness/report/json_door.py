@@ -47,7 +47,10 @@ def as_text(value: object, limit: int = 400) -> str:
     """Text as it is, anything else as compact JSON; None is empty. Longer than `limit` is cut with an ellipsis."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return clipped(value, limit)
+    # Most values of a history are whole numbers, and json.dumps takes ten times as long for one.
+    text = str(value) if type(value) is int else json.dumps(value, ensure_ascii=False, default=str)
     return clipped(text, limit)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.errors import WrongUse
 from harness.report.first_screen import run_value
-from harness.report.json_door import as_mappings, as_text
+from harness.report.json_door import as_mapping, as_mappings, as_text
 from harness.report.material import Material
 from harness.systems import system_of
 from harness.systems.finds import Find, finds_of
@@ -20,8 +20,9 @@ from harness.systems.system import HasReference
 
 @dataclass(frozen=True, slots=True)
 class KnownFinds:
-    """`rows`: (check of this run, seeded bugs that it found). `elsewhere`: (bug, the checks that find it, none of which
-    this run has). `missed`: bugs that no hunt found. `note` says so if they are those of a reference node."""
+    """`rows`: (check that judged something in this run, seeded bugs that it found). `elsewhere`: (bug, the checks that
+    find it, none of which judged anything here). `missed`: bugs that no hunt found. `note` says so if they are those of
+    a reference node."""
 
     rows: tuple[tuple[str, str], ...]
     elsewhere: tuple[tuple[str, str], ...]
@@ -42,7 +43,11 @@ def known_finds(read: Material) -> KnownFinds | None:
     finds = finds_of(measured) if measured else {}
     if not finds:
         return None
-    checks = [as_text(check.get("checker"), 60) for check in as_mappings(read.verdict.get("checks"))]
+    checks = [
+        as_text(check.get("checker"), 60)
+        for check in as_mappings(read.verdict.get("checks"))
+        if check.get("result") != "unknown" and not as_mapping(check.get("details")).get("vacuous")
+    ]
     here = {bug: find for bug, find in finds.items() if any(by in checks for by in find.by)}
     rows = ((check, ", ".join(bug for bug, find in here.items() if check in find.by)) for check in checks)
     return KnownFinds(

@@ -91,7 +91,7 @@ class _Wanted:
     places: tuple[tuple[str, int, int], ...]
 
     def names(self, operation: Operation) -> bool:
-        return any(index in self.indexes for index in operation.events)
+        return not self.indexes.isdisjoint(operation.events)
 
     def is_near(self, operation: Operation) -> bool:
         start_ns, end_ns = operation.invoke_ns, operation.complete_ns or operation.invoke_ns

@@ -33,9 +33,10 @@ class Coded:
 
     def add(self, text: Any) -> None:
         """A text, None, or a tuple of texts."""
-        place = self._places.setdefault(text, len(self.table))
-        self.codes.append(0 if place == len(self.table) else len(self.table) - place)
-        if place == len(self.table):
+        known = len(self.table)
+        place = self._places.setdefault(text, known)
+        self.codes.append(known - place)
+        if place == known:
             self.table.append(text)
 
 

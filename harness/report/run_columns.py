@@ -87,11 +87,12 @@ class Gathered:
     reads: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def take(self, operation: Operation, at: int, end_at: int) -> None:
-        if max(map(abs, (*operation.events, operation.process))) >= EXACT:
+        complete = -1 if operation.complete_index is None else operation.complete_index
+        if max(abs(operation.invoke_index), abs(complete), abs(operation.process)) >= EXACT:
             return
         whole, end_ns = self.whole, operation.complete_ns
         whole["index"].append(operation.invoke_index)
-        whole["complete"].append(-1 if operation.complete_index is None else operation.complete_index)
+        whole["complete"].append(complete)
         whole["start_ns"].append(operation.invoke_ns)
         whole["end_ns"].append(-1 if end_ns is None else max(end_ns, operation.invoke_ns))
         whole["process"].append(operation.process)

@@ -6,8 +6,9 @@ what fits; densities count all operations. timeline_data.js reads the data, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -148,9 +149,10 @@ def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
     rows_of, row_names = process_rows(columns)
     texts = {name: Coded() for name in ("kinds", "nodes", "keys", "values", "errors", "transactions")}
     rows: list[int] = []
+    kind_of = lru_cache(maxsize=256)(_kind)  # there are few, and each has many operations
     for row, operation in operations_at(read.folder / "history.jsonl", columns, chosen.rows):
         rows.append(row)
-        _add_texts(texts, operation)
+        _add_texts(texts, operation, kind_of)
     at = numpy.array(rows, dtype=numpy.int64)
     complete, end_ns = columns.complete[at], columns.end_ns[at]
     start = columns.start_ns[at] // unit_ns
@@ -197,14 +199,17 @@ def _density(columns: RunColumns, lane: Whole, lanes: int, end_ns: int, slices: 
     return numpy.bincount(places, minlength=lanes * kinds * slices).astype(numpy.int64)
 
 
-def _add_texts(texts: Mapping[str, Coded], operation: Operation) -> None:
-    kind = (operation.f, operation.role, operation.mode, operation.wait, operation.phase)
-    texts["kinds"].add(tuple(None if word is None else _short(word) for word in kind))
+def _add_texts(texts: Mapping[str, Coded], operation: Operation, kind_of: Callable[..., Any]) -> None:
+    texts["kinds"].add(kind_of(operation.f, operation.role, operation.mode, operation.wait, operation.phase))
     texts["nodes"].add(clipped(operation.node or "", TEXT_MAX))
     texts["keys"].add(_keys(operation))
     texts["values"].add(_value(operation.value))
     texts["errors"].add(_short(operation.error) if operation.error else None)
     texts["transactions"].add(_short(operation.transaction) if operation.transaction else None)
+
+
+def _kind(*words: str | None) -> tuple[str | None, ...]:
+    return tuple(None if word is None else _short(word) for word in words)
 
 
 def _keys(operation: Operation) -> str | tuple[str, ...] | None:

@@ -73,8 +73,12 @@ class Parts:
     workload: Workload
 
 
-def parts_of(plan: Plan) -> Parts:
-    """Look the names up; WrongUse says which is unknown and what there is."""
+def parts_of(plan: Plan, *, runs_here: bool = True) -> Parts:
+    """Look the names up; WrongUse says which is unknown and what there is.
+
+    `runs_here`: nodes are to be started, so the files that the plan names must be there: the inventory of hosts, and
+    the programs of other versions. To judge a run that another machine did needs neither.
+    """
     system = system_of(plan.system)
     workload = _known(WORKLOADS, plan.workload, "workload")
     _known(CLUSTERS, plan.cluster, "cluster")
@@ -82,9 +86,10 @@ def parts_of(plan: Plan) -> Parts:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
     plan = _with_disk(system.completed(plan), system)
     system.validate(plan)
-    _check_inventory(plan)
+    _check_inventory(plan, runs_here)
     refuse_shares(plan)
-    versions_of(plan, system)
+    if runs_here:
+        versions_of(plan, system)
     _check_words(plan, system, workload)
     _check_deletions(plan, system, workload)
     _check_waits(plan, workload)
@@ -132,7 +137,7 @@ def _mounted(parts: Parts) -> Mounted:
     return "strict" if "disk layer" in parts.system.abilities else "journal"
 
 
-def _check_inventory(plan: Plan) -> None:
+def _check_inventory(plan: Plan, runs_here: bool) -> None:
     """An inventory that cannot be used is refused before anything is written."""
     if (plan.inventory is not None) != (plan.cluster == "ssh"):
         raise WrongUse(
@@ -140,7 +145,7 @@ def _check_inventory(plan: Plan) -> None:
             if plan.inventory is None
             else f"--inventory is for --cluster ssh, got --cluster {plan.cluster}"
         )
-    if plan.inventory is not None:
+    if plan.inventory is not None and runs_here:
         from harness.cluster.ssh.inventory import read
 
         read(plan.inventory)

@@ -129,6 +129,8 @@ class Conductor:
             finally:
                 await self.cluster.stop()
                 self._monitor.note_orphans()
+                if self._monitor.is_up:
+                    self._monitor.note_rare_turns()
 
     async def _conduct(self) -> None:
         try:

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.cluster.protocol import Cluster, Ended, FindsOrphans, LooksForEnds, MeasuresItself
+from harness.cluster.protocol import (
+    RARE_TURNS,
+    Cluster,
+    Ended,
+    FindsOrphans,
+    LooksForEnds,
+    MeasuresItself,
+    NotesRareTurns,
+)
 from harness.run.course import Course
 from harness.run.failover import ReelectionOperator
 from harness.run.plan import SECOND_NS, Plan
 from harness.run.present import Present
 from harness.run.recorder import Recorder
-from harness.systems.system import CANNOT_JOIN, System, TellsWhyItCannotJoin
+from harness.systems.system import CANNOT_JOIN, CountsRareTurns, System, TellsWhyItCannotJoin
 
 EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
@@ -111,6 +119,18 @@ class Monitor:
         if ended.out_of_memory:
             value["out_of_memory"] = ended.out_of_memory
         self.recorder.record("info", "monitor", "crash", node=ended.node, value=value)
+
+    def note_rare_turns(self) -> None:
+        """At the time of the last line: the run is over, and takes no longer for this.
+
+        A record without any line stays empty, which tells that the run was broken off.
+        """
+        writer = self.recorder.writer
+        if not writer.time_ns:
+            return
+        if isinstance(self.system, CountsRareTurns) and isinstance(self.cluster, NotesRareTurns):
+            found = self.cluster.sometimes()
+            writer.record("info", "harness", RARE_TURNS, time_ns=writer.time_ns, value=dict(found))
 
     def note_orphans(self) -> None:
         if isinstance(self.cluster, FindsOrphans):

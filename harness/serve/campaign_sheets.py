@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from harness.campaign import compare, compared
+from harness.campaign import compare, compared, coverage
 from harness.campaign.journal import Journal
 from harness.campaign.nightly import NIGHTS
 from harness.report.tables_page import Cell, Mark, Page, Section, cell_html
@@ -59,7 +59,8 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
     if before is not None:
         links.append(("Compare with the night before", nights_link(before, book)))
     upto = [each for each in others if each.head.begun <= book.head.begun]
-    sections = [_grid(book), compared.trend_section(compare.trend(upto, NIGHTS))] if book.ended else []
+    sections = [_grid(book), coverage.section(coverage.covered(book))] if book.ended else []
+    sections += [compared.trend_section(compare.trend(upto, NIGHTS))] if book.ended else []
     if before is not None:
         sections += compared.sections(compare.compare(before, book), _link_of_run)
     done, whole = len(book.ended), len(book.head.tasks)

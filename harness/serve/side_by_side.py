@@ -42,6 +42,7 @@ def sections(one: Stored, other: Stored) -> Iterator[Section]:
     yield _section("Outcome", "The verdict, and what it rests on.", _outcome(one), _outcome(other))
     yield _section("Checks", "The result of each check.", _checks(one), _checks(other))
     yield _section("Faults", "Kinds, with how many took effect.", _faults(one), _faults(other))
+    yield _section("Rare turns", "Those that came about, and how often.", _turns(one), _turns(other))
     caption = "Broken rules, how often; and fingerprints, for records that are not too long."
     yield _section("Anomalies", caption, _anomalies(one), _anomalies(other))
     yield _section("Plan", "The settings; the same plan and seed repeat a run.", _plan(one), _plan(other))
@@ -52,6 +53,7 @@ def alone(of: Stored) -> Iterator[Section]:
     for title, rows in (
         ("Checks", _checks(of)),
         ("Faults", _faults(of)),
+        ("Rare turns", _turns(of)),
         ("Anomalies", _anomalies(of)),
         ("Plan", _plan(of)),
     ):
@@ -107,6 +109,11 @@ def _faults(of: Stored) -> dict[str, str]:
         asked[name] += 1
         effect[name] += fault.get("took_effect") is True
     return {name: f"{effect[name]} of {count} took effect" for name, count in sorted(asked.items())}
+
+
+def _turns(of: Stored) -> dict[str, str]:
+    counts = _mapping(_mapping(of.verdict.get("evidence")).get("rare_turns"))
+    return {name: f"{times:,}" for name, times in counts.items() if _is_number(times) and times}
 
 
 def _anomalies(of: Stored) -> dict[str, str]:

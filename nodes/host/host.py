@@ -16,6 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from nodes.host.clock import Clock
@@ -42,11 +43,13 @@ from nodes.kernel.effects import (
 )
 from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import Event, Persisted, PersistFailed, Received, Started, Stopping
-from nodes.kernel.node import Node
+from nodes.kernel.node import RARE_TURN, CountsRareTurns, Node
 from nodes.kernel.outbox import Durability, Outbox, Queued
 
 EXIT_REFUSED = 1
 EXIT_BROKEN = 70
+RARE_TURNS_EVERY_S = 1.0
+"""A node that is killed takes the rare turns since the last look with it."""
 
 
 class Host:
@@ -73,6 +76,8 @@ class Host:
         self.start_again: Callable[[], NoReturn] = lambda: self.end_broken("started again", StartAgain())
         """Called for a node whose life is over; a process that can begin anew puts its own here."""
         self._is_stopping = False
+        self._rare_turns: dict[str, None] = {}
+        """Those that the log has."""
         self._outbox = Outbox()
         self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
         self.links = Links(codec, peers, self._deliver_from_outside, log)
@@ -86,6 +91,8 @@ class Host:
     def start(self, files: Mapping[str, bytes]) -> None:
         """The first event. Its exceptions go to the caller, which reports them."""
         self._take(self._stepped(Started(files)))
+        if isinstance(self._node, CountsRareTurns):
+            self._note_rare_turns_again(self._node)
 
     def _stepped(self, event: Event) -> Sequence[Effect]:
         if self._trace is None:
@@ -104,12 +111,27 @@ class Host:
             await self._settled.wait()
         await self.links.close()
         self._disk.close()
+        self._note_rare_turns()
 
     def _look_at(self, medium: FaultyMedium) -> None:
         """See soon what is to go wrong with the disk, whether or not anything is written."""
         medium.look()
         if not self._is_stopping:
             self._loop.call_later(LOOK_EVERY_S, self._look_at, medium)
+
+    def _note_rare_turns_again(self, node: CountsRareTurns) -> None:
+        self._note_rare_turns()
+        if not self._is_stopping:
+            self._loop.call_later(RARE_TURNS_EVERY_S, self._note_rare_turns_again, node)
+
+    def _note_rare_turns(self) -> None:
+        """A line in the log for each rare turn that came about for the first time in this life."""
+        if not isinstance(self._node, CountsRareTurns):
+            return
+        for row, times in self._node.sometimes.items():
+            if times and row not in self._rare_turns:
+                self._rare_turns[row] = None
+                self._log.line("info", RARE_TURN, {"row": row})
 
     def _deliver_from_outside(self, event: Event) -> None:
         if not self._is_stopping:
@@ -119,9 +141,11 @@ class Host:
         try:
             effects = self._stepped(event)
         except StartAgain as over:
+            self._note_rare_turns()
             self._log.line("warning", "starts again", {"why": str(over)})
             self.start_again()
         except StartRefused as refused:
+            self._note_rare_turns()
             self._log.line("error", "refused to go on", {"why": str(refused)})
             print(refused, file=sys.stderr, flush=True)
             os._exit(EXIT_REFUSED)
@@ -222,6 +246,8 @@ class Host:
 
     def end_broken(self, message: str, error: Exception) -> NoReturn:
         """Without closing anything: an observer must see a crash."""
+        with suppress(Exception):  # a broken node may not know them; why it ends is what must be told
+            self._note_rare_turns()
         self._log.line("error", message, fields_of_failure(error))
         traceback.print_exception(error)
         os._exit(EXIT_BROKEN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nodes.kernel.effects import Effect
 from nodes.kernel.events import Event, Instant
@@ -18,4 +18,18 @@ class Node(Protocol):
 
     def status(self) -> Mapping[str, object]:
         """A report for an operator, as JSON values: role, owner, term, vclock, queue length, counters."""
+        ...
+
+
+RARE_TURN = "rare turn"
+"""The message of a host's log line for a rare turn of its node; the field `row` names it. The first time in a life."""
+
+
+@runtime_checkable
+class CountsRareTurns(Protocol):
+    """A node that counts its rare turns."""
+
+    @property
+    def sometimes(self) -> Mapping[str, int]:
+        """Row → how often in this life."""
         ...

@@ -167,13 +167,12 @@ def _summary(tried: list[Any], system: Any) -> None:
 
 def _sometimes(tried: list[Any], system: Any) -> None:
     """The rare turns that came about: a hunt without them has hunted nothing."""
-    from harness.hunt import BY_FAULTS
-    from harness.systems.system import CountsRareTurns
+    from harness.judge.rare_turns import rows_of
 
     if not tried:
         return
     click.echo("sometimes")
-    for row in (*(system.rare_turns if isinstance(system, CountsRareTurns) else ()), *BY_FAULTS):
+    for row in rows_of(system):
         times = sum(one.sometimes.get(row, 0) for one in tried)
         seeds = sum(one.sometimes.get(row, 0) > 0 for one in tried)
         click.echo(f"  {row:<46} {times:>9,}  in {seeds:,} seeds" if times else f"  {row:<46}     never")

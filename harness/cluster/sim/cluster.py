@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -24,20 +24,12 @@ from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.wires.wire import SimulatedWire
 from nodes.kernel.effects import REMOVED, Log
-from nodes.kernel.node import Node
+from nodes.kernel.node import CountsRareTurns, Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import TRACE_FILE, Described
 from nodes.world.world import World
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class Counts(Protocol):
-    """A node that counts its rare turns."""
-
-    @property
-    def sometimes(self) -> Mapping[str, int]: ...
 
 
 class KeepsEffects(Protocol):
@@ -239,7 +231,7 @@ class SimCluster:
         return self._sometimes
 
     def _count(self, node: Node) -> None:
-        if isinstance(node, Counts):
+        if isinstance(node, CountsRareTurns):
             for row, times in node.sometimes.items():
                 self._sometimes[row] = self._sometimes.get(row, 0) + times
 

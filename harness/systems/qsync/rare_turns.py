@@ -6,8 +6,9 @@ of something. `nodes.qsync.sometimes` has the rows that nodes count.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
@@ -74,8 +75,9 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
     rows[STRAY] = sum(each.error == READ_ONLY for each in history.operations if each.phase == "load")
+    busy_ns = sorted(state.time_ns for state in history.states if _is_busy(state.status.get("limbo")))
     came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.took_effect]
-    rows[MEMBER_CAME_BUSY] = sum(_was_busy(history, fault) for fault in came)
+    rows[MEMBER_CAME_BUSY] = sum(_was_busy(busy_ns, fault) for fault in came)
     rows.update(_by_option(history))
     rows.update(from_the_start(plan))
     rows.update(_by_fault(history))
@@ -92,19 +94,20 @@ def from_the_start(plan: Plan) -> Iterator[str]:
             yield JOINED_STORED
 
 
-def _was_busy(history: History, fault: FaultSpan) -> bool:
+def _is_busy(limbo: object) -> bool:
+    return isinstance(limbo, int) and limbo > 0
+
+
+def _was_busy(busy_ns: Sequence[int], fault: FaultSpan) -> bool:
     """Some node was seen with transactions in its queue meanwhile."""
-    return any(
-        state.status.get("limbo", 0) > 0
-        for state in history.states
-        if fault.start_ns <= state.time_ns <= (fault.end_ns or state.time_ns)
-    )
+    place = bisect_left(busy_ns, fault.start_ns)
+    return place < len(busy_ns) and (fault.end_ns is None or busy_ns[place] <= fault.end_ns)
 
 
 def _by_option(history: History) -> Iterator[str]:
     for event in history.others:
         if event.process == "harness" and event.f == OPTION and isinstance(event.value, dict):
-            yield changed(str(event.value["option"]), str(event.value["how"]))
+            yield changed(str(event.value.get("option")), str(event.value.get("how")))
 
 
 def _at_first(plan: Plan, option: str) -> set[object]:

@@ -39,7 +39,7 @@ from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
-from harness.systems.qsync.configurations import CONFIGURATIONS, DEFAULT
+from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import said_of, settings_of
@@ -192,7 +192,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
 
     @property
     def configuration_names(self) -> tuple[str, ...]:
-        return tuple(CONFIGURATIONS)
+        return tuple(VERSIONS)
 
     @property
     def are_dialed_unready(self) -> bool:

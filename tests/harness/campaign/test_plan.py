@@ -98,3 +98,21 @@ def test_the_digest_changes_with_the_meaning_and_not_with_comments(tmp_path: Pat
 def test_the_example_plans_can_be_run(name: str) -> None:
     """If it failed, the first thing that a newcomer tries would be refused."""
     assert len(read(ROOT / "plans" / f"{name}.toml").cells) >= 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ('cluster = "ssh"\ninventory = "/nowhere/hosts.toml"', "cannot read the inventory"),
+        ('system = "tarantool"\ncluster = "local"\nnode_from = "/nowhere/tarantool"', "/nowhere/tarantool"),
+    ],
+)
+def test_what_only_the_machine_of_the_runs_has_is_needed_to_run_alone(
+    fields: str, missing: str, tmp_path: Path
+) -> None:
+    """If it failed, the certificate of runs over ssh could be verified by nobody who has not their inventory."""
+    text = f"[plan]\n{fields}\n[matrix]\nnodes = [3]\n"
+    with pytest.raises(WrongUse, match=missing):
+        campaign(tmp_path, text)
+    (cell,) = read(tmp_path / "mine.toml", runs_here=False).cells
+    assert cell.plan.nodes == 3

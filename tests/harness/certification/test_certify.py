@@ -16,7 +16,9 @@ from harness.certification.document import CERTIFICATE, PAGE, Certificate, shown
 from harness.certification.facts import Row, row_of
 from harness.certification.making import BUNDLE, DECIDED, certify
 from harness.certification.sensitivity import Clean, Measured
+from harness.judge.rare_turns import POWER_LOST_BYTES, rows_of
 from harness.store import RunFolder
+from harness.systems import system_of
 from tests.harness.certification.conftest import BUGS, PLAN, Sample, asked
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -41,6 +43,11 @@ def test_it_says_what_was_tested_and_what_was_not(sample: Sample) -> None:
     assert document["verdicts"]["outcomes"] == {"valid": 2}
     assert document["verdicts"]["proofs accepted"] > 0
     assert {each["models"]["linearizable"] for each in document["promised"]} == {"linearizable"}
+    states = document["states"]
+    reached = {each["state"]: (each["times"], each["runs"]) for each in states["reached"]}
+    assert reached and all(times >= runs > 0 for times, runs in reached.values())
+    assert "leader fenced" in reached and POWER_LOST_BYTES in states["never"]
+    assert {*reached, *states["never"]} == {*rows_of(system_of("qsync"))}
     left = document["not_tested"]
     assert "kill" in left["faults"] and "isolate-owner" not in left["faults"]
     assert "append" in left["workloads"] and "register" not in left["workloads"]
@@ -182,6 +189,7 @@ def test_two_certificates_are_compared(sample: Sample) -> None:
         {"cluster": "local", "fault": "kill", "begun": 2, "took_effect": 2, "runs": 1}
     )
     built["shown"]["not_tested"]["faults"].remove("kill")
+    gone = built["shown"]["states"]["reached"].pop(0)["state"]
     told = changes(old, msgspec.convert(built, Certificate))
     for wanted in (
         "later",
@@ -189,5 +197,6 @@ def test_two_certificates_are_compared(sample: Sample) -> None:
         "operations ok",
         "kill, local: 0 → 2",
         "faults: - kill",
+        f"states covered: - {gone}",
     ):
         assert any(wanted in line for line in told), (wanted, told)

@@ -31,6 +31,10 @@ def large(certificate: Certificate) -> Certificate:
     measured["clean"]["sometimes"] = {
         f"a rare turn of number {each}": [each % 2, each % 2] for each in range(90)
     }
+    shown["states"] = {
+        "reached": [{"state": f"a rare turn of number {each}", "times": 1, "runs": 1} for each in range(90)],
+        "never": [f"a rarer turn of number {each}" for each in range(90)],
+    }
     shown["promised"] *= 5
     shown["runs"] *= 500
     shown["faults"] = [

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from harness.certification import page
 from harness.certification.document import CERTIFICATE, PAGE, read
+from harness.certification.facts import LATER
 from harness.certification.verifying import verify
 from harness.errors import HarnessError, StoreError
 from harness.store import bundle
@@ -33,9 +34,13 @@ def verdicts(folder: Path) -> list[Path]:
     return sorted(folder.glob("runs/*/*/verdict.json"))
 
 
+def as_unsigned_document(folder: Path) -> None:
+    rewritten(folder / CERTIFICATE, lambda document: document["given"].update(signed_by=None))  # type: ignore[attr-defined]
+
+
 def as_unsigned(folder: Path) -> None:
     """The certificate says that it is not signed, on its page too."""
-    rewritten(folder / CERTIFICATE, lambda document: document["given"].update(signed_by=None))  # type: ignore[attr-defined]
+    as_unsigned_document(folder)
     (folder / PAGE).write_text(page.html(read(folder / CERTIFICATE, folder)))
 
 
@@ -166,6 +171,15 @@ def nothing_left_untested(folder: Path) -> None:
     rewritten(folder / CERTIFICATE, lambda document: document["shown"].update(not_tested={}))  # type: ignore[attr-defined]
 
 
+def every_state_covered(folder: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        states = document["shown"]["states"]
+        states["reached"] += [{"state": name, "times": 1, "runs": 1} for name in states["never"]]
+        states["never"] = []
+
+    rewritten(folder / CERTIFICATE, change)
+
+
 def a_bug_forgotten(folder: Path) -> None:
     rewritten(folder / CERTIFICATE, lambda document: document["given"]["measured"]["bugs"].pop())  # type: ignore[index]
 
@@ -196,6 +210,7 @@ def of_other_shapes(folder: Path) -> None:
         no_verdict,
         more_operations,
         nothing_left_untested,
+        every_state_covered,
         a_bug_forgotten,
         another_page,
         a_file_more,
@@ -233,6 +248,23 @@ def test_other_code_says_so(sample: Sample, tmp_path: Path) -> None:
     found = verify(sample.path, to, PUBLIC, "0" * 64)
     assert found.refused == []
     assert any("other code" in note for note in found.notes)
+
+
+def as_an_earlier_version(folder: Path) -> None:
+    """Neither verdicts nor certificate know of states."""
+    for path in verdicts(folder):
+        rewritten(path, lambda document: [document["evidence"].pop(name) for name in LATER])  # type: ignore[attr-defined]
+    rewritten(folder / CERTIFICATE, lambda document: document["shown"].pop("states"))  # type: ignore[attr-defined]
+    as_unsigned_document(folder)
+
+
+def test_a_certificate_of_an_earlier_version_holds(sample: Sample, tmp_path: Path) -> None:
+    """If it failed, the certificate of the last release would be refused, as no state is in its verdicts."""
+    earlier = forged(sample, tmp_path, as_an_earlier_version)
+    (tmp_path / "to").mkdir()
+    found = verify(earlier, tmp_path / "to", None, "different code")
+    assert found.refused == []
+    assert "this code says differently: states" in found.notes
 
 
 def test_a_bundle_of_a_run_is_none(sample: Sample, tmp_path: Path) -> None:

@@ -38,6 +38,25 @@ def test_the_tables_count_what_the_history_has(tmp_path: Path) -> None:
     assert told.keys.startswith("6 keys, with ")
 
 
+def test_rare_turns_that_came_about_and_those_that_did_not(tmp_path: Path) -> None:
+    """If it failed, a passing page would not say which states its run never reached."""
+    folder = build(tmp_path / "run", "valid")
+    verdict = json.loads((folder / "verdict.json").read_text())
+    hostile = "<img src=x onerror=alert(1)>"
+    turns = {"split vote": 3, "leader fenced": 0, hostile: 1, "of no number": "many"}
+    verdict["evidence"]["rare_turns"] = turns
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    read = material.read(folder)
+    told = covered(read, fault_bands(read))
+    assert told.turns == (("split vote", 3), (hostile, 1))
+    assert told.turns_never == ("leader fenced",)
+    shown = page.html(folder)
+    assert "split vote" in shown and "1 rare turns never came about" in shown and hostile not in shown
+    verdict["evidence"]["rare_turns"] = "odd"
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    assert "Rare turns" not in page.html(folder)
+
+
 def _in_effect(fault: dict[str, float], time_ns: int) -> bool:
     """From the first to the last effect, as `run_folders` writes them."""
     first_ns, last_ns = round(fault["from"] * SECOND) + 3_000_000, round(fault["to"] * SECOND) + 40_000_000

@@ -47,6 +47,22 @@ def test_a_bug_that_only_other_checks_find_is_told_apart(tmp_path: Path) -> None
     assert known.note == ""
 
 
+@pytest.mark.parametrize(
+    "idle", [{"result": "valid", "details": {"vacuous": True}}, {"result": "unknown", "details": {}}]
+)
+def test_a_check_that_judged_nothing_finds_nothing(tmp_path: Path, idle: dict[str, Any]) -> None:
+    """If it failed, a run without a timeout would claim that it could have found timers by the wrong clock."""
+    folder = tmp_path / "run"
+    read(folder, "qsync", "quorum")
+    verdict = json.loads((folder / "verdict.json").read_text())
+    verdict["checks"].append({"checker": "early-timeout", **idle})
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    known = known_finds(material.read(folder))
+    assert known is not None
+    assert [check for check, _ in known.rows] == ["quorum"]
+    assert dict(known.elsewhere)["timers-by-wall-clock"] == "early-timeout"
+
+
 def test_a_real_system_has_the_finds_of_its_reference(tmp_path: Path) -> None:
     """If it failed, a page of real Tarantool would claim that bugs were found in it."""
     known = known_finds(read(tmp_path, "tarantool", "linearizable"))

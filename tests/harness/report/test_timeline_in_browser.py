@@ -61,8 +61,9 @@ class Timeline:
 
 
 @contextmanager
-def timeline(browser: Browser, width: int = 1280) -> Iterator[Timeline]:
-    context = browser.new_context(offline=True, viewport={"width": width, "height": 800})
+def timeline(browser: Browser, width: int = 1280, has_touch: bool = False) -> Iterator[Timeline]:
+    viewport = {"width": width, "height": 800}
+    context = browser.new_context(offline=True, viewport=viewport, has_touch=has_touch, is_mobile=has_touch)
     yield Timeline(context.new_page())
     context.close()
 
@@ -140,6 +141,46 @@ def test_dragging_pans(opened: Timeline) -> None:
     after = opened.span
     assert after[0] > before[0] and after[1] - after[0] == pytest.approx(before[1] - before[0], rel=0.001)
     assert opened.state()["selected"] == ""
+
+
+def test_two_fingers_zoom_and_one_pans(browser: Browser, report: Path) -> None:
+    """If it failed, a reader with a phone or a tablet could not look closer at a moment, or not leave it again."""
+    with timeline(browser, 500, has_touch=True) as it:
+        it.open(report)
+        canvas = it.page.locator("#timeline-canvas")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        assert box is not None
+        touches = it.page.context.new_cdp_session(it.page)
+
+        def move(*fingers: tuple[float, float]) -> None:
+            """Each finger from one place of the canvas to another."""
+            for kind, part in (
+                ("touchStart", 0.0),
+                ("touchMove", 0.3),
+                ("touchMove", 0.7),
+                ("touchMove", 1.0),
+            ):
+                at = [
+                    {"x": box["x"] + start + part * (end - start), "y": box["y"] + 120, "id": number}
+                    for number, (start, end) in enumerate(fingers)
+                ]
+                touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+            touches.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        whole = it.span
+        move((250, 180), (310, 380))  # from 60 pixels to 200
+        inner = it.span
+        assert inner[1] - inner[0] == pytest.approx((whole[1] - whole[0]) * 60 / 200, rel=0.02)
+        assert whole[0] < inner[0] < inner[1] < whole[1]  # about the middle of the fingers
+        assert it.page.evaluate("visualViewport.scale") == 1  # the timeline has grown, not the page
+        move((300, 240))
+        panned = it.span
+        assert panned[0] > inner[0] and panned[1] - panned[0] == pytest.approx(inner[1] - inner[0], rel=0.001)
+        assert it.state()["selected"] == ""
+        move((150, 260), (350, 280))  # together again, more than the whole run allows
+        assert it.span == whole
+        assert it.complaints == [f"request: {report.as_uri()}"]
 
 
 def test_a_link_opens_its_operation(browser: Browser, folder: Path, report: Path) -> None:

@@ -74,6 +74,7 @@ def store(results: Path, plan: str, name: str, outcome: str | None = "anomaly", 
             "evidence": {
                 "ok": 150,
                 "kinds_in_effect": [word],
+                "rare_turns": {word: 2, "a turn that never came": 0, "a turn of no number": word},
                 "faults": [{"name": word, "took_effect": True}],
             },
             "checks": [check],
@@ -89,8 +90,15 @@ def store_campaign(results: Path, begun: str, *fingerprints: str) -> Path:
     runs = [
         ended(ODD, seed, "anomaly", *fingerprints, run=f"night/{NAME}", shapes=(ODD,)) for seed in range(2)
     ]
-    runs.append(ended(ODD, 2, "inconclusive", sentence=ODD, kinds_in_effect=(ODD,)))
-    head = Head(name=ODD, digest=begun, begun=f"2026-11-{begun[6:8]}T02:17:00", tasks=(Task(ODD, 9),))
+    turns = (f"turn of {begun[6:8]} {ODD}",)
+    runs.append(ended(ODD, 2, "inconclusive", sentence=ODD, kinds_in_effect=(ODD,), rare_turns=turns))
+    head = Head(
+        name=ODD,
+        digest=begun,
+        begun=f"2026-11-{begun[6:8]}T02:17:00",
+        tasks=(Task(ODD, 9),),
+        rare_turns=(*turns, f"never {ODD}"),
+    )
     (folder / "campaign.json").write_bytes(msgspec.json.encode(head))
     (folder / "runs.jsonl").write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in runs))
     (folder / "index.html").write_text("a stored page")
@@ -185,6 +193,24 @@ def test_markup_in_a_name_or_a_value_does_nothing(asked: Asked, page: str) -> No
     )
     assert found.headers["x-content-type-options"] == "nosniff"
     assert asked.failed == []
+
+
+def test_the_states_that_a_night_reached_are_told(asked: Asked) -> None:
+    """If it failed, a browser would show which runs passed, and not what they tried."""
+    night = asked(f"/campaigns/{CAMPAIGN}/20261123T021700Z").text
+    for words in (
+        "States covered",
+        "rare turns that came about",
+        "turn of 23 ",
+        "never came about",
+        "never &lt;img",
+    ):
+        assert words in night
+    assert "rare turn: turn of 22 " in night and "not reached" in night  # since the night before
+    both = f"/nights?a={CAMPAIGN}/20261122T021700Z&b={CAMPAIGN}/20261123T021700Z"
+    assert "rare turn: turn of 22 " in asked(both).text
+    run = asked(RUN).text
+    assert "Rare turns" in run and "a turn that never came" not in run
 
 
 def test_files_are_downloaded_and_stored_pages_are_alone(asked: Asked) -> None:

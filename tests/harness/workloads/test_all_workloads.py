@@ -16,7 +16,8 @@ from checkers.history.operation import Event
 from checkers.verdict import Verdict
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE, try_seed
+from harness.hunt.seeds import try_seed
+from harness.judge.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
 from harness.run.plan import Drawn, Operation, to_json

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from nodes.kernel.node import RARE_TURN
 from tests import needs
-from tests.nodes.host.hosts import PATIENCE_S, ROOT, StartHost, command_line, eventually, is_gone
+from tests.nodes.host.hosts import PATIENCE_S, ROOT, Process, StartHost, command_line, eventually, is_gone
 
 
 def test_the_readiness_line_names_node_pid_and_port(start_host: StartHost) -> None:
@@ -176,3 +177,32 @@ def test_a_node_dies_with_its_parent(tmp_path: Path, stopped: bool) -> None:
     parent.kill()
     parent.communicate()
     assert eventually(lambda: is_gone(pid))
+
+
+def test_a_rare_turn_is_in_the_log_of_a_node_that_is_killed(start_host: StartHost) -> None:
+    """Broken, a night under kills would say of most states that no run reached them."""
+    process = start_host()
+    client = process.client()
+    assert [client.ask("turn split vote") for _ in range(3)] == ["1", "2", "3"]
+    assert eventually(lambda: rare_turns(process) == ["split vote"])
+    assert client.ask("turn split vote") == "4"
+    process.end(signal.SIGKILL)
+    assert rare_turns(process) == ["split vote"]
+
+
+@pytest.mark.parametrize("how", ["stops", "breaks"])
+def test_the_last_rare_turns_are_in_the_log(start_host: StartHost, how: str) -> None:
+    """Broken, the rare turn that a node breaks in would be the one that is not counted."""
+    process = start_host()
+    client = process.client()
+    assert client.ask("turn fenced") == "1"
+    if how == "breaks":
+        client.tell("break")
+        assert process.popen.wait(PATIENCE_S) == 70
+    else:
+        assert process.end() == 0
+    assert rare_turns(process) == ["fenced"]
+
+
+def rare_turns(process: Process) -> list[object]:
+    return [line["row"] for line in process.log() if line["message"] == RARE_TURN]

@@ -11,6 +11,7 @@
 | timer N | answers "fired" after N milliseconds |
 | flood N | answers N bytes |
 | log X | writes a log line |
+| turn X | counts the rare turn X, and answers how often it came about |
 | end | answers "bye" and ends the link |
 | break | fails an assertion |
 | files | answers the names of the files it started with |
@@ -85,6 +86,7 @@ class Toy:
         self.stored: dict[int, tuple[int, str]] = {}
         self.asked: dict[str, int] = {}
         self.clients: set[int] = set()
+        self.sometimes: dict[str, int] = {}
 
     def status(self) -> Mapping[str, object]:
         return {"lsn": self.lsn, "term": 1}
@@ -146,6 +148,9 @@ class Toy:
                 return [Send(link, "x" * int(rest))]
             case "log":
                 return [Log("info", rest, {"colour": "blue"})]
+            case "turn":
+                self.sometimes[rest] = self.sometimes.get(rest, 0) + 1
+                return [Send(link, str(self.sometimes[rest]))]
             case "end":
                 return [Send(link, "bye"), Disconnect(link)]
             case "files":

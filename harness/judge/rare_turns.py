@@ -1,0 +1,123 @@
+"""The rare turns of a run, for the table *sometimes*: a hunt or a night in which none came about has tried nothing.
+
+Three sources: nodes count some (the record's last line has them), the system tells some by plan and history, and the
+history tells the rest, which are those of any system.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from checkers.history.faults import FaultSpan
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from harness.cluster.protocol import RARE_TURNS
+from harness.faults.overlap import MEMBERSHIP
+from harness.run.plan import Plan
+from harness.systems import System, system_of
+from harness.systems.system import CountsRareTurns
+from harness.workloads.failing import AS_IT_HAD_TO
+from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
+from harness.workloads.register import ONCE
+
+POWER_LOST_BYTES = "power loss lost or spoilt bytes"
+MESSAGE_HELD = "message held by a directed fault"
+DIED_AT_A_MOMENT = "node died at a moment"
+STOPPED_AT_A_MOMENT = "node stopped, or its disk filled, at a moment"
+MEMBER_CAME = "member left, came or lost its disk"
+RESTARTED_IN_TURN = "all nodes restarted in turn"
+FAILED = "transaction failed by a statement in its middle"
+ASYNCHRONOUS = "asynchronous transaction acknowledged"
+WRITTEN_ONCE = "row written once acknowledged"
+DELETED = "deletion of a tuple acknowledged"
+FOUND_NOTHING = "deletion of nothing refused"
+OF_ANY_SYSTEM = (
+    POWER_LOST_BYTES,
+    MESSAGE_HELD,
+    DIED_AT_A_MOMENT,
+    STOPPED_AT_A_MOMENT,
+    MEMBER_CAME,
+    RESTARTED_IN_TURN,
+    FAILED,
+    ASYNCHRONOUS,
+    WRITTEN_ONCE,
+    DELETED,
+    FOUND_NOTHING,
+)
+
+
+def rows_of(system: System) -> tuple[str, ...]:
+    """All rows of the table for a system, in its order."""
+    return (*(system.rare_turns if isinstance(system, CountsRareTurns) else ()), *OF_ANY_SYSTEM)
+
+
+def rare_turns_of(plan: Plan, history: History) -> dict[str, int]:
+    """Row → how often, in the order of the table. Rows that the nodes of this run did not count are missing."""
+    system = system_of(plan.system)
+    found = _told_by(history)
+    if isinstance(system, CountsRareTurns):
+        found |= system.rare_turns_of(plan, history)
+        counted = _by_nodes(history)
+        if counted is not None:
+            found |= {row: counted.get(row, 0) for row in system.rare_turns if row not in found}
+    return {row: found[row] for row in rows_of(system) if row in found}
+
+
+def _by_nodes(history: History) -> dict[str, int] | None:
+    """None: the record has no such line, because it is older, or the run broke."""
+    told = (event.value for event in history.events if event.process == "harness" and event.f == RARE_TURNS)
+    return next((value for value in told if isinstance(value, dict)), None)
+
+
+def _told_by(history: History) -> dict[str, int]:
+    """Those that the history tells of any system."""
+    found = Counter(row for fault in history.faults for row in _of_fault(fault))
+    for each in history.operations:
+        if each.phase == "load" and (each.f in ("write", "insert") or each.error == AS_IT_HAD_TO):
+            for row in _of_operation(each):
+                found[row] += 1
+    return {row: found[row] for row in OF_ANY_SYSTEM}
+
+
+def _of_fault(fault: FaultSpan) -> Iterator[str]:
+    counters = fault.evidence.get("counters")
+    lost = counters.get("bytes_lost") if isinstance(counters, Mapping) else None
+    if isinstance(lost, int) and lost > 0:
+        yield POWER_LOST_BYTES
+    if not fault.took_effect:
+        return
+    is_at_a_moment = fault.asked.get("on") is not None
+    if fault.does == "hold":
+        yield MESSAGE_HELD
+    if is_at_a_moment and fault.does in ("kill", "power"):
+        yield DIED_AT_A_MOMENT
+    if is_at_a_moment and fault.does in ("pause", "disk-error"):
+        yield STOPPED_AT_A_MOMENT
+    if fault.does in MEMBERSHIP:
+        yield MEMBER_CAME
+    if fault.does == "restart":
+        yield RESTARTED_IN_TURN
+
+
+def _of_operation(operation: Operation) -> Iterator[str]:
+    is_ok = operation.type == "ok"
+    if operation.error == AS_IT_HAD_TO:
+        yield FAILED
+    if operation.f == "insert" and is_ok:
+        yield WRITTEN_ONCE
+        if _spaces(operation.value) == {ASYNCHRONOUS_SPACE}:
+            yield ASYNCHRONOUS
+    if operation.f == "write":
+        if is_ok and ONCE in (operation.key or ""):
+            yield WRITTEN_ONCE
+        if is_ok and operation.is_deletion:
+            yield DELETED
+        if operation.found_nothing:
+            yield FOUND_NOTHING
+
+
+def _spaces(inserted: object) -> set[str]:
+    """The spaces of an insert of the workload `mixed-spaces`; none of the insert of a different workload."""
+    spaces = inserted.get("spaces") if isinstance(inserted, Mapping) else None
+    return {str(each) for each in spaces} if isinstance(spaces, Mapping | Sequence) else set()
