@@ -157,6 +157,14 @@ def outcome_of(asked: Asked, reply: Reply) -> Outcome:
             return unexpected(other, is_read=asked.is_read)
 
 
+def why_refused(message: object) -> str:
+    """An answer that is not the one that was asked for, in words."""
+    match message:
+        case Refusal(code=code, message=text):
+            return f"{meaning_of(code)[1]} ({code}): {text}"[:200]
+    return f"unexpected answer {message}"[:200]
+
+
 def _answered(answer: dict[object, object], asked: Transaction) -> Outcome:
     role, mode = answer.get("role"), answer.get("mode")
     role = role if isinstance(role, str) else None

@@ -19,6 +19,7 @@ from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import ASKED, ENDED
+from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import said_of
 from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
@@ -92,7 +93,7 @@ class CutOperator:
             case Replied(Answer(data=(told,))):
                 return told
             case Replied(refusal):
-                return str(refusal)[:200]
+                return why_refused(refusal)
         return None
 
 

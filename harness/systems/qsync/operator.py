@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import said_of
 from harness.systems.status import Statuses
 from harness.systems.system import Note
@@ -138,7 +139,7 @@ async def asked(
         case Replied(Answer()):
             return None
         case Replied(refusal):
-            return str(refusal)[:200]
+            return why_refused(refusal)
         case lost:
             return lost.reason
 

@@ -26,7 +26,7 @@ from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
-from harness.systems.qsync.calls import CALLS, CallClient
+from harness.systems.qsync.calls import CALLS, CallClient, why_refused
 from harness.systems.qsync.configurations import CONFIGURATIONS, letter_of
 from harness.systems.qsync.cut_operator import CutOperator
 from harness.systems.qsync.drawn_scenes import DRAWN
@@ -272,7 +272,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             case Replied(Answer()):
                 return None
             case Replied(refusal):
-                return str(refusal)
+                return why_refused(refusal)
             case _:
                 return reply.reason
 
@@ -307,7 +307,7 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             case Replied(Answer()):
                 return None
             case Replied(refusal):
-                return str(refusal)
+                return why_refused(refusal)
             case _:
                 return reply.reason
 

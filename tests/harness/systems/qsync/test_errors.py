@@ -6,7 +6,7 @@ import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.operations import Completion, Read, Transaction, Write
-from harness.systems.qsync.calls import outcome_of
+from harness.systems.qsync.calls import outcome_of, why_refused
 from harness.systems.qsync.errors import FAIL, INFO, meaning_of
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Refusal
@@ -108,3 +108,9 @@ def test_what_was_lost_is_open_unless_it_had_no_effect(is_read: bool, type_: str
     """If it failed, a write whose answer was lost would be called undone: a false alarm."""
     done = outcome(Lost("reset"), is_read=is_read)
     assert (done.type, done.error) == (type_, "reset")
+
+
+def test_a_refusal_is_told_in_the_words_of_the_store() -> None:
+    """If it failed, screens and pages would show Python's text of an object."""
+    refusal = Refusal(7, 246, "Interfering elections started")
+    assert why_refused(refusal) == "ER_INTERFERING_PROMOTE (246): Interfering elections started"
