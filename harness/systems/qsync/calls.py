@@ -161,7 +161,7 @@ def why_refused(message: object) -> str:
     """An answer that is not the one that was asked for, in words."""
     match message:
         case Refusal(code=code, message=text):
-            return f"{meaning_of(code)[1]} ({code}): {text}"[:200]
+            return f"{text} (error {code})"[:200]
     return f"unexpected answer {message}"[:200]
 
 

@@ -113,4 +113,4 @@ def test_what_was_lost_is_open_unless_it_had_no_effect(is_read: bool, type_: str
 def test_a_refusal_is_told_in_the_words_of_the_store() -> None:
     """If it failed, screens and pages would show Python's text of an object."""
     refusal = Refusal(7, 246, "Interfering elections started")
-    assert why_refused(refusal) == "ER_INTERFERING_PROMOTE (246): Interfering elections started"
+    assert why_refused(refusal) == "Interfering elections started (error 246)"
