@@ -110,7 +110,7 @@ def test_the_example_plans_can_be_run(name: str) -> None:
 def test_what_only_the_machine_of_the_runs_has_is_needed_to_run_alone(
     fields: str, missing: str, tmp_path: Path
 ) -> None:
-    """If it failed, the certificate of runs over ssh could be verified by nobody who has not their inventory."""
+    """If it failed, only a machine with the inventory could verify the certificate of runs over ssh."""
     text = f"[plan]\n{fields}\n[matrix]\nnodes = [3]\n"
     with pytest.raises(WrongUse, match=missing):
         campaign(tmp_path, text)
