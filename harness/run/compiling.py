@@ -1,8 +1,8 @@
 """The search for an order of many clients' operations needs machine code. It is compiled while the load runs.
 
 Compiling takes some ten seconds of a core, once in a checkout. A verdict should not wait for it. Another process of the
-lowest priority compiles and keeps the code; it ends with the run at the latest. With few clients and a short load the
-search decides without machine code, as a rule.
+lowest priority compiles and keeps the code; it ends with the run at the latest. With few clients the search decides
+without machine code, as a rule.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from harness.run.plan import Plan
 
 MANY = 100
 """From so many clients on."""
-LONG_S = 30
-"""Or from so many seconds of load on: there is time to compile, and enough operations of unknown outcome to need it."""
 ROOT = Path(__file__).parents[2]
 PREPARE = "import os; os.nice(19); from checkers.linearizable.forward import prepare; prepare()"
 
 
 def is_needed(plan: Plan) -> bool:
     """Virtual time is over before anything is compiled."""
-    if plan.cluster == "sim" or (plan.workers < MANY and plan.time_limit_s < LONG_S):
+    if plan.cluster == "sim" or plan.workers < MANY:
         return False
     return waiting_for(search_kernels, "advance") == "compiling"
 
