@@ -127,6 +127,7 @@ def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], took_effect:
         "shapes": 3,
         "shapes_affected": sum(affected),
         "changes_affected": sum(affected[1:]),
+        "shapes_unused": 0,
         "links": 6,
         "longest_withheld_ns": 2000,
     }

@@ -33,7 +33,7 @@ def a_machine_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """What depends on the machine is refused elsewhere (`refuse_what_this_machine_cannot`)."""
     monkeypatch.setattr("harness.systems.tarantool.system.program", lambda: "/usr/bin/tarantool")
     monkeypatch.setattr("harness.run.assemble.versions_of", lambda plan, system: {})
-    monkeypatch.setattr("harness.run.assemble._check_inventory", lambda plan: None)
+    monkeypatch.setattr("harness.run.assemble._check_inventory", lambda plan, runs_here: None)
 
 
 def plans(system: str, cluster: str) -> Iterator[tuple[str, Plan]]:
