@@ -190,6 +190,8 @@ def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
         assert evidence.first_effect_ns is not None
         assert evidence.asked_ns <= evidence.first_effect_ns <= known[2]
         assert evidence.counters
+        assert evidence.counters.get("links_used") in (None, len(FAULTS[name].links)), "all nodes send"
+        assert not evidence.counters.get("shapes_unused"), "all nodes send"
         await cluster.sleep_until(cluster.now_ns() + 2 * SECOND_NS)
         reply = await cluster.call(1, "n1", write(1), SECOND_NS)
         assert isinstance(reply, Replied)
