@@ -18,6 +18,7 @@ AFTER_PROMOTE: tuple[AfterPromote, ...] = ("kept", "zero")
 Protocol = Literal["3.2", "2.6"]
 PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
 CHECKPOINT_INTERVAL_NS = 3_600_000_000_000
+CLEANUP_DELAY_NS = 4 * 3_600_000_000_000
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 
 __all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
@@ -113,6 +114,8 @@ class Configuration:
     """How often a snapshot is taken; 0: never by itself."""
     checkpoint_wal_threshold: int = 10**18
     """Bytes of log after which one is taken all the same."""
+    wal_cleanup_delay_ns: int = CLEANUP_DELAY_NS
+    """How long after its start a node removes no file unless every member has connected. 2.6.0 has no such delay."""
     seed: int = 0
     """Decides what a node leaves to chance: by how much its election timeouts differ."""
 
@@ -157,10 +160,13 @@ class Configuration:
             raise ValueError(
                 f"expected a replication_connect_quorum of at least 0, got {self.replication_connect_quorum}"
             )
-        if self.checkpoint_interval_ns < 0:
-            raise ValueError(
-                f"expected a checkpoint_interval of at least 0, got {self.checkpoint_interval_ns} ns"
-            )
+        at_least_zero = {
+            "checkpoint_interval": self.checkpoint_interval_ns,
+            "wal_cleanup_delay": self.wal_cleanup_delay_ns,
+        }
+        for name, time_ns in at_least_zero.items():
+            if time_ns < 0:
+                raise ValueError(f"expected {name} of at least 0, got {time_ns} ns")
 
     def _check_disk(self) -> None:
         if self.confirmed_lsn_after_promote not in AFTER_PROMOTE:

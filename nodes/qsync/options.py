@@ -17,6 +17,7 @@
 | `checkpoint_count` | 1 or more | 2 |
 | `checkpoint_interval` | seconds between snapshots; 0 or less: none by itself | 3600 |
 | `checkpoint_wal_threshold` | bytes of log after which one is taken all the same | 10¹⁸ |
+| `wal_cleanup_delay` | seconds after a start in which no file goes until all members have connected | 14400 |
 | `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: only the client gets an error (compat) | old |
 
 The remaining options stay what they were when the node started (`STATIC`): to set one to its own value does nothing,
@@ -35,7 +36,7 @@ from dataclasses import dataclass, field
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import PROMOTE_MARK
 from nodes.kernel.quorum import DEFAULT_FORMULA, LINEARIZABLE_FORMULA, check, check_linearizable, linearizable
-from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, Configuration
+from nodes.qsync.configuration import CHECKPOINT_INTERVAL_NS, CLEANUP_DELAY_NS, Configuration
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import Fencing, Mode
 from nodes.qsync.keys import Rejected
@@ -60,10 +61,10 @@ _LATER = frozenset(
         *("election_mode", "election_timeout", "election_fencing_mode"),
         *("replication_synchro_queue_max_size", "box_cfg_replication_synchro_timeout"),
         *("replication_linearizable_quorum", "txn_synchro_timeout", "wal_queue_max_size"),
-        "memtx_use_mvcc_engine",
+        *("memtx_use_mvcc_engine", "wal_cleanup_delay"),
     }
 )
-"""Options that 2.6 does not know."""
+"""Options that 2.6.0 does not know."""
 
 
 @dataclass(slots=True)
@@ -91,6 +92,7 @@ class Options:
     checkpoint_count: int
     checkpoint_interval_ns: int
     checkpoint_wal_threshold: int
+    wal_cleanup_delay_ns: int
     rollback_on_timeout: bool
     writes_marks: bool
     """With elections, the PROMOTEs of this node wait for a quorum, which its peers must read in their flags."""
@@ -122,6 +124,7 @@ class Options:
             checkpoint_count=configuration.checkpoint_count,
             checkpoint_interval_ns=configuration.checkpoint_interval_ns,
             checkpoint_wal_threshold=configuration.checkpoint_wal_threshold,
+            wal_cleanup_delay_ns=0 if configuration.protocol == "2.6" else configuration.wal_cleanup_delay_ns,
             rollback_on_timeout=configuration.rollback_on_timeout,
             writes_marks=configuration.synchronous_promote,
         )
@@ -194,6 +197,7 @@ class Options:
             "checkpoint_count": self.checkpoint_count,
             "checkpoint_interval": self.checkpoint_interval_ns / SECOND_NS,
             "checkpoint_wal_threshold": self.checkpoint_wal_threshold,
+            "wal_cleanup_delay": self.wal_cleanup_delay_ns / SECOND_NS,
             "box_cfg_replication_synchro_timeout": "old" if self.rollback_on_timeout else "new",
             **self.static,
         }
@@ -287,6 +291,12 @@ def _interval(value: object) -> int:
     return max(int(min(_number(value), FOREVER_S) * SECOND_NS), 0)
 
 
+def _delay(value: object) -> int:
+    if _number(value) < 0:
+        raise ValueError("value must be >= 0")
+    return _interval(value)
+
+
 def _whole(least: int, why: str) -> Callable[[object], int]:
     """A number of which the whole part counts, as Tarantool reads it."""
 
@@ -343,6 +353,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "checkpoint_count": ("checkpoint_count", _whole(1, "the value must not be less than one")),
     "checkpoint_interval": ("checkpoint_interval_ns", _interval),
     "checkpoint_wal_threshold": ("checkpoint_wal_threshold", lambda value: int(_number(value))),
+    "wal_cleanup_delay": ("wal_cleanup_delay_ns", _delay),
     "box_cfg_replication_synchro_timeout": ("rollback_on_timeout", _timeout_behaviour),
 }
 """Option → field of `Options`, and what makes its value of what came. The spelling of messages is Tarantool's."""
@@ -362,6 +373,7 @@ _DEFAULTS: Mapping[str, object] = {
     "checkpoint_count": 2,
     "checkpoint_interval": CHECKPOINT_INTERVAL_NS / SECOND_NS,
     "checkpoint_wal_threshold": 10**18,
+    "wal_cleanup_delay": CLEANUP_DELAY_NS / SECOND_NS,
     "box_cfg_replication_synchro_timeout": "old",
 }
 """The values that nil stands for."""

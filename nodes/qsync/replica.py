@@ -174,7 +174,7 @@ class Replica:
                 self._received(link, message, now)
             case Persisted(token):
                 if self.retention.persisted(token):
-                    self.followers.collect()
+                    self.followers.collect(now)
                 write = self.journal.persisted(token)
                 if write is not None:
                     self.commits.persisted(write, now)
@@ -312,6 +312,7 @@ class Replica:
             term, vote = found.election.term, found.election.vote
         self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
         self.membership.forget_who_left({member.id for member in self.configuration.registered})
+        self.retention.began(now)
         if recovered.rows or (found is not None and found.vclock):
             fields = {
                 "rows": len(recovered.rows),

@@ -3,9 +3,15 @@
 A snapshot is due every `checkpoint_interval_ns`, when the log has grown by `checkpoint_wal_threshold` bytes, and on
 request (`box.snapshot`). With it a new log begins. When it is on disk, `checkpoint_count` snapshots are kept, the
 logs behind the oldest of them, and the logs needed by followers that have connected in this life of the process.
+
+A node that has just started does not know what its followers need. Until every member has connected, or
+`wal_cleanup_delay` is over, it removes nothing: a follower whose rows are gone must join anew, a join waits for the
+queue, and the queue may wait for that follower.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from nodes.iproto.messages import Response
 from nodes.kernel.effects import Effect, Log, Send
@@ -33,6 +39,13 @@ class Retention:
         self._interval_ns = options.checkpoint_interval_ns
         self.followers: dict[int, Vclock] = {}
         """How far members had got when they were last here."""
+        self._began_ns = 0
+        self.is_behind = False
+        """Files would have been removed, but not every member has connected yet."""
+
+    def began(self, now: Instant) -> None:
+        """The node has its data, and knows of no follower yet."""
+        self._began_ns = now.monotonic_ns
 
     def begin(self, now: Instant, reply: tuple[int, Response] | None = None) -> None:
         """Take a snapshot, or wait for the one that is being taken."""
@@ -78,8 +91,15 @@ class Retention:
             self._writing = None
             self._due_ns = 1
 
-    def collect(self) -> int:
-        """Drop what neither snapshots nor followers need; how many rows went from the journal's beginning."""
+    def collect(self, members: Collection[int], now: Instant) -> int:
+        """Drop what neither snapshots nor followers need; how many rows went from the journal's beginning.
+
+        `members`: the ids of the others.
+        """
+        is_early = now.monotonic_ns - self._began_ns < self._options.wal_cleanup_delay_ns
+        self.is_behind = is_early and not self.followers.keys() >= set(members)
+        if self.is_behind:
+            return 0
         needed = [vclock for _, vclock in sorted(self.followers.items())]
         gone, effects = self._journal.collect(self._options.checkpoint_count, needed)
         self._out += effects

@@ -124,6 +124,8 @@ class Followers:
 
     def beat(self, now: Instant, silent_since_ns: int) -> None:
         """A heartbeat for each; one that has been silent for too long is given up."""
+        if self._retention.is_behind:
+            self.collect(now)
         for relay in list(self._relays.values()):
             if relay.heard.monotonic_ns < silent_since_ns:
                 self._drop(relay.link, "no acknowledgement for too long")
@@ -155,11 +157,11 @@ class Followers:
         for relay in self._relays.values():
             relay.cut(len(self._journal.rows), first_token)
 
-    def collect(self) -> None:
+    def collect(self, now: Instant) -> None:
         """A snapshot is on disk: drop rows that neither it nor any follower needs."""
         for relay in self._relays.values():
             self._retention.followers[relay.replica_id] = relay.vclock
-        gone = self._retention.collect()
+        gone = self._retention.collect(self._participation.other_members(), now)
         if gone:
             for relay in self._relays.values():
                 relay.shift(gone)

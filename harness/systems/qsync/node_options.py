@@ -4,7 +4,7 @@
 |---|---|
 | those of `box.cfg` that a running node takes (`WHILE_RUNNING`) | while the node runs, and by a restart |
 | `memtx_use_mvcc_engine`, and our own `synchronous_promote` | by a restart |
-| `wal_queue_max_size` | never: it is set from the start |
+| `wal_queue_max_size`, `wal_cleanup_delay` | never: they are set from the start |
 
 A plan sets all nodes alike; `--node-option n2:election_timeout=0.8` sets one apart. Modes and queue sizes have lists of
 their own in the plan.
@@ -24,6 +24,7 @@ BEAT = "replication_timeout"
 QUORUM = "replication_synchro_quorum"
 QUEUE_SIZE = "replication_synchro_queue_max_size"
 LOG_QUEUE = "wal_queue_max_size"
+CLEANUP_DELAY = "wal_cleanup_delay"
 TIMEOUT_BEHAVIOUR = "box_cfg_replication_synchro_timeout"
 CHECKPOINTS = "checkpoint_interval"
 MVCC = "memtx_use_mvcc_engine"
@@ -51,6 +52,7 @@ APART = (
     CHECKPOINTS,
     *AT_START[-2:],
     LOG_QUEUE,
+    CLEANUP_DELAY,
 )
 """The values that `--node-option` takes."""
 ROLLS_BACK, GOES_ON = "old", "new"

@@ -28,6 +28,7 @@ from harness.systems.qsync.node_options import (
     AT_START,
     BEAT,
     CHECKPOINTS,
+    CLEANUP_DELAY,
     ELECTION_TIMEOUT,
     FENCING,
     GOES_ON,
@@ -56,6 +57,8 @@ UNBOUNDED = 10**18
 """Bytes of a log after which the node's own default takes a snapshot: never."""
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
+CLEANUP_DELAY_S = 4 * 3600
+"""For so long a node keeps the logs that members may need which it has not seen since its start."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
 """Options without a meaning if there are no elections."""
 
@@ -272,6 +275,7 @@ class Settings:
             MVCC: said.mvcc,
             SYNCHRONOUS_PROMOTE: self.promote_waits,
             LOG_QUEUE: LOG_QUEUE_BYTES,
+            CLEANUP_DELAY: CLEANUP_DELAY_S,
             **parsed(said.node_options, self.plan.node_names).get(node, {}),
         }
 

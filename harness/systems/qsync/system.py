@@ -34,6 +34,7 @@ from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.node_options import (
     BEAT,
     CHECKPOINTS,
+    CLEANUP_DELAY,
     ELECTION_TIMEOUT,
     FENCING,
     GOES_ON,
@@ -534,6 +535,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
     CHECKPOINTS: ("checkpoint_interval_ns", _as_ns),
     MVCC: ("memtx_use_mvcc_engine", _as_it_is),
     SYNCHRONOUS_PROMOTE: ("synchronous_promote", _as_it_is),
+    CLEANUP_DELAY: ("wal_cleanup_delay_ns", _as_ns),
     LOG_QUEUE: ("wal_queue_max_size", _as_it_is),
 }
 """Option → the field of a node's configuration, and what makes its value."""

@@ -17,7 +17,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from harness.faults.table import LOST_DISK, MEMBERSHIP
+from harness.faults.table import LOST_DISK, MEMBERSHIP, OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TOGETHER
 from harness.run.dice import Dice
 from harness.run.plan import Plan
 from harness.systems.qsync import node_options as options_of
@@ -25,6 +25,7 @@ from harness.systems.qsync import starts
 from harness.systems.qsync.bug_plans import bug_plan
 from harness.systems.qsync.configurations import modes_of
 from harness.systems.qsync.options import protocol_of, quorum_follows, said_of, settings_of
+from harness.systems.qsync.reconfiguring import in_force
 
 READS: Mapping[str, Any] = {"read": "mixed"}
 LINEARIZABLE_ALONE = 0.25
@@ -58,6 +59,8 @@ SIZES_APART = 0.06
 """How often the maximum size of the queue is drawn for each node alone."""
 LOG_QUEUES = 0.06
 """How often little may be on its way to the disks."""
+SHORT_DELAYS = 0.8
+"""How often nodes soon forget which logs an absent follower needs, where that cannot stop them for ever."""
 STARTS = 0.05
 """How often the nodes begin with stored logs."""
 JUDGED_BY_READS = frozenset({"bank", "counter", "long-fork"})
@@ -109,7 +112,9 @@ class Varies:
         if "configuration" in given:
             return plan
         streams = plan.streams()
-        sizes, logs, start = (streams[f"variety: {name}"] for name in ("queue sizes", "log queues", "start"))
+        sizes, logs, delays, start = (
+            streams[f"variety: {name}"] for name in ("queue sizes", "log queues", "cleanup delays", "start")
+        )
         if "queue_max_size" not in given and plan.nodes > 1 and sizes.random() < SIZES_APART:
             chosen = [sizes.choice(("0", "40", "150", "600")) for _ in plan.node_names]
             plan = plan.changed(queue_max_size=",".join(chosen))
@@ -118,12 +123,29 @@ class Varies:
                 f"{node}:{options_of.LOG_QUEUE}={logs.choice((60, 200, 600))}" for node in plan.node_names
             ]
             plan = plan.changed(node_options=(*said_of(plan).node_options, *chosen))
+        if "node_options" not in given and delays.random() < SHORT_DELAYS and _may_join_anew(plan):
+            chosen = [
+                f"{node}:{options_of.CLEANUP_DELAY}={delays.choice((0.1, 1))}" for node in plan.node_names
+            ]
+            plan = plan.changed(
+                node_options=(*said_of(plan).node_options, *chosen),
+                checkpoint_interval_s=said_of(plan).checkpoint_interval_s or 0.3,
+            )
         if "start" not in given and start.random() < STARTS:
             plan = plan.changed(start=start_for(plan, start))
         return plan
 
     def bug_plan(self, bugs: tuple[str, ...]) -> dict[str, Any]:
         return {**READS, **bug_plan(bugs)}
+
+
+def _may_join_anew(plan: Plan) -> bool:
+    """A follower whose rows are gone joins anew, which waits for the queue: it must empty without that follower."""
+    words = {each for word in plan.faults for each in TOGETHER.get(word, (word,))}
+    rolls_back = in_force(plan, options_of.TIMEOUT_BEHAVIOUR, ()) == (options_of.ROLLS_BACK,)
+    return (
+        rolls_back and not plan.has_elections and not words & {RECONFIGURE, RECONFIGURE_AT, OTHERWISE, "all"}
+    )
 
 
 def start_for(plan: Plan, chance: random.Random) -> str | None:

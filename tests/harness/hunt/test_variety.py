@@ -154,7 +154,7 @@ def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
 def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, every seed that was ever found would be another one."""
     late = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
-    for name in ("SIZES_APART", "LOG_QUEUES", "STARTS"):
+    for name in ("SIZES_APART", "LOG_QUEUES", "SHORT_DELAYS", "STARTS"):
         monkeypatch.setattr(variety, name, 0.0)
     monkeypatch.setattr(shared, "DELETES", ("deletes", 0.0, (0.1,)))
     for plan in late:
@@ -163,6 +163,7 @@ def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.Mo
             "deletes": 0.0,
             "queue_max_size": before.options.queue_max_size,
             "node_options": before.options.node_options,
+            "checkpoint_interval_s": before.options.checkpoint_interval_s,
             "start": None,
         }
         assert plan.changed(**own) == before

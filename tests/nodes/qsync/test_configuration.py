@@ -23,7 +23,7 @@ STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration(
         ({"replication_timeout_ns": -1}, "expected replication_timeout above 0"),
         ({"election_timeout_ns": 0}, "expected election_timeout above 0"),
         ({"replication_connect_quorum": -1}, "expected a replication_connect_quorum of at least 0"),
-        ({"checkpoint_interval_ns": -1}, "expected a checkpoint_interval of at least 0"),
+        ({"checkpoint_interval_ns": -1}, "expected checkpoint_interval of at least 0"),
         ({"checkpoint_count": 0}, "at least 1 snapshot"),
         ({"wal_max_size": 1}, "expected a wal_max_size above 1"),
         ({"synchro_queue_max_size": -1}, "expected a queue size of at least 0"),

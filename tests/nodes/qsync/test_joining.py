@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nodes.iproto.messages import Answer, Refusal
-from nodes.qsync.configuration import Configuration, Identity
+from nodes.qsync.configuration import CLEANUP_DELAY_NS, Configuration, Identity
 from nodes.world.network import MILLISECOND
 from tests.nodes.qsync.conversation import UUID, configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
@@ -162,7 +162,7 @@ def test_a_snapshot_waits_for_the_limbo_and_begins_again_after_a_rollback() -> N
 @pytest.mark.parametrize("dies", [False, True])
 def test_a_replica_behind_the_collected_logs_joins_anew(dies: bool) -> None:
     """Broken, a replica that was away for long never comes back, or comes back with a hole."""
-    cluster = cluster_with(5, joiner(), checkpoint_count=1)
+    cluster = cluster_with(5, joiner(), checkpoint_count=1, wal_cleanup_delay_ns=0)
     written(cluster, ("r1", 1))
     cluster.machine("n3").kill()
     for name in ("n1", "n2"):  # who was here in this life is waited for: so both forget n3
@@ -189,7 +189,12 @@ def test_a_replica_behind_the_collected_logs_joins_anew(dies: bool) -> None:
 def test_who_was_to_join_anew_follows_when_another_has_brought_what_it_lacked() -> None:
     """Broken, owner and replica wait for each other for ever: it must be joined, and the owner, which needs it for a
     quorum, lets nobody join before its queue is empty (seed 1882 of `simulate` did)."""
-    cluster = cluster_with(9, joiner(), checkpoint_count=1, synchro_timeout_ns=100_000 * MILLISECOND)
+    cluster = cluster_with(
+        *(9, joiner()),
+        checkpoint_count=1,
+        wal_cleanup_delay_ns=0,
+        synchro_timeout_ns=100_000 * MILLISECOND,
+    )
     written(cluster, ("r1", 1))
     cluster.machine("n3").kill()
     cluster.machine("n1").kill()  # who was here in this life is waited for: so it forgets n3
@@ -206,6 +211,41 @@ def test_who_was_to_join_anew_follows_when_another_has_brought_what_it_lacked() 
     cluster.run(2_000)
     assert isinstance(asked.reply, Answer), "n2 has brought all to n3, and n1 hears of it from n3 alone"
     assert cluster.node("n3").newcomer.joining is None
+
+
+@pytest.mark.parametrize("delay_ns", [0, 500 * MILLISECOND, CLEANUP_DELAY_NS])
+def test_who_has_just_started_keeps_what_absent_members_need(delay_ns: int) -> None:
+    """Broken, an owner that came back drops the logs of its followers and waits for their acknowledgements, while they
+    wait to join anew until its queue is empty: for ever, where nothing is rolled back (seed 76000763 did)."""
+    settings = {"checkpoint_count": 1, "rollback_on_timeout": False, "wal_cleanup_delay_ns": delay_ns}
+    cluster = cluster_with(5, joiner(), **settings)
+    written(cluster, ("r1", 1))
+    for name in ("n2", "n3"):
+        cluster.machine(name).kill()
+    cluster.machine("n1").lose_power()
+    cluster.machine("n1").start()
+    for number in range(2):
+        written(cluster, ("k", number), space="notes")
+        cluster.client.ask("n1", "box.snapshot")
+        cluster.run(100)
+    cluster.run(500)
+    asked = write(cluster, ("r1", 20))
+    for name in ("n2", "n3"):
+        cluster.machine(name).start()
+    cluster.run(2_000)
+    joining = [cluster.node(name).newcomer.joining for name in ("n2", "n3")]
+    if delay_ns < CLEANUP_DELAY_NS:  # the delay was over: an operator asked for that
+        assert isinstance(asked.reply, Refusal)
+        assert None not in joining
+        return
+    assert isinstance(asked.reply, Answer)
+    assert joining == [None, None]
+    same_everywhere(cluster, *NAMES)
+    cluster.client.ask("n1", "box.snapshot")
+    cluster.run(200)
+    assert len(cluster.node("n1").journal.snapshots) == 1, (
+        "all have connected: nothing is kept for them any more"
+    )
 
 
 def test_a_node_that_lost_its_disk_comes_back_under_a_new_identity() -> None:

@@ -42,6 +42,7 @@ def test_all_members_elect_a_leader_if_the_quorum_is_above_their_number() -> Non
         ("checkpoint_count", 0, "must not be less than one"),
         ("checkpoint_interval", "1", "should be of type number"),
         ("checkpoint_wal_threshold", float("-inf"), "should be a finite number"),
+        ("wal_cleanup_delay", -1, "value must be >= 0"),
         ("election_mode", "leader", "'off', 'voter', 'candidate', 'manual'"),
         ("election_mode", 1, "should be of type string"),
         ("election_fencing_mode", "hard", "'off', 'soft', 'strict'"),
@@ -110,6 +111,7 @@ def test_nil_and_an_empty_string_stand_for_the_default() -> None:
         "checkpoint_count": 2,
         "checkpoint_interval": 3600.0,
         "checkpoint_wal_threshold": 10**18,
+        "wal_cleanup_delay": 14_400.0,
         "box_cfg_replication_synchro_timeout": "old",
     }
     ours.set({"election_mode": "candidate"})
@@ -150,6 +152,7 @@ def test_what_is_set_is_told() -> None:
         "checkpoint_count": 5,
         "checkpoint_interval": 0.0,
         "checkpoint_wal_threshold": 1000,
+        "wal_cleanup_delay": 0.0,
         "box_cfg_replication_synchro_timeout": "new",
     }
     ours.set(dict(new))
