@@ -16,7 +16,7 @@ from checkers.wal import Record
 from checkers.wal.effects import Begun, Durable, Effect, Rested, of_lines, to_lines
 from checkers.wal.replay import replay
 from checkers.wal.state import MODEL, NAME, check
-from tests.checkers.wal.logs import confirm, log, promote, rollback, vote, write
+from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
 from tests.checkers.wal.test_early import durable, line
 
 HEADER = Header(nodes=("n1", "n2", "n3"), quorum=2)
@@ -97,7 +97,8 @@ BREACHES: dict[str, tuple[tuple[Effect, ...], dict[str, Any]]] = {
         {"has_votes": False},
     ),
     "member-without-quorum": ((*SOUND, registered(1, 4, 4, waits=False)), {}),
-    "member-of-old-rows": ((*SOUND, on_disk(9, write(4, 1)), registered(1, 4, 4)), {}),
+    "member-of-old-rows": ((BEGUN, on_disk(2, write(4, 1)), *SOUND[1:], registered(1, 4, 4)), {}),
+    "took-of-past-owner": ((*SOUND, on_disk(9, write(2, 1))), {}),
 }
 
 
@@ -118,6 +119,25 @@ def _waiting(effect: Effect) -> Effect:
         for row in effect.rows
     )
     return msgspec.structs.replace(effect, rows=rows)
+
+
+TAKEN: dict[str, tuple[Effect, ...]] = {
+    "an asynchronous transaction of a past owner": (*SOUND, on_disk(9, write(2, 1, waits=False))),
+    "a CONFIRM of a past owner": (*SOUND, on_disk(9, confirm(2, 1, until=9))),
+    "a ROLLBACK of a past owner": (*SOUND, on_disk(9, rollback(2, 1, start=9))),
+    "a CONFIRM behind that of the PROMOTE": (
+        *SOUND,
+        on_disk(9, CANDIDATE),
+        on_disk(10, confirm(2, 2, until=1)),
+        durable(11, "n1", confirm(3, 1, until=2, owner=1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_nothing_of_a_past_owner_takes_effect(case: str) -> None:
+    """Breaks if a node could let a deposed owner write or decide, and only later losses would show it."""
+    assert "took-of-past-owner" in {witness.rule for witness in judged(*TAKEN[case]).witnesses}
 
 
 NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
@@ -143,6 +163,22 @@ NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
     "a quorum that is a number": (
         *SOUND,
         rested(9, confirmed=2, quorum=3, election_quorum=3, asked=0, is_majority=False),
+    ),
+    "of a past owner only numbers": (*SOUND, on_disk(9, nop(2, 1)), rested(10, confirmed=2)),
+    "a CONFIRM that lets a PROMOTE take effect": (
+        *SOUND,
+        on_disk(9, CANDIDATE),
+        on_disk(10, confirm(2, 2, until=1)),
+        on_disk(11, write(2, 3)),
+        on_disk(12, confirm(2, 4, until=3)),
+        rested(13, owner=2, queue_term=3, term=3, vote=0, confirmed=3),
+    ),
+    "anybody's asynchronous rows before the queue has an owner": (
+        BEGUN,
+        on_disk(2, VOTE),
+        rested(3, owner=0, queue_term=1),
+        on_disk(4, write(2, 1, waits=False)),
+        rested(5, owner=0, queue_term=1),
     ),
     "the state of a snapshot": (
         Begun(1, "n1", ((1, 9),), 4, vote=2, owner=1, queue_term=4, confirmed=((1, 7),), members=MEMBERS),
