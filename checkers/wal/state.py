@@ -16,7 +16,7 @@ confirms nothing that a quorum lacks until a fault comes in between.
 | state-quorum | the quorum follows the members, and elections and reads follow the quorum |
 | state-counted | acknowledgements of members count, and no others |
 | state-deciding | no CONFIRM or ROLLBACK is on its way to the disk |
-| took-of-past-owner | of other nodes it writes rows and decisions of the owner by its own log, the rest without content |
+| took-of-past-owner | of other nodes it takes rows and decisions of the owner by its own log alone |
 | promote-names | a PROMOTE names the PROMOTE that waits in its own log, else the last entry that waits there |
 | promote-term | it is written in the term that its node wrote last |
 | promote-without-quorum | by hand: what it keeps is on the disks of a quorum |
