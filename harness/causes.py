@@ -80,6 +80,7 @@ TABLE: tuple[Row, ...] = (
     *_rows(
         Near.NODE,
         "crash",
+        ("node-state", "took-of-past-owner", "took-contradiction"),
         "node-state",
         (
             "acknowledged-early",

@@ -16,7 +16,8 @@ confirms nothing that a quorum lacks until a fault comes in between.
 | state-quorum | the quorum follows the members, and elections and reads follow the quorum |
 | state-counted | acknowledgements of members count, and no others |
 | state-deciding | no CONFIRM or ROLLBACK is on its way to the disk |
-| took-of-past-owner | of other nodes it takes rows and decisions of the owner by its own log alone |
+| took-of-past-owner | a synchronous transaction of another node than the owner, by its own log, comes to nothing |
+| took-contradiction | an asynchronous transaction or a decision of such a node stops the applier |
 | promote-names | a PROMOTE names the PROMOTE that waits in its own log, else the last entry that waits there |
 | promote-term | it is written in the term that its node wrote last |
 | promote-without-quorum | by hand: what it keeps is on the disks of a quorum |
@@ -117,27 +118,28 @@ class Before:
         limbo = disk.limbo
         return cls(disk.vote[0], limbo.owner, limbo.term, tuple(limbo.pending), dict(disk.vclock))
 
-    def is_past(self, row: Record) -> bool:
-        """A transaction of a node that does not own the queue, or a decision for one."""
-        if not self.owner:
-            return False
-        match row.kind:
-            case "write":
-                return row.origin != self.owner
-            case "confirm":
-                takes_over = any(row.owner == one.origin and one.lsn <= row.until for one in self.pending)
-                return row.owner != self.owner and not takes_over
-            case "rollback":
-                return row.owner != self.owner
-        return False
+    def broken_by(self, row: Record, waits: bool) -> str:
+        """The rule that a row of another node breaks, if it is of one that does not own the queue; "" if none.
+
+        `waits`: its transaction is synchronous.
+        """
+        whose = row.origin if row.kind == "write" else row.owner
+        if not self.owner or row.kind not in ("write", "confirm", "rollback") or whose == self.owner:
+            return ""
+        if row.kind == "write" and waits:
+            return "took-of-past-owner"
+        takes_over = any(whose == one.origin and one.lsn <= row.until for one in self.pending)
+        return "" if row.kind == "confirm" and takes_over else "took-contradiction"
 
 
 def _breaches(rows: Sequence[Record], before: Before, disk: Disk, own: int) -> Iterator[tuple[str, str]]:
     """Of rows that came to a disk, by what was there before; `own`: the node's replica id, 0 where it is not known."""
     for row in rows:
-        if own and row.origin not in (0, own) and not disk.is_unmarked and before.is_past(row):
+        is_foreign = own and row.origin not in (0, own) and not disk.is_unmarked
+        waits = any(each.is_synchronous for each in rows if each.id == row.id)
+        if is_foreign and (rule := before.broken_by(row, waits)):
             whose = f"which replica {before.owner} has owned since term {before.queue_term}"
-            yield "took-of-past-owner", f"took {row.kind} {row.origin}:{row.lsn} into its queue, {whose}"
+            yield rule, f"took the {row.kind} {row.origin}:{row.lsn} into its queue, {whose}"
         if row.kind == "promote" and row.origin == own:
             term = max(before.vote_term, FIRST_TERM)
             if row.term != term:

@@ -99,6 +99,7 @@ BREACHES: dict[str, tuple[tuple[Effect, ...], dict[str, Any]]] = {
     "member-without-quorum": ((*SOUND, registered(1, 4, 4, waits=False)), {}),
     "member-of-old-rows": ((BEGUN, on_disk(2, write(4, 1)), *SOUND[1:], registered(1, 4, 4)), {}),
     "took-of-past-owner": ((*SOUND, on_disk(9, write(2, 1))), {}),
+    "took-contradiction": ((*SOUND, on_disk(9, write(2, 1, waits=False))), {}),
 }
 
 
@@ -122,7 +123,6 @@ def _waiting(effect: Effect) -> Effect:
 
 
 TAKEN: dict[str, tuple[Effect, ...]] = {
-    "an asynchronous transaction of a past owner": (*SOUND, on_disk(9, write(2, 1, waits=False))),
     "a CONFIRM of a past owner": (*SOUND, on_disk(9, confirm(2, 1, until=9))),
     "a ROLLBACK of a past owner": (*SOUND, on_disk(9, rollback(2, 1, start=9))),
     "a CONFIRM behind that of the PROMOTE": (
@@ -137,7 +137,14 @@ TAKEN: dict[str, tuple[Effect, ...]] = {
 @pytest.mark.parametrize("case", TAKEN)
 def test_nothing_of_a_past_owner_takes_effect(case: str) -> None:
     """Breaks if a node could let a deposed owner write or decide, and only later losses would show it."""
-    assert "took-of-past-owner" in {witness.rule for witness in judged(*TAKEN[case]).witnesses}
+    assert "took-contradiction" in {witness.rule for witness in judged(*TAKEN[case]).witnesses}
+
+
+def test_a_transaction_of_two_rows_is_one() -> None:
+    """Breaks if the first row of a synchronous transaction, which has no flag, were called asynchronous."""
+    first, last = replace(write(2, 1, waits=False), ends=False), replace(write(2, 2), first=1)
+    found = judged(*SOUND, on_disk(9, first, last)).witnesses
+    assert [witness.rule for witness in found] == ["took-of-past-owner"]
 
 
 NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
