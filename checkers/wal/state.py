@@ -134,9 +134,10 @@ class Before:
 
 def _breaches(rows: Sequence[Record], before: Before, disk: Disk, own: int) -> Iterator[tuple[str, str]]:
     """Of rows that came to a disk, by what was there before; `own`: the node's replica id, 0 where it is not known."""
+    is_one = len({row.id for row in rows}) == 1
+    waits = any(row.is_synchronous for row in rows)
     for row in rows:
-        is_foreign = own and row.origin not in (0, own) and not disk.is_unmarked
-        waits = any(each.is_synchronous for each in rows if each.id == row.id)
+        is_foreign = is_one and own and row.origin not in (0, own) and not disk.is_unmarked
         if is_foreign and (rule := before.broken_by(row, waits)):
             whose = f"which replica {before.owner} has owned since term {before.queue_term}"
             yield rule, f"took the {row.kind} {row.origin}:{row.lsn} into its queue, {whose}"

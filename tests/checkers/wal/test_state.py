@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from checkers import CHECKERS, Verdict
 from checkers.history.history import Header, History
 from checkers.wal import Record
 from checkers.wal.effects import Begun, Durable, Effect, Rested, of_lines, to_lines
-from checkers.wal.replay import replay
+from checkers.wal.replay import Limbo, Replayed, replay, transactions
 from checkers.wal.state import MODEL, NAME, check
 from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
 from tests.checkers.wal.test_early import durable, line
@@ -246,6 +247,54 @@ def owned_logs(draw: st.DrawFn) -> list[Record]:
         until = draw(st.integers(1, lsn))
         records.append(write(1, lsn) if kind is write else kind(1, lsn, until))  # type: ignore[operator]
     return records
+
+
+@st.composite
+def logs_of_three(draw: st.DrawFn) -> list[Record]:
+    """What three replicas may write, in any order: PROMOTEs that wait or not, and whatever follows."""
+    records, last, term = [OPENED], Counter({1: 1}), 2
+    for _ in range(draw(st.integers(1, 14))):
+        origin = draw(st.sampled_from((1, 2, 3)))
+        last[origin] += 1
+        lsn, until = last[origin], draw(st.integers(1, last[origin]))
+        match draw(st.sampled_from(("write", "async", "nop", "confirm", "confirm", "rollback", "promote"))):
+            case "write":
+                records.append(write(origin, lsn))
+            case "async":
+                records.append(write(origin, lsn, waits=False))
+            case "nop":
+                records.append(nop(origin, lsn))
+            case "confirm":
+                records.append(confirm(origin, lsn, until))
+            case "rollback":
+                records.append(rollback(origin, lsn, until))
+            case _:
+                term += 1
+                row = promote(origin, lsn, over=draw(st.sampled_from((1, 2, 3))), until=until, term=term)
+                records.append(replace(row, waits=draw(st.booleans())))
+    return records
+
+
+@given(logs_of_three())
+def test_whose_rows_are_taken_is_judged_as_by_the_whole_log_before_each(records: list[Record]) -> None:
+    """Breaks if the owner before a row were not the one whose PROMOTE took effect last before it."""
+    rows = [on_disk(place, row) for place, row in enumerate(records, 3)]
+    found = judged(BEGUN, rested(2, term=1, vote=0, owner=0, queue_term=1), *rows).witnesses
+    told = {(witness.rule, witness.start_ns) for witness in found if witness.rule.startswith("took-")}
+    expected: dict[str, int] = {}
+    for place, row in enumerate(records):
+        before = Limbo(Replayed(log("n1", *records[:place])), "synchronous")
+        for rows_of_one in transactions(before.replayed.log):
+            before.read(rows_of_one)
+        whose = row.origin if row.kind == "write" else row.owner
+        is_taken = row.kind in ("write", "confirm", "rollback") and whose != before.owner
+        decides = row.kind == "confirm" and any(
+            one.origin == whose and one.lsn <= row.until for one in before.pending
+        )
+        if row.origin != 1 and before.owner and is_taken and not decides:
+            rule = "took-of-past-owner" if row.is_synchronous else "took-contradiction"
+            expected.setdefault(rule, place + 3)
+    assert told == set(expected.items())
 
 
 @given(owned_logs(), st.integers(0, 12), st.integers(0, 6))
