@@ -5,7 +5,8 @@ A record of a server's log, in the order in which it was written:
     prepared, committed, rolled-back   of a transaction; `participants` are all nodes that must have it (those that are
                                        no baseline servers are left out of every comparison). `by` "recovery": other
                                        participants decided it in place of its dead near node. A committed one has
-                                       `writes`: (key, version), and versions of a key ascend
+                                       `writes`: (key, version), and versions of a key ascend, and may have a `sign`:
+                                       the cut after which it committed, by the node that committed it first
     start, finish                      of a cut; a finish has the sets `included` and `excluded`
     base                               a base snapshot (`cut` is its id): the whole state of the node there
     rebalanced                         data came as a copy from another node, not as records
@@ -44,6 +45,7 @@ class Record:
     included: Sequence[Any] = ()
     excluded: Sequence[Any] = ()
     by: str = ""
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class Logs:
     kind       int8[n]            index in KINDS
     xid, cut   int32[n]           codes in `xids` and `cuts`; -1: none
     recovered  bool[n]            decided by recovery
+    sign       int32[n]           a number for each sign; -1: none is told
     taking     int32[p, 2]        (record, log) for each participant that has a log
     included, excluded int32[·, 2]  (record of a FINISH, xid)
     writes     int64[w, 3]        (record, key, rank of the version among all versions)
@@ -78,6 +81,7 @@ class Logs:
     xid: Int32s
     cut: Int32s
     recovered: Any
+    sign: Int32s
     taking: Int32s
     included: Int32s
     excluded: Int32s
@@ -134,7 +138,8 @@ class _Builder:
         self.xids: dict[str, int] = {}
         self.cuts: dict[str, int] = {}
         self.keys: dict[str, int] = {}
-        self.rows: list[tuple[int, int, int, bool]] = []
+        self.signs: dict[str, int] = {}
+        self.rows: list[tuple[int, int, int, bool, int]] = []
         self.taking: list[tuple[int, int]] = []
         self.included: list[tuple[int, int]] = []
         self.excluded: list[tuple[int, int]] = []
@@ -146,7 +151,7 @@ class _Builder:
             for record in log.records:
                 self._record(record)
             first.append(len(self.rows))
-        table = numpy.array(self.rows, numpy.int64).reshape(-1, 4)
+        table = numpy.array(self.rows, numpy.int64).reshape(-1, 5)
         return Logs(
             nodes=tuple(self.nodes),
             first=numpy.array(first, numpy.int64),
@@ -154,6 +159,7 @@ class _Builder:
             xid=table[:, 1].astype(numpy.int32),
             cut=table[:, 2].astype(numpy.int32),
             recovered=table[:, 3].astype(bool),
+            sign=table[:, 4].astype(numpy.int32),
             taking=numpy.array(self.taking, numpy.int32).reshape(-1, 2),
             included=numpy.array(self.included, numpy.int32).reshape(-1, 2),
             excluded=numpy.array(self.excluded, numpy.int32).reshape(-1, 2),
@@ -175,7 +181,8 @@ class _Builder:
         place = len(self.rows)
         xid = -1 if record.xid is None else self._code(self.xids, record.xid)
         cut = -1 if record.cut is None else self._code(self.cuts, record.cut)
-        self.rows.append((KINDS.index(record.kind), xid, cut, record.by == "recovery"))
+        sign = self._code(self.signs, record.sign) if record.sign else -1
+        self.rows.append((KINDS.index(record.kind), xid, cut, record.by == "recovery", sign))
         self.taking += [(place, self.nodes[node]) for node in record.participants if node in self.nodes]
         self.included += [(place, self._code(self.xids, each)) for each in record.included]
         self.excluded += [(place, self._code(self.xids, each)) for each in record.excluded]

@@ -83,8 +83,18 @@ def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
             f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
             for each in said
         ),
-        how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}; {_sets_of(logs)}",
+        how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}; {_sets_of(logs)}"
+        f"{_how_signed(logs, said)}",
     )
+
+
+def _how_signed(logs: Logs, said: Sequence[Side]) -> str:
+    """Whether the nodes committed it with one sign. Recovery has none."""
+    records = [each.record for each in said if each.record >= 0 and not logs.recovered[each.record]]
+    signs = [code for code in logs.sign[records].tolist() if code >= 0]
+    if len(signs) < 2:
+        return ""
+    return f"; its records are signed {'alike' if len(set(signs)) == 1 else 'differently'}"
 
 
 def _sets_of(logs: Logs) -> str:

@@ -46,11 +46,12 @@ def _record(record: Sequence[Any], done: Collection[str]) -> Record | None:
     match record:
         case ["prepared", xid, _, _, _, _, participants, _]:
             return Record(kind="prepared", xid=xid, participants=_nodes(participants))
-        case ["committed", xid, _, recovered, participants, writes]:
+        case ["committed", xid, sign, recovered, participants, writes]:
             return Record(
                 kind="committed",
                 xid=xid,
                 by="recovery" if recovered else "",
+                sign=str(sign),
                 participants=_nodes(participants),
                 writes=[((space, key), version) for space, key, _, version in writes],
             )

@@ -11,6 +11,7 @@ import pytest
 
 from checkers.cuts import Cut, Given, Report, check, verify, verify_logs
 from checkers.cuts.checker import sideless
+from checkers.cuts.logs import NodeLog, Record, logs_of
 from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, TWO, given, operation
 from tests.checkers.cuts.wrong_cuts import WRONG
 
@@ -138,3 +139,26 @@ def test_acknowledged_in_a_log_that_begins_late_is_open() -> None:
     logs = {"n1": "… B:b1 S:k1 F:k1", "n2": "… B:b1 S:k1 F:k1"}
     report = check(given(logs=logs, cuts=TIMED, operations=[operation("t9", 1, 99)]))
     assert report.of("acknowledged", "k1").result == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("signs", "told"),
+    [(("", ""), ""), (("None", "None"), "; its records are signed alike"),
+     (("None", "k1"), "; its records are signed differently")],
+)  # fmt: skip
+def test_a_torn_transaction_tells_whether_its_nodes_signed_alike(signs: tuple[str, str], told: str) -> None:
+    """Breaks if a node that signs for itself, and a FINISH that drops a set, left the same fingerprint."""
+
+    def commit(sign: str) -> Record:
+        return Record(kind="committed", xid="t1", participants=("n1", "n2"), sign=sign)
+
+    start, finish = Record(kind="start", cut="k1"), Record(kind="finish", cut="k1")
+    logs = logs_of(
+        [
+            NodeLog(node="n1", records=[commit(signs[0]), start, finish]),
+            NodeLog(node="n2", records=[start, commit(signs[1]), finish]),
+        ]
+    )
+    report = check(Given(cuts=(Cut(id="k1"),), baseline=("n1", "n2"), trace=None, logs=logs, operations=None))
+    (torn,) = report.verdict("transactions").witnesses
+    assert torn.how.endswith(f"FINISH records name no transactions{told}")
