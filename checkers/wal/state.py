@@ -139,8 +139,9 @@ def _breaches(rows: Sequence[Record], before: Before, disk: Disk, own: int) -> I
     for row in rows:
         is_foreign = is_one and own and row.origin not in (0, own) and not disk.is_unmarked
         if is_foreign and (rule := before.broken_by(row, waits)):
-            whose = f"which replica {before.owner} has owned since term {before.queue_term}"
-            yield rule, f"took the {row.kind} {row.origin}:{row.lsn} into its queue, {whose}"
+            what = "transaction" if row.kind == "write" else row.kind.upper()
+            since = f"and replica {before.owner} has owned the queue since term {before.queue_term}"
+            yield rule, f"took in the {what} {row.origin}:{row.lsn} of replica {row.origin}, {since}"
         if row.kind == "promote" and row.origin == own:
             term = max(before.vote_term, FIRST_TERM)
             if row.term != term:
