@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.systems.qsync.node_options import CLEANUP_DELAY
+
 ALL_AND_HOLDS = ("all", "holds")
 ELECTED: Mapping[str, Any] = {"faults": ALL_AND_HOLDS, "read": "mixed", "replica_reads": 0.4}
 FIXED: Mapping[str, Any] = {
@@ -41,11 +43,13 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     "timers-by-wall-clock": {**ELECTED, "faults": ("clock", "isolate-owner", "halves"), "overlap": 3},
     "promote-keeps-old-quorum": {**ELECTED, "faults": ("quorum", "holds")},
     "snapshot-holds-pending": {**FIXED, "checkpoint_interval_s": 0.3},
-    # A replica joins anew when its owner has thrown away what it lacks: the owner died, and took snapshots since.
+    # A replica joins anew when its owner has thrown away what it lacks: the owner died, soon forgot who follows it, and
+    # took snapshots since.
     "join-sends-pending": {
         **FIXED,
         "faults": ("kill", "isolate-one", "slow", "holds"),
         "checkpoint_interval_s": 0.3,
+        "node_options": tuple(f"n{number}:{CLEANUP_DELAY}=0.1" for number in (1, 2, 3)),
         "synchro_timeout_s": 0.2,
         "overlap": 3,
     },

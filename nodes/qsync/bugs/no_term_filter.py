@@ -19,6 +19,6 @@ BUG = Bug(
     decides=NoTermFilter,
     does="rows and decisions of an owner with a past term are applied as if it still were the owner",
     seen="rolled-back transactions return",
-    checkers=("node-state", "convergence", "linearizable", "audit", "crash", "prefix", "dirty"),
+    checkers=("convergence", "linearizable", "audit", "crash", "prefix", "dirty"),
     issue=5445,
 )
