@@ -29,6 +29,7 @@ from harness.systems.qsync.node_options import (
     AT_START,
     BEAT,
     CHECKPOINTS,
+    CLEANUP_DELAY,
     ELECTION_TIMEOUT,
     FENCING,
     GOES_ON,
@@ -42,7 +43,7 @@ from harness.systems.qsync.node_options import (
     TIMEOUT_BEHAVIOUR,
     WHILE_RUNNING,
 )
-from harness.systems.qsync.options import changeable, said_of
+from harness.systems.qsync.options import CLEANUP_DELAY_S, changeable, said_of
 
 WEIGHTS: Mapping[str, float] = {
     MODE: 5,
@@ -73,6 +74,8 @@ MOMENTS: tuple[tuple[str, str], ...] = (
     *(("sends", what) for what in ("candidate", "joined", "heartbeat")),
 )
 """When a node's options change in the middle of something."""
+OF_JOINS = 6 * (("gets", "join"), ("sends", "join"))
+"""More of them where followers join anew: such a join waits for the queue."""
 
 
 class ChangesInRuns:
@@ -100,7 +103,7 @@ class ChangesInRuns:
 def _reconfigured(
     name: str, plan: Plan, nodes: Sequence[str], owner: str, chance: random.Random, before: Iterable[Fault]
 ) -> dict[str, Any] | None:
-    if not plan.has_elections and chance.random() < 0.5:
+    if not plan.has_elections and chance.random() < 0.5 and not _forgets_followers(plan):
         return _switched_on(name, nodes, chance, before)
     options = _options(plan, AT_START if name == OTHERWISE else WHILE_RUNNING, before)
     if not options:
@@ -108,7 +111,7 @@ def _reconfigured(
     weights = [WEIGHTS[option] for option in options]
     option = chance.choices(options, weights)[0]
     if name == RECONFIGURE_AT:
-        does, what = chance.choice(MOMENTS)
+        does, what = chance.choice((*MOMENTS, *OF_JOINS) if _forgets_followers(plan) else MOMENTS)
         target = chance.choice(("@it", "@it", "@owner", "@next"))
         value = _other(option, plan, (owner,) if option != MODE else (), chance)
         moment = Moment(
@@ -168,10 +171,20 @@ def _switched_on(
     return fields | _one_by_one(name, chance, len(targets))
 
 
+def _forgets_followers(plan: Plan) -> bool:
+    """A follower may have to join anew, which waits for the queue: time-outs must go on emptying it.
+
+    Neither `GOES_ON` nor elections, whose PROMOTEs wait without a time-out, may come then.
+    """
+    return any(plan.options_of(node)[CLEANUP_DELAY] != CLEANUP_DELAY_S for node in plan.node_names)
+
+
 def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[str]:
     """The options that have a meaning in this plan, and that a fault may change."""
     of_elections = {MODE, FENCING, ELECTION_TIMEOUT, SYNCHRONOUS_PROMOTE}
     found = [option for option in among if plan.has_elections or option not in of_elections]
+    if _forgets_followers(plan):
+        found.remove(TIMEOUT_BEHAVIOUR)
     if plan.needs_operator and MODE in found:
         found.remove(MODE)  # the operator would promote by hand
     has_room = plan.nodes >= 3 and plan.quorum_size < plan.nodes

@@ -17,7 +17,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from harness.faults.table import LOST_DISK, MEMBERSHIP, OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TOGETHER
+from harness.faults.table import LOST_DISK, MEMBERSHIP
 from harness.run.dice import Dice
 from harness.run.plan import Plan
 from harness.systems.qsync import node_options as options_of
@@ -59,7 +59,7 @@ SIZES_APART = 0.06
 """How often the maximum size of the queue is drawn for each node alone."""
 LOG_QUEUES = 0.06
 """How often little may be on its way to the disks."""
-SHORT_DELAYS = 0.8
+SHORT_DELAYS = 0.5
 """How often nodes soon forget which logs an absent follower needs, where that cannot stop them for ever."""
 STARTS = 0.05
 """How often the nodes begin with stored logs."""
@@ -141,11 +141,8 @@ class Varies:
 
 def _may_join_anew(plan: Plan) -> bool:
     """A follower whose rows are gone joins anew, which waits for the queue: it must empty without that follower."""
-    words = {each for word in plan.faults for each in TOGETHER.get(word, (word,))}
     rolls_back = in_force(plan, options_of.TIMEOUT_BEHAVIOUR, ()) == (options_of.ROLLS_BACK,)
-    return (
-        rolls_back and not plan.has_elections and not words & {RECONFIGURE, RECONFIGURE_AT, OTHERWISE, "all"}
-    )
+    return rolls_back and not plan.has_elections
 
 
 def start_for(plan: Plan, chance: random.Random) -> str | None:
