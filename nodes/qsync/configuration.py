@@ -246,7 +246,11 @@ class Configuration:
         return replace(member, id=0)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1).encode()
+        """The file of a node. Older versions refuse fields that they do not know: a new one is there only if set."""
+        told = asdict(self)
+        if self.wal_cleanup_delay_ns == CLEANUP_DELAY_NS:
+            del told["wal_cleanup_delay_ns"]
+        return json.dumps(told, indent=1).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Configuration:

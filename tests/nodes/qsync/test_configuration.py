@@ -54,3 +54,13 @@ def test_what_is_no_configuration_is_told_in_a_line(data: bytes) -> None:
     """Broken, a mistake in a file ends in a traceback."""
     with pytest.raises(ValueError, match="not a configuration of a qsync node"):
         Configuration.from_json(data)
+
+
+def test_an_older_node_can_read_what_is_not_set() -> None:
+    """Broken, no cluster can be upgraded: the nodes of the older version do not start."""
+    plain, set_otherwise = configuration("n2"), replace(configuration("n2"), wal_cleanup_delay_ns=5)
+    assert b"wal_cleanup_delay_ns" not in plain.to_json()
+    assert [Configuration.from_json(each.to_json()) for each in (plain, set_otherwise)] == [
+        plain,
+        set_otherwise,
+    ]
