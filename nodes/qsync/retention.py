@@ -5,8 +5,8 @@ request (`box.snapshot`). With it a new log begins. When it is on disk, `checkpo
 logs behind the oldest of them, and the logs needed by followers that have connected in this life of the process.
 
 A node that has just started does not know what its followers need. Until every member has connected, or
-`wal_cleanup_delay` is over, it removes nothing: a follower whose rows are gone must join anew, a join waits for the
-queue, and the queue may wait for that follower.
+`wal_cleanup_delay` is over, the node removes nothing: a follower must join anew if its rows are gone, a join waits
+for the queue, and the queue may wait for that follower.
 """
 
 from __future__ import annotations

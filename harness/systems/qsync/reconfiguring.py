@@ -172,9 +172,9 @@ def _switched_on(
 
 
 def _forgets_followers(plan: Plan) -> bool:
-    """A follower may have to join anew, which waits for the queue: time-outs must go on emptying it.
+    """A follower may have to join anew, and its join waits for the queue: time-outs must go on emptying the queue.
 
-    Neither `GOES_ON` nor elections, whose PROMOTEs wait without a time-out, may come then.
+    So neither `GOES_ON` nor elections may come: a PROMOTE waits without a time-out.
     """
     return any(plan.options_of(node)[CLEANUP_DELAY] != CLEANUP_DELAY_S for node in plan.node_names)
 

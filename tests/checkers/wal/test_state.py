@@ -277,7 +277,7 @@ def logs_of_three(draw: st.DrawFn) -> list[Record]:
 
 @given(logs_of_three())
 def test_whose_rows_are_taken_is_judged_as_by_the_whole_log_before_each(records: list[Record]) -> None:
-    """Breaks if the owner before a row were not the one whose PROMOTE took effect last before it."""
+    """Breaks if a row were judged by any other owner than that of the last PROMOTE in effect before the row."""
     rows = [on_disk(place, row) for place, row in enumerate(records, 3)]
     found = judged(BEGUN, rested(2, term=1, vote=0, owner=0, queue_term=1), *rows).witnesses
     told = {(witness.rule, witness.start_ns) for witness in found if witness.rule.startswith("took-")}
