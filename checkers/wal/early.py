@@ -226,6 +226,7 @@ class _Judge:
         self._reads = 0
         self._disks: dict[str, Disk] = {}
         self._processes = _Processes(history)
+        self._ids = {name: number for number, name in _clocks(history)[1].items()}
         self._records: dict[tuple[RowLine, ...], Sequence[Record]] = {}
         self._transactions: dict[Id, _Transaction] = {}
         self._written_by: dict[int, list[Id]] = {}
@@ -401,6 +402,7 @@ class _Judge:
             place = bisect_left(known, (operation.invoke_ns, 0, "")) - 1
             has = max(disk.limbo.confirmed_of.get(owner, 0), disk.begins.get(owner, 0))
             if place >= 0 and has < known[place][1]:
+                leads = disk.limbo.owner != 0 and disk.limbo.owner == self._ids.get(answered.node)
                 self._early(
                     "read-behind",
                     f"{answered.node} answered process {operation.process}'s linearizable {operation.f} with replica "
@@ -408,6 +410,7 @@ class _Judge:
                     f"had them confirmed up to lsn {known[place][1]}",
                     answered,
                     operation,
+                    f"its own log has it as {'the owner' if leads else 'a follower'}",
                 )
 
     def _judge_answer(

@@ -127,6 +127,21 @@ def test_a_read_that_shows_too_much_or_too_little_is_refused(rule: str) -> None:
     assert set(verdict.details["breaches"]) == {rule}, verdict.witnesses
 
 
+@pytest.mark.parametrize(("owner", "said"), [(2, "the owner"), (1, "a follower")])
+def test_a_read_that_is_behind_tells_what_its_node_took_itself_for(owner: int, said: str) -> None:
+    """Breaks if a deposed owner that answers by itself, and a wrong answer of those it asks, were one cause."""
+    status = {"up": True, "id": 2, "wall_ns": 95}
+    seen = Event(index=2, time_ns=95, type="info", process="monitor", f="state", node="n2", value=status)
+    mine = durable(3, "n2", promote(owner, 1, over=0, until=0, term=1))
+    verdict = check(
+        History.of(HEADER, (*read().events, seen)),
+        effects=(mine, *READS["read-behind"]),
+        promotes="at once",
+        linearizable_reads=True,
+    )
+    assert [each.how for each in verdict.witnesses] == [f"its own log has it as {said}"]
+
+
 def test_reads_are_held_to_their_promise_alone() -> None:
     """Breaks if a store that promises no linearizable reads were blamed for a read at a node that lags."""
     effects = READS["read-behind"]
