@@ -38,12 +38,14 @@ def ready(checkout: Path) -> Environment:
     return environment
 
 
-def qsync(script: Path, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+def qsync(
+    script: Path, *arguments: str, path: str | None = None, python: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run the script from another folder."""
     return subprocess.run(
         [script, *arguments],
         cwd="/",
-        env=os.environ | {"PATH": path or os.environ["PATH"]},
+        env=os.environ | {"PATH": path or os.environ["PATH"], "QSYNC_PYTHON": python},
         capture_output=True,
         text=True,
         check=False,
@@ -115,6 +117,20 @@ def test_too_old_a_python_is_one_line(checkout: Path, tmp_path: Path) -> None:
     assert done.stdout == ""
     assert "Python 3.11 or newer is needed, found Python 3.9.2" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_python_that_is_named_is_used_and_no_other(ready: Environment, tmp_path: Path) -> None:
+    """If it failed, the tests of a release would run under another Python than the one that was asked for."""
+    (ready.root / LOCK_FILES["run"]).write_text("click==1.0\n")
+    mine = tmp_path / "my own" / "python"
+    mine.parent.mkdir()
+    mine.write_text('#!/bin/sh\n[ "$1" = -c ] || echo "$@"\n')
+    mine.chmod(0o755)
+    assert "install run\n" in qsync(ready.root / "qsync", "run", python=str(mine)).stdout
+    done = qsync(ready.root / "qsync", "run", python="python2.0")
+    assert (done.returncode, done.stdout) == (70, "")
+    assert "found no python2.0; " in done.stderr
+    assert done.stderr.endswith("; or unset QSYNC_PYTHON\n")
 
 
 def test_tests_after_a_pull_get_their_packages_back(ready: Environment, tmp_path: Path) -> None:
