@@ -402,7 +402,6 @@ class _Judge:
             place = bisect_left(known, (operation.invoke_ns, 0, "")) - 1
             has = max(disk.limbo.confirmed_of.get(owner, 0), disk.begins.get(owner, 0))
             if place >= 0 and has < known[place][1]:
-                leads = disk.limbo.owner != 0 and disk.limbo.owner == self._ids.get(answered.node)
                 self._early(
                     "read-behind",
                     f"{answered.node} answered process {operation.process}'s linearizable {operation.f} with replica "
@@ -410,8 +409,14 @@ class _Judge:
                     f"had them confirmed up to lsn {known[place][1]}",
                     answered,
                     operation,
-                    f"its own log has it as {'the owner' if leads else 'a follower'}",
+                    f"its own log has it as {self._role(answered.node, disk)}",
                 )
+
+    def _role(self, node: str, disk: Disk) -> str:
+        if not disk.limbo.owner or disk.limbo.owner != self._ids.get(node):
+            return "a follower"
+        is_deposed = any(each.limbo.term > disk.limbo.term for each in self._disks.values())
+        return "the owner, and another has a newer one" if is_deposed else "the owner"
 
     def _judge_answer(
         self, answered: Answered, operation: Operation, name: Id, transaction: _Transaction

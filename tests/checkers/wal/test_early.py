@@ -127,15 +127,24 @@ def test_a_read_that_shows_too_much_or_too_little_is_refused(rule: str) -> None:
     assert set(verdict.details["breaches"]) == {rule}, verdict.witnesses
 
 
-@pytest.mark.parametrize(("owner", "said"), [(2, "the owner"), (1, "a follower")])
-def test_a_read_that_is_behind_tells_what_its_node_took_itself_for(owner: int, said: str) -> None:
-    """Breaks if a deposed owner that answers by itself, and a wrong answer of those it asks, were one cause."""
+@pytest.mark.parametrize(
+    ("owner", "newer", "said"),
+    [
+        (2, 1, "the owner"),
+        (2, 2, "the owner, and another has a newer one"),
+        (1, 1, "a follower"),
+    ],
+)
+def test_a_read_that_is_behind_tells_what_its_node_took_itself_for(owner: int, newer: int, said: str) -> None:
+    """Breaks if a deposed owner that answers by itself, an owner that was elected without all that is confirmed, and a
+    wrong answer of those that were asked were one cause."""
     status = {"up": True, "id": 2, "wall_ns": 95}
     seen = Event(index=2, time_ns=95, type="info", process="monitor", f="state", node="n2", value=status)
     mine = durable(3, "n2", promote(owner, 1, over=0, until=0, term=1))
+    its = durable(3, "n3", promote(3, 1, over=0, until=0, term=newer))
     verdict = check(
         History.of(HEADER, (*read().events, seen)),
-        effects=(mine, *READS["read-behind"]),
+        effects=(mine, its, *READS["read-behind"]),
         promotes="at once",
         linearizable_reads=True,
     )
