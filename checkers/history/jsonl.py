@@ -1,13 +1,13 @@
 """history.jsonl: the record as it is written while the run goes on.
 
-The first line is the header, every other line one event, in the order in which things happened. A process that is
-killed while writing leaves a torn last line: it is dropped and reported. A line in the middle that cannot be
-read means that something else is wrong with the file: it is refused, with its number.
+The first line is the header, every other line one event, in the order in which things happened. The lines of a long
+run lie in segments (`checkers.history.segments`). A process that is killed while writing leaves a torn last line: it is
+dropped and reported. A line in the middle that cannot be read means that something else is wrong with the file: it is
+refused, with its number.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from checkers.compiled import why_plain
+from checkers.history import segments
 from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, VERSION, Header, History
 from checkers.history.operation import Event, EventType, Phase, Process
@@ -148,16 +149,17 @@ def read(path: Path) -> History:
 
     Of a large one the events and operations are `checkers.history.stored`.
     """
-    with path.open("rb") as file:
-        line = file.readline(HEADER_MAX) if os.fstat(file.fileno()).st_size >= LARGE else b""
-        if line.startswith(b"{") and line.endswith(b"\n") and not why_plain():
+    record = segments.record(path)
+    if record.size >= LARGE:
+        line = record.read(0, HEADER_MAX)
+        line = line[: line.find(b"\n") + 1]
+        if line.startswith(b"{") and not why_plain():
             from checkers.history import lines
 
-            found = lines.read(file.fileno(), len(line), parse_header(line[:-1]), _event, _torn)
+            found = lines.read(record, len(line), parse_header(line[:-1]), _event, _torn)
             if found is not None:
                 return found
-        file.seek(0)
-        return parse(file.read())
+    return parse(record.read(0, record.size))
 
 
 def parse(data: bytes) -> History:
@@ -223,7 +225,7 @@ def _no_header(came: str) -> HistoryError:
     return HistoryError(
         expected=f'a header {{"format":"{FORMAT}","version":{VERSION},…}}',
         came=came,
-        attempt="give the history.jsonl of a run's folder",
+        attempt="give the history.jsonl of a run's folder, with the folder history beside it if there is one",
         line=1,
     )
 

@@ -1,12 +1,10 @@
 """A large history.jsonl as columns, read in pieces: the same history as `jsonl.parse` gives, or the same error.
 
-The file stays open for as long as the history is there, so that it can give the objects that are asked for.
+The record stays open for as long as the history is there, so that it can give the objects that are asked for.
 """
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +19,7 @@ from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, LINE, NEW_WORD, OTHER, PAIR, PLAIN, POSITION, ROWS
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
+from checkers.history.segments import Record
 from checkers.history.stored import StoredEvents, StoredOperations
 
 Array = Any  # numpy's
@@ -36,12 +35,12 @@ COLUMNS = ("index", "process", "info", "f", "key", "role", "mode", "error", "old
 TYPES = ("invoke", "ok", "fail", "info")
 
 
-def read(file: int, begin: int, header: Header, decode: Decode, torn_of: Torn) -> History | None:
-    """The history in an open file whose first event begins at `begin`. None if its operations are not columns' matter.
+def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: Torn) -> History | None:
+    """The history in a record whose first event begins at `begin`. None if its operations are not columns' matter.
 
     Raises HistoryError of a line; if operations do not add up, the answer is None too.
     """
-    reader = _Reader(file, begin, decode, torn_of)
+    reader = _Reader(record, begin, decode, torn_of)
     if not reader.read():
         return None
     events, lines = reader.events(), reader.lines()
@@ -83,19 +82,18 @@ def read(file: int, begin: int, header: Header, decode: Decode, torn_of: Torn) -
 
 
 class Lines:
-    """The lines of an open file, by number; line 0 is that of event 0."""
+    """The lines of a record, by number; line 0 is that of event 0."""
 
-    def __init__(self, file: int, offsets: Array) -> None:
-        self._file = os.dup(file)
+    def __init__(self, record: Record, offsets: Array) -> None:
+        self._record = record
         self._offsets = offsets
-        weakref.finalize(self, os.close, self._file)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def at(self, line: int) -> bytes:
         begin, end = int(self._offsets[line]), int(self._offsets[line + 1])
-        return os.pread(self._file, end - begin, begin).rstrip(b"\n")
+        return self._record.read(begin, end - begin).rstrip(b"\n")
 
     def all(self) -> Iterator[bytes]:
         begin = 0
@@ -103,7 +101,7 @@ class Lines:
         while begin < len(self):
             end = int(numpy.searchsorted(offsets, offsets[begin] + PIECE_BYTES, side="right")) - 1
             end = min(max(end, begin + 1), len(self))
-            piece = os.pread(self._file, int(offsets[end] - offsets[begin]), int(offsets[begin]))
+            piece = self._record.read(int(offsets[begin]), int(offsets[end] - offsets[begin]))
             yield from piece.split(b"\n")[: end - begin]
             begin = end
 
@@ -111,13 +109,12 @@ class Lines:
 class _Reader:
     """One walk over the lines: what the kernel fills, and the lines that it leaves to us."""
 
-    def __init__(self, file: int, begin: int, decode: Decode, torn_of: Torn) -> None:
-        self._file = file
+    def __init__(self, record: Record, begin: int, decode: Decode, torn_of: Torn) -> None:
+        self._record = record
         self._next = begin  # where the next piece begins
         self._decode = decode
         self._torn_of = torn_of
-        self._size = os.fstat(file).st_size
-        most = (self._size - begin) // SHORTEST + 2
+        most = (record.size - begin) // SHORTEST + 2
         self._kernels = load(line_kernels)
         self._regs = numpy.zeros(line_kernels.REGS, dtype=numpy.int64)
         self._offsets = numpy.empty(most + 1, dtype=numpy.int64)
@@ -158,7 +155,7 @@ class _Reader:
 
     def lines(self) -> Lines:
         """All lines, clients' or not."""
-        return Lines(self._file, self._offsets[: int(self._regs[LINE]) + 1].copy())
+        return Lines(self._record, self._offsets[: int(self._regs[LINE]) + 1].copy())
 
     def _words(self) -> list[str | None]:
         count = int(self._regs[line_kernels.WORDS])
@@ -169,7 +166,7 @@ class _Reader:
     def _piece(self) -> int:
         """Read whole lines from `_next` on into the buffer, at least one if there is one. Their bytes; 0 at the end."""
         while True:
-            size = os.preadv(self._file, [self._buffer], self._next)
+            size = self._record.into(self._buffer, self._next)
             end = self._buffer.rfind(b"\n", 0, size) + 1
             if end or size < len(self._buffer):
                 return end
@@ -184,7 +181,7 @@ class _Reader:
 
     def _take_last(self) -> bool:
         """A last line without its newline is an event, or torn."""
-        rest = os.pread(self._file, self._size, self._next)
+        rest = self._record.read(self._next, self._record.size)
         if rest:
             self.torn = self._torn_of(rest, int(self._regs[LINE]) + 2)
         if rest and self.torn is None:

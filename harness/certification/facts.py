@@ -20,7 +20,7 @@ from harness.judge.whole_run import files_in, verdict_of
 from harness.run.finish import effects_of, logs_in, read_history
 from harness.run.plan import Plan
 from harness.store import RunFolder
-from harness.store.hashes import Hashed, of_file
+from harness.store.hashes import Hashed, of_history
 from harness.systems import plans
 
 OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
@@ -95,7 +95,7 @@ def row_of(folder: RunFolder, run: str, cell: str) -> Row:
         without=tuple(found.get("without", ())),
         refused=(*refused, *found.get("refused", ())),
         versions=tuple(sorted({span.version or "" for span in version_spans(history)} - {""})),
-        history=of_file(folder.history),
+        history=of_history(folder.history),
     )
 
 

@@ -18,7 +18,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkers.history import HistoryError, parquet
+from checkers.history import HistoryError, parquet, segments
 from harness.errors import StoreError
 from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
@@ -190,7 +190,7 @@ def _why_broken(is_fetched: Callable[[str], bool], run: StoredRun) -> str | None
 
 def _is_empty(history: Path) -> bool:
     """Nothing but the header was recorded."""
-    with history.open("rb") as lines:
+    with segments.stream(history) as lines:
         return sum(1 for _, _ in zip(lines, range(2), strict=False)) < 2
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkers.check import RunCheck, run_here
+from checkers.history import HistoryError, segments
 from harness.campaign.journal import Ended, ToJudge
 from harness.campaign.judging import Judge, judged
 from harness.errors import HarnessError
@@ -70,8 +71,8 @@ def _spread(spark: SparkSession, folder: RunFolder) -> RunCheck:
 
 def _size(run: Path) -> int:
     try:
-        return RunFolder(run).history.stat().st_size
-    except OSError:
+        return segments.size(RunFolder(run).history)
+    except (OSError, HistoryError):
         return 0  # the judge reports what is wrong
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from checkers.history import segments
 from harness.errors import StoreError, WrongUse
 from harness.store import LeftOut, RunFolder, Scan, StoredRun, hashes
 from harness.store.objects import Address, ObjectStore
@@ -102,7 +103,7 @@ class AddressSource:
             there = fetch_run(self._store, run.address, run.path, _is_wanted)
             has_columns = any(each.name == COLUMNS for each in there)
             if not has_columns or RunFolder(run.path).read_verdict_outcome() == "anomaly":
-                fetch_run(self._store, run.address, run.path, lambda name: name == HISTORY)
+                fetch_run(self._store, run.address, run.path, _is_history)
             lacking = [name for name in (PLAN, VERDICT) if not (run.path / name).exists()]
             if lacking:
                 raise WentAway(run.address)
@@ -112,7 +113,13 @@ class AddressSource:
 
 
 def _is_wanted(name: str) -> bool:
-    return name in (PLAN, VERDICT, COLUMNS, hashes.HASHES) or (hashes.is_of_record(name) and name != HISTORY)
+    return name in (PLAN, VERDICT, COLUMNS, hashes.HASHES) or (
+        hashes.is_of_record(name) and not _is_history(name)
+    )
+
+
+def _is_history(name: str) -> bool:
+    return name == HISTORY or name.startswith(f"{segments.FOLDER}/")
 
 
 def source_of(results: Path | Address, spool: Path | None) -> Source:

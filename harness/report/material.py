@@ -17,7 +17,7 @@ import msgspec
 import numpy
 from numpy.typing import NDArray
 
-from checkers.history import Event, Header, HistoryError, Operation, jsonl
+from checkers.history import Event, Header, HistoryError, Operation, jsonl, segments
 from checkers.history.operation import FASTEST_NS, paired
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
@@ -164,7 +164,7 @@ def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
     """Takes the lines of a history up to the first unreadable one; `notes` get its place and the reason."""
     decode, number, line, at = msgspec.json.Decoder(Event).decode, 0, b"", 0
     try:
-        with path.open("rb") as file:
+        with segments.stream(path) as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     gathering.header = _header(line, notes)
@@ -175,6 +175,8 @@ def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
         notes.append(f"{path.name} is missing: no operations can be shown.")
     except OSError as problem:
         notes.append(f"{path.name} cannot be read: {problem.strerror}.")
+    except HistoryError as problem:
+        notes.append(f"{path.name} cannot be read further: {problem}; what stands before it is shown.")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         torn = not line.endswith(b"\n")
         what = "is torn (the run was cut short)" if torn else f"cannot be read ({problem})"

@@ -17,7 +17,7 @@ import msgspec
 import numpy
 from numpy.typing import NDArray
 
-from checkers.history import Event, Operation
+from checkers.history import Event, HistoryError, Operation, segments
 from checkers.history.jsonl import NOT_JSON
 from checkers.history.operation import Outcome, paired
 
@@ -132,7 +132,7 @@ def operations_at(
         return
     decode = msgspec.json.Decoder(Event).decode
     try:
-        with history.open("rb") as file:
+        with segments.stream(history) as file:
             for row in rows.tolist():
                 try:
                     invoke = decode(_line(file, int(columns.at[row])))
@@ -140,7 +140,7 @@ def operations_at(
                     yield row, paired(invoke, None if end_at < 0 else decode(_line(file, end_at)))
                 except (*NOT_JSON, AssertionError):
                     continue
-    except OSError:
+    except (OSError, HistoryError):
         return
 
 

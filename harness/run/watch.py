@@ -27,6 +27,7 @@ import msgspec
 
 from checkers.check import Check, run_here
 from checkers.crash import NAME as CRASH
+from checkers.history import segments
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History
 from checkers.history.jsonl import NOT_JSON, parse_header
@@ -153,16 +154,17 @@ class Watched:
 
     def __init__(self, folder: RunFolder, plan: Plan) -> None:
         self._plan = plan
-        self._file = folder.history.open("rb")
+        self._path = folder.history
+        self._at = 0
+        """The place of what was not read yet."""
         self._spilled = tempfile.TemporaryFile(dir=folder.path)  # noqa: SIM115  # `close` closes it
         self._watch: Watch | None = None
-        self._torn = b""
 
     def look(self) -> str:
         """Read on, and look; a record that cannot be read is left to the judge of the whole."""
         try:
-            lines = (self._torn + self._file.read()).split(b"\n")
-            self._torn = lines.pop()
+            lines = self._new().split(b"\n")
+            self._at -= len(lines.pop())
             if self._watch is None and lines:
                 self._watch = Watch(self._plan, parse_header(lines.pop(0)), self._spilled)
             if self._watch is None:
@@ -173,8 +175,14 @@ class Watched:
         except (HistoryError, OSError, *NOT_JSON):
             return ""
 
+    def _new(self) -> bytes:
+        with segments.stream(self._path) as file:
+            file.seek(self._at)
+            data = file.read()
+        self._at += len(data)
+        return data
+
     def close(self) -> None:
-        self._file.close()
         self._spilled.close()
 
 

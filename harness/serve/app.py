@@ -27,6 +27,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from checkers.history import HistoryError, segments
 from harness.campaign import journal
 from harness.campaign.journal import Journal
 from harness.errors import HarnessError
@@ -136,7 +137,7 @@ class Served:
             first = max(min(asked, whole - 1) - sheets.AROUND, 0)
             return first, whole, lines.read(first + 1, sheets.EVENTS)
 
-        first, whole, lines = self._lines.use(self._inside(found.path, HISTORY), read)
+        first, whole, lines = self._lines.use(self._record(found.path), read)
         return _html(sheets.operations(found, lines, first, whole, asked))
 
     def live(self, request: Request) -> Response:
@@ -146,7 +147,7 @@ class Served:
             seen.look()
             return sheets.live(found, seen)
 
-        return _html(self._under_way.use(self._inside(found.path, HISTORY), look))
+        return _html(self._under_way.use(self._record(found.path), look))
 
     def bundle(self, request: Request) -> Response:
         found = self._run(request)
@@ -236,6 +237,13 @@ class Served:
     def _of_name(self, book: Journal) -> list[Journal]:
         return [each for each in self.index.campaigns() if each.folder.parent == book.folder.parent]
 
+    def _record(self, folder: Path) -> Path:
+        """The history of a run, none of whose segments leads elsewhere; 404 as `_inside`."""
+        path = self._inside(folder, HISTORY)
+        for segment in segments.segments(folder / HISTORY):
+            self._inside(folder, f"{segments.FOLDER}/{segment.name}")
+        return path
+
     def _inside(self, folder: Path, name: str) -> Path:
         """A file below a folder of results/, in which all links are followed; 404 if it leads elsewhere."""
         try:
@@ -300,11 +308,9 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _unreadable(request: Request, error: Exception) -> Response:
     """A file that went away, or that cannot be read: not a defect of ours."""
-    said = (
-        error.message
-        if isinstance(error, HarnessError)
-        else f"A file cannot be read: {getattr(error, 'strerror', '')}."
-    )
+    said = f"A file cannot be read: {getattr(error, 'strerror', error)}."
+    if isinstance(error, HarnessError):
+        said = error.message
     return _html(sheets.plain(404, said), 404)
 
 
@@ -342,6 +348,7 @@ def application(results: Path, host: str, tell: Callable[[Exception], None]) -> 
     handlers: dict[Any, Any] = {
         HTTPException: _refused,
         HarnessError: _unreadable,
+        HistoryError: _unreadable,
         OSError: _unreadable,
         Exception: _broke,
     }

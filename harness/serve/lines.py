@@ -1,12 +1,13 @@
 """The lines of a record that may still grow: by number, without reading the file each time, and only the new ones.
 
 The count of lines before every block of 256 KiB is kept: a record of a million operations has a thousand blocks. A
-line is found in the block that holds its beginning. A file only grows; one that became shorter, or is another file, is
-read anew. A torn last line is not there yet.
+line is found in the block that holds its beginning. A record only grows; one that became shorter, or begins otherwise,
+is read anew. A torn last line is not there yet.
 """
 
 from __future__ import annotations
 
+import io
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -15,32 +16,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from checkers.history import segments
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 BLOCK_BYTES = 1 << 18
+BEGIN_BYTES = 1 << 10
 LINE_BYTES_MAX = 1 << 20
 """A longer line is cut: no page shows so much of one."""
 
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of one file, counted from 0."""
+    """The lines of one record, counted from 0."""
 
     path: Path
     block_bytes: int = BLOCK_BYTES
     _before: list[int] = field(default_factory=lambda: [0])
     """_before[i]: the newlines before block i; the last entry: all that were counted."""
     _size: int = 0
-    _inode: int = 0
+    _begin: bytes = b""
+    """Its first bytes: the header tells one run from another."""
 
     def count(self) -> int:
-        """The whole lines. OSError if the file cannot be read."""
+        """The whole lines. OSError or HistoryError if the record cannot be read."""
         self._extend()
         return self._before[-1]
 
     def read(self, first: int, count: int) -> list[bytes]:
-        """Lines from `first` on, without their newlines; fewer if there are no more. OSError."""
+        """Lines from `first` on, without their newlines; fewer if there are no more. Raises as `count`."""
         self._extend()
         last = min(first + count, self._before[-1])
         if first < 0 or first >= last:
@@ -48,7 +53,7 @@ class Lines:
         # The newline that ends line first - 1 is number `first` of all; line 0 begins with the file.
         block = max(bisect_right(self._before, first - 1) - 1, 0) if first else 0
         found: list[bytes] = []
-        with self.path.open("rb") as file:
+        with segments.stream(self.path) as file:
             file.seek(block * self.block_bytes)
             for _ in range(first - self._before[block] if first else 0):
                 _read_line(file.readline)
@@ -57,20 +62,22 @@ class Lines:
         return found
 
     def _extend(self) -> None:
-        with self.path.open("rb") as file:
-            status = self.path.stat()
-            if status.st_size < self._size or status.st_ino != self._inode:
-                self._before, self._size, self._inode = [0], 0, status.st_ino
-            if status.st_size == self._size:
+        with segments.stream(self.path) as file:
+            begin = file.read(BEGIN_BYTES)
+            size = file.seek(0, io.SEEK_END)
+            if size < self._size or not begin.startswith(self._begin):
+                self._before, self._size, self._begin = [0], 0, b""
+            if size == self._size:
                 return
+            self._begin = begin
             whole = self._size // self.block_bytes  # the last block may have been partial: count it again
             del self._before[whole + 1 :]
             file.seek(whole * self.block_bytes)
-            left = status.st_size - whole * self.block_bytes
+            left = size - whole * self.block_bytes
             while left > 0 and (data := file.read(min(self.block_bytes, left))):
                 self._before.append(self._before[-1] + data.count(b"\n"))
                 left -= len(data)
-            self._size = status.st_size
+            self._size = size
 
 
 def _read_line(readline: Callable[[int], bytes]) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.history import HistoryError, segments
 from harness.campaign.judging import fingerprints_of
 from harness.report.tables_page import Cell, Section
 from harness.serve.index import Run
@@ -129,10 +130,10 @@ def _fingerprints(of: Stored) -> list[tuple[str, str]]:
     if of.run.outcome != "anomaly":
         return []
     try:
-        if (of.run.path / HISTORY).stat().st_size > READ_BYTES_MAX:
+        if segments.size(of.run.path / HISTORY) > READ_BYTES_MAX:
             return []
         prints, shapes = fingerprints_of(of.verdict, of.run.path)
-    except (OSError, KeyError, TypeError, ValueError):  # a verdict that is not ours
+    except (OSError, HistoryError, KeyError, TypeError, ValueError):  # a verdict that is not ours
         return []
     return list(zip(prints, shapes, strict=True))
 

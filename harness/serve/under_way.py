@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.history import segments
 from checkers.history.jsonl import NOT_JSON
 
 PORTION_BYTES = 8 << 20
@@ -57,7 +58,7 @@ class UnderWay:
 
     def look(self) -> None:
         """Read new lines; a torn last line waits for the next look. OSError if the record cannot be read."""
-        with self.path.open("rb") as file:
+        with segments.stream(self.path) as file:
             self.size = file.seek(0, 2)
             if self.size < self.offset:  # a different file
                 self.__init__(self.path)  # type: ignore[misc]

@@ -4,7 +4,7 @@
 
 | file | in the list as |
 |---|---|
-| plan.json, history.jsonl; logs, snapshots, messages below nodes/ | the record: hashed before it is judged |
+| plan.json, history.jsonl, history/; logs, snapshots, messages below nodes/ | the record: hashed before it is judged |
 | history.parquet, verdict.json | the results of the judgement |
 
 A file that could not be read then is listed as null and is not compared. The page is not listed, because no verb reads
@@ -15,11 +15,13 @@ lacks the logs of the two-phase store and the records of messages. They are not 
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from checkers.history import segments
 from harness.errors import StoreError
 
 HASHES = "hashes.json"
@@ -31,6 +33,7 @@ SINCE_2 = (
 )
 RECORD = (
     *("plan.json", "history.jsonl", "nodes/effects.jsonl"),
+    *segments.PATTERNS,
     *("nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap"),
     *SINCE_2,
 )
@@ -60,7 +63,16 @@ Files = Mapping[str, Hashed | None]
 
 def of_file(path: Path) -> Hashed:
     """Raises OSError."""
-    with path.open("rb") as file:
+    return _of(path.open("rb"))
+
+
+def of_history(path: Path) -> Hashed:
+    """Of all bytes of a record, whether they lie in segments or not. Raises as `segments.record`."""
+    return _of(segments.stream(path))
+
+
+def _of(content: io.BufferedReader) -> Hashed:
+    with content as file:
         digest = hashlib.file_digest(file, "sha256")
         return Hashed(file.tell(), digest.hexdigest())
 

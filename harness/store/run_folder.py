@@ -4,6 +4,7 @@
 |---|---|
 | plan.json | all that is needed to repeat the run |
 | history.jsonl | the record, append-only, in event order; a killed harness leaves a checkable prefix |
+| history/ | the older part of a long record: `checkers.history.segments` |
 | history.parquet | the same in columns |
 | nodes/<n>/ | log and files of each node |
 | restored/<cut>/nodes/<n>/ | the same of a second cluster that began from that cut |
@@ -26,13 +27,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
 from harness.errors import StoreError, WrongUse
 from harness.run.plan import Plan, to_json
 from harness.store import hashes
+from harness.store.segmented_file import SegmentedFile
 
 PLAN = "plan.json"
 HISTORY = "history.jsonl"
@@ -40,7 +42,6 @@ COLUMNS = "history.parquet"
 VERDICT = "verdict.json"
 REPORT = "report.html"
 LATEST = "latest"
-_BUFFER_BYTES = 1 << 18
 
 Make = Callable[[Path], object]
 """Writes a file of a run to the path that it is given. Raises OSError."""
@@ -51,10 +52,12 @@ def _file_system(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise StoreError(
-            f"cannot {doing}: {error.strerror or error}{where}; try another folder with --results"
-        ) from error
+        raise _cannot(doing, error) from error
+
+
+def _cannot(doing: str, error: OSError) -> StoreError:
+    where = f" ({error.filename})" if error.filename else ""
+    return StoreError(f"cannot {doing}: {error.strerror or error}{where}; try another folder with --results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class RunFolder:
     def open_history(self) -> BinaryIO:
         """The file for the record; refuses to touch one that is there."""
         with _file_system(f"write the history to {self.path}"):
-            return GuardedFile(self.history.open("xb", buffering=_BUFFER_BYTES))  # type: ignore[return-value]
+            return GuardedFile(SegmentedFile(self.history))  # type: ignore[return-value]
 
     def keep_judgement(self, making: Mapping[str, Make], record: hashes.Files) -> None:
         """Write the files of a judgement and the list of hashes; `record`: the hashes of the judged files.
@@ -174,19 +177,38 @@ def _sync(path: Path) -> None:
         os.close(number)
 
 
+class Appended(Protocol):
+    """What a record is written to."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class GuardedFile:
     """A binary file that raises StoreErrors: a full disk makes a run inconclusive and causes no traceback.
 
     After one refusal it writes nothing more, because the next line would stand behind a gap or half a line.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Appended) -> None:
         self._file = file
         self._refused: StoreError | None = None
 
     def write(self, data: bytes) -> int:
-        with self._guard():
+        """Called for every line, and so without `_guard`, which takes longer than the write."""
+        if self._refused is not None:
+            raise self._refused
+        try:
             return self._file.write(data)
+        except OSError as error:
+            self._refused = _cannot("write the history", error)
+            raise self._refused from error
 
     def flush(self) -> None:
         with self._guard():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from checkers.history import jsonl, parquet
+from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
 from checkers.history.foreign import edn, jepsen_text, json_maps
 from checkers.history.foreign.operation_maps import history_of
@@ -32,7 +32,7 @@ class Recognized:
 
 def read(path: Path) -> Recognized:
     """Read any file that we know. Raises HistoryError in one line, or OSError if it cannot be read at all."""
-    with path.open("rb") as file:
+    with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
     if begins.startswith(_PARQUET):
         return Recognized("parquet", parquet.read(path))
