@@ -1,8 +1,9 @@
 """Reads lines of history.jsonl into columns, without making an object of any.
 
 A line is read here if it is as our writer writes a client's event: no white space, plain ASCII texts without escapes,
-whole numbers of at most 18 digits, and as its value nothing, a number or two of them. Any other line is *odd*: the
-caller decodes it. So what is wrong with a line is said in one place, whoever reads it.
+whole numbers of at most 18 digits, and as its value nothing, a number, or two or three of them (a cas that failed tells
+what was there). Any other line is *odd*: the caller decodes it. So what is wrong with a line is said in one place,
+whoever reads it.
 """
 
 from __future__ import annotations
@@ -194,8 +195,10 @@ def read_lines(
                 if _is_null(data, at):
                     at += 4
                 elif data[at] == 91:
-                    bits |= PAIR << 2
-                    for side in range(2):
+                    sides = 0
+                    while data[at] != 93:
+                        if sides and data[at] != 44:
+                            return ODD
                         at += 1
                         number = ABSENT
                         if _is_null(data, at):
@@ -206,13 +209,16 @@ def read_lines(
                                 return ODD
                             number = _number(data, at, ends)
                             at = ends
-                        if data[at] != (93 if side else 44):
-                            return ODD
-                        if side:
-                            new[row] = number
-                        else:
-                            old[row] = number
+                        old[row], new[row] = new[row], number
+                        sides += 1
                     at += 1
+                    if sides == 2:
+                        bits |= PAIR << 2
+                    elif sides == 3:
+                        bits |= OTHER << 2
+                        old[row] = new[row] = ABSENT
+                    else:
+                        return ODD
                 else:
                     ends = _end_of_number(data, at)
                     if ends < 0:

@@ -28,7 +28,10 @@ ODD_MAX = 1_000  # values, beside one in sixteen, that are no numbers before col
 NUMBERS = ("index", "time_ns", "process", "value")
 WORDS = ("type", "f", "key", "role", "mode", "error", "phase")
 TYPES = ("invoke", "ok", "fail", "info")
-_PAIR = r"^\[(?P<old>0|-?[1-9]\d{0,17}|null),(?P<new>0|-?[1-9]\d{0,17}|null)\]$"
+_NUMBER = r"0|-?[1-9]\d{0,17}|null"
+_PAIR = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER})\]$"
+_TRIPLE = rf"^\[({_NUMBER}),({_NUMBER}),({_NUMBER})\]$"
+"""A cas that failed tells what was there."""
 
 
 def read(
@@ -132,11 +135,12 @@ class _Reader:
             table = table.filter(compute.is_valid(table["process"]))
         part = {name: _int64(table[name]) for name in ("index", "process")}
         kind, part["old"], part["new"] = _values(table["value"])
-        others = numpy.flatnonzero(kind == OTHER)
+        others = table["value"].take(pyarrow.array(numpy.flatnonzero(kind == OTHER)))
+        others = others.filter(compute.invert(compute.match_substring_regex(others, _TRIPLE)))
         self._odd += len(others)
         if self._odd > ODD_MAX + self._next // 16:
             return False
-        for text in table["value"].take(pyarrow.array(others)).to_pylist():
+        for text in others.to_pylist():
             msgspec.json.decode(text)
         words = {name: self._words(table, name) for name in WORDS}
         type_ = _translated(words["type"], [self._numbers.get(word, -1) for word in TYPES])

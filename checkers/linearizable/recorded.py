@@ -27,7 +27,8 @@ Reads = Callable[[str | None, str | None], bool]
 
 NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
 WORDS = ("type", "f", "key", "role", "mode", "error")
-_PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)\]$"
+_PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)(, ?(-?\d{1,18}|null))?\]$"
+"""Behind the two of a cas, what was there if it failed."""
 KINDS = {"read": OBSERVE, "write": OVERWRITE, "cas": UPDATE}
 
 
