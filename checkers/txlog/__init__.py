@@ -10,9 +10,20 @@ masters a split can have happened follows from the record of the harness's own f
 
 from __future__ import annotations
 
-from checkers.txlog.checker import check
-from checkers.txlog.given import Given
-from checkers.txlog.records import Log, log_of
-from checkers.txlog.report import CHECKS, PREFIX, Name
+from typing import TYPE_CHECKING
+
+from checkers.on_use import on_use
+
+if TYPE_CHECKING:
+    from checkers.txlog.checker import check
+    from checkers.txlog.given import Given
+    from checkers.txlog.records import Log, log_of
+    from checkers.txlog.report import CHECKS, PREFIX, Name
+
+_MODULES = {"check": "checker", "Given": "given", "Log": "records", "log_of": "records"}
+_NAMES = {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
+_NAMES |= dict.fromkeys(("CHECKS", "PREFIX", "Name"), f"{__name__}.report")
 
 __all__ = ["CHECKS", "PREFIX", "Given", "Log", "Name", "check", "log_of"]
+
+__getattr__ = on_use(__name__, _NAMES)
