@@ -35,6 +35,7 @@ PATTERNS = (f"{FOLDER}/[0-9]*{PLAIN}", f"{FOLDER}/[0-9]*{PACKED}")
 FRAME_BYTES = 1 << 18
 """Of lines: what is unpacked to read one."""
 _FRAMES_KEPT = 8
+"""Of all segments together."""
 _STREAM_BUFFER = 1 << 18
 _ROUNDS = 100
 """How often a record that is handed over at every look is looked at again."""
@@ -68,16 +69,20 @@ class _Plain:
         return found.st_dev, found.st_ino
 
 
+_Frames = OrderedDict[tuple[Path, int], bytes]
+"""The frames that were unpacked last, by their segments and numbers."""
+
+
 class _Packed:
     """Opens its file whenever it reads: a day's record has hundreds of these."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: _Frames) -> None:
         self._path = path
+        self._kept = kept
         table = _table(path)
         self._places = [0, *accumulate(packed for packed, _ in table)]
         self._begins = [0, *accumulate(plain for _, plain in table)]
         self.size = self._begins[-1]
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
 
     def read(self, at: int, length: int) -> bytes:
         frame = bisect_right(self._begins, at) - 1
@@ -85,12 +90,13 @@ class _Packed:
         return self._frame(frame)[begin : begin + length]
 
     def _frame(self, frame: int) -> bytes:
-        known = self._kept.get(frame)
+        name = self._path, frame
+        known = self._kept.get(name)
         if known is None:
-            known = self._kept[frame] = self._unpacked(frame)
+            known = self._kept[name] = self._unpacked(frame)
             if len(self._kept) > _FRAMES_KEPT:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end(frame)
+        self._kept.move_to_end(name)
         return known
 
     def _unpacked(self, frame: int) -> bytes:
@@ -205,6 +211,7 @@ def name(number: int) -> str:
 
 def _full(path: Path) -> list[_Piece]:
     found: list[_Piece] = []
+    kept: _Frames = OrderedDict()
     for number, file in enumerate(segments(path), start=1):
         if file.name.split(".")[0] != name(number):
             raise HistoryError(
@@ -213,9 +220,10 @@ def _full(path: Path) -> list[_Piece]:
                 attempt="restore the folder from a copy: a file was lost or added",
             )
         try:
-            found.append(_Packed(file) if file.name.endswith(PACKED) else _Plain(os.open(file, os.O_RDONLY)))
+            is_packed = file.name.endswith(PACKED)
+            found.append(_Packed(file, kept) if is_packed else _Plain(os.open(file, os.O_RDONLY)))
         except FileNotFoundError:  # it was compressed between the two looks
-            found.append(_Packed(file.with_name(name(number) + PACKED)))
+            found.append(_Packed(file.with_name(name(number) + PACKED), kept))
     return found
 
 

@@ -75,7 +75,7 @@ def unpack(file: Path) -> Path:
     lone.touch()
     places = [0]
     for each in segments.segments(lone):
-        places.append(places[-1] + segments._Packed(each).size)
+        places.append(places[-1] + sum(plain for _, plain in segments._table(each)))
     number = int(file.name.split(".")[0])
     plain = file.with_name(segments.name(number) + segments.PLAIN)
     plain.write_bytes(WHOLE[places[number - 1] : places[number]])
