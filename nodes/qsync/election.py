@@ -104,6 +104,8 @@ class Election:
     _waits_since_ns: int = 0
     lacks_new_quorum: bool = False
     """The quorum was raised, and we have not had it since."""
+    told_behind: int | None = None
+    """The record that our last message to a peer waits for: if it is lost, so is the message."""
     rival: int = 0
     """Another leader of our own term: no quorum can have elected both. For the log."""
     sometimes: Sometimes = field(default_factory=Sometimes)

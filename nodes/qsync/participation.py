@@ -74,8 +74,9 @@ class Participation:
             self._lead(now)
         if election.must_tell:
             state = election.said_to_all(public(self._journal.promised), now.monotonic_ns)
+            election.told_behind = self._journal.last_token()
             for relay in self._relays.values():
-                self._out.append(Send(relay.link, state, self._journal.last_token()))
+                self._out.append(Send(relay.link, state, election.told_behind))
             self._set_timer(now)
 
     def _set_timer(self, now: Instant) -> None:

@@ -85,8 +85,9 @@ class Records:
     def failed(self) -> list[tuple[Write, UnderWay]]:
         """Nothing that was under way reached the disk; newest first."""
         lost = [(write, self.under_way.pop(write.token)) for write in self._journal.failed()]
-        if any(write.rows[-1].type == Type.RAFT for write, _ in lost):
-            self._election.must_write = self._election.must_tell = True
+        self._election.must_write |= any(write.rows[-1].type == Type.RAFT for write, _ in lost)
+        is_untold = self._election.told_behind in {write.token for write, _ in lost}
+        self._election.must_tell |= self._election.must_write or is_untold
         self._barriers = self._votes = 0
         return lost
 

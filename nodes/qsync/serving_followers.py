@@ -66,7 +66,8 @@ class Followers:
         self._out.append(Send(link, answer))
         if self._options.knows_elections:
             state = self._election.said(public(self._journal.promised), now.monotonic_ns)
-            self._out.append(Send(link, state, self._journal.last_token()))
+            self._election.told_behind = self._journal.last_token()
+            self._out.append(Send(link, state, self._election.told_behind))
 
     def _number_of(self, request: Subscribe) -> int:
         """A replica is known by its UUID; an anonymous one has no number."""
