@@ -524,7 +524,7 @@ class Journal:
                 f"{self.files[-1].name}: it cannot be synced, so what was read may be gone after a crash"
             )
         self.failures += 1
-        self._lost_header = self._header
+        self._lost_header = self._header or self._lost_header  # which was perhaps not in flight
         if self._end_token:  # the old file was not ended, so it goes on
             self.files.pop()
             self._lost_header = self._header = b""

@@ -445,7 +445,7 @@ class Conversation:
         log[places[int(block) - 1] + 20] ^= 0xFF
 
     def _log(self) -> bytearray:
-        return self.files[xlog.file_name({})]
+        return self.files[max(name for name in self.files if name.endswith(".xlog"))]
 
     def show(self) -> None:
         limbo = self.node.commits.limbo
