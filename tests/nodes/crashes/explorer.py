@@ -89,6 +89,10 @@ class Recovery:
                 self.journal.persisted(token)
             self._may_tell()
 
+    def fail(self) -> None:
+        """A record fails that holds no row, as that of a snapshot on a full disk does."""
+        self.journal.failed()
+
     def write(self) -> None:
         """One more row, behind everything."""
         write = self.journal.write_own((Draft(Type.NOP.value, {}, is_local=True),), 0.0)
@@ -220,6 +224,8 @@ class Explorer:
             for name, data in process.folder.files().items():
                 assert not name.endswith(".snap") or is_whole(data), _told(crash, f"{name} is torn")
         if depth and process.has_data:
+            if self.starts % 2:
+                process.fail()
             process.write()
             watch(process, "the end", b"")
         for later in again:
