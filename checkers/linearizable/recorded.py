@@ -27,7 +27,7 @@ Reads = Callable[[str | None, str | None], bool]
 
 NEEDED = ("index", "type", "process", "f", "key", "role", "mode", "error", "value")
 WORDS = ("type", "f", "key", "role", "mode", "error")
-_PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)(, ?(-?\d{1,18}|null))?\]$"
+_PAIR = r"^\[(?P<old>-?\d{1,18}|null), ?(?P<new>-?\d{1,18}|null)(?:, ?(?:-?\d{1,18}|null))?\]$"
 """Behind the two of a cas, what was there if it failed."""
 KINDS = {"read": OBSERVE, "write": OVERWRITE, "cas": UPDATE}
 
@@ -123,7 +123,10 @@ def of_table(table: Arrow, *, reads: Reads, failed_cas_observes: bool = True) ->
     columns = {name: table[name].combine_chunks() for name in NEEDED}
     values = _values(columns["value"])
     names = _words(columns["f"])
-    if values is None or not set(names[1]) <= {*KINDS, "dump", None}:
+    used = {
+        names[1][code] for code in numpy.unique(names[0]).tolist()
+    }  # the faults' names are among the others
+    if values is None or not used <= {*KINDS, "dump", None}:
         return None
     partner = partners(_numbers(columns["process"]), _is(columns["type"], "invoke"))
     if partner is None:

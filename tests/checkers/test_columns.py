@@ -18,7 +18,7 @@ from checkers.domain import rollback_honesty
 from checkers.history import Header, History, HistoryError, jsonl, lines, parquet, tables
 from checkers.history.columns import Columns, of_operations
 from checkers.history.stored import StoredOperations
-from checkers.linearizable import checker
+from checkers.linearizable import checker, recorded
 from checkers.linearizable.columns import register_columns
 from checkers.linearizable.models import Register
 from checkers.linearizable.order import placed, placed_columns
@@ -239,6 +239,11 @@ def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, 
     made = of_operations(history.operations)
     assert made is not None
     same(ours.operations.columns, made)
+    straight = recorded.read(folder / "history.parquet", reads=lambda role, mode: True)
+    found = recorded.of_columns(made, reads=lambda role, mode: True)
+    assert (straight is None) == (found is None)
+    for name in ("invoke", "complete", "kind", "old", "new"):
+        assert found is None or getattr(straight, name).tolist() == getattr(found[0], name).tolist(), name
     again = parquet.read(folder / "history.parquet")
     assert isinstance(again.operations, StoredOperations)
     assert list(again.operations.at(numpy.arange(0, len(again.operations), 3))) == list(ours.operations[::3])
