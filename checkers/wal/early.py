@@ -466,7 +466,10 @@ class _Judge:
                 node=answered.node,
                 start_ns=operation.invoke_ns,
                 end_ns=operation.complete_ns,
-                explanation=(f"the answer left {answered.node} at {answered.time_ns / 1e9:.4f} s",),
+                explanation=(
+                    f"the answer left {answered.node} at {answered.time_ns / 1e9:.4f} s",
+                    *([f"{answered.node}: {how}"] if how and how not in summary else ()),
+                ),
                 how=how,
             )
         )
