@@ -200,7 +200,7 @@ def test_what_was_judged_stays_when_no_worker_can_judge_it_again(
         if path.is_file()
     }
     packages = next((standalone.folder / "python").glob("lib/*/site-packages"))
-    hidden = packages / "sitecustomize.py"
+    hidden = packages / "hidden.pth"  # Debian's Python has a sitecustomize of its own
     hidden.write_text("import sys; sys.modules['jinja2'] = None\n")
     try:
         done = standalone.qsync("check", tmp_path / "results", "--engine", "spark")
