@@ -2,8 +2,7 @@
 
 A line is read here if it is as our writer writes a client's event: no white space, plain ASCII texts without escapes,
 whole numbers of at most 18 digits, and as its value nothing, a number, or two or three of them (a cas that failed tells
-what was there). Any other line is *odd*: the caller decodes it. So what is wrong with a line is said in one place,
-whoever reads it.
+what was there). Any other line is *odd*: the caller decodes it. So one place says what is wrong with a line.
 """
 
 from __future__ import annotations

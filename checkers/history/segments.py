@@ -35,7 +35,7 @@ PATTERNS = (f"{FOLDER}/[0-9]*{PLAIN}", f"{FOLDER}/[0-9]*{PACKED}")
 FRAME_BYTES = 1 << 18
 """Of lines: what is unpacked to read one."""
 _FRAMES_KEPT = 8
-"""Of all segments together."""
+"""Unpacked frames of all segments together."""
 _STREAM_BUFFER = 1 << 18
 _ROUNDS = 100
 """How often a record that is handed over at every look is looked at again."""
@@ -137,7 +137,7 @@ class Record:
         return found[0] if len(found) == 1 else b"".join(found)
 
     def into(self, buffer: bytearray | memoryview, at: int) -> int:
-        """Fill the buffer from the place on; how many bytes there were."""
+        """Fill the buffer from the place on; returns the number of bytes."""
         data = self.read(at, len(buffer))
         buffer[: len(data)] = data
         return len(data)

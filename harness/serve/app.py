@@ -238,7 +238,7 @@ class Served:
         return [each for each in self.index.campaigns() if each.folder.parent == book.folder.parent]
 
     def _record(self, folder: Path) -> Path:
-        """The history of a run, none of whose segments leads elsewhere; 404 as `_inside`."""
+        """The history of a run; 404, as of `_inside`, if a segment of the history leads elsewhere."""
         path = self._inside(folder, HISTORY)
         for segment in segments.segments(folder / HISTORY):
             self._inside(folder, f"{segments.FOLDER}/{segment.name}")

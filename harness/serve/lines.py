@@ -45,7 +45,7 @@ class Lines:
         return self._before[-1]
 
     def read(self, first: int, count: int) -> list[bytes]:
-        """Lines from `first` on, without their newlines; fewer if there are no more. Raises as `count`."""
+        """Lines from `first` on, without their newlines; fewer at the end of the record. Raises as `count`."""
         self._extend()
         last = min(first + count, self._before[-1])
         if first < 0 or first >= last:

@@ -178,7 +178,7 @@ def _sync(path: Path) -> None:
 
 
 class Appended(Protocol):
-    """What a record is written to."""
+    """A file that a record is written to."""
 
     @property
     def closed(self) -> bool: ...

@@ -58,7 +58,7 @@ def test_any_part_is_that_of_one_file(kept: Path, data: st.DataObject) -> None:
 
 
 def test_a_full_segment_is_compressed_and_plain_tools_read_it(kept: Path) -> None:
-    """Broken, a day's record would take 30 GB, or nobody could look into it without us."""
+    """Broken, a day's record would take 28 GB, or only this project's code could read a segment."""
     files = segments.segments(kept)
     assert len(files) > 5
     assert all(file.name.endswith(".jsonl.zst") for file in files)
