@@ -435,7 +435,9 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             promise = promise.but(isolated_owner_rolls_back=False)
         if settings.promote_waits and False in in_force(plan, SYNCHRONOUS_PROMOTE, faults):
             promise = with_promotes_at_once(promise)
-        promise = without_versions(promise) if in_force(plan, MVCC, ()) == (False,) else promise
+        shows_prepared = plan.read_mode == "dirty" and not plan.keeps_versions
+        if shows_prepared or in_force(plan, MVCC, ()) == (False,):
+            promise = without_versions(promise)
         if has_elections and not settings.is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
         if plan.writes_asynchronously and fails_over:

@@ -106,6 +106,8 @@ def test_what_is_gone_from_all_nodes_is_seen(name: str, letter: str, mvcc: bool,
         ("counter", {"configuration": "A"}),
         ("bank", {"configuration": "C", "mvcc": False}),
         ("set", {"configuration": "H", "mvcc": False}),
+        ("set", {"configuration": "H", "read": "dirty"}),
+        ("set", {"configuration": "H", "node_options": ("n1:memtx_use_mvcc_engine=false",)}),
         ("long-fork", {"configuration": "G"}),
     ],
 )
