@@ -140,9 +140,12 @@ class Varies:
 
 
 def _may_join_anew(plan: Plan) -> bool:
-    """A follower whose rows are gone joins anew, which waits for the queue: it must empty without that follower."""
+    """A follower whose rows are gone joins anew, which waits for the queue: it must empty without that follower.
+
+    A time-out empties it, but a write that was answered when it was queued has none.
+    """
     rolls_back = in_force(plan, options_of.TIMEOUT_BEHAVIOUR, ()) == (options_of.ROLLS_BACK,)
-    return rolls_back and not plan.has_elections
+    return rolls_back and not plan.has_elections and not plan.submits
 
 
 def start_for(plan: Plan, chance: random.Random) -> str | None:

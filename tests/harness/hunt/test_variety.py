@@ -187,6 +187,16 @@ def test_deletions_are_drawn_where_they_can_be() -> None:
     assert {plan.deletes for plan in others} == {0.0}
 
 
+def test_followers_are_forgotten_only_where_time_outs_empty_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a write without a time-out and a follower that must join would wait for each other for ever."""
+    monkeypatch.setattr(variety, "SHORT_DELAYS", 1.0)
+    plans = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(300)]
+    short = [plan for plan in plans if any("wal_cleanup_delay" in each for each in plan.options.node_options)]
+    assert len(short) > 10
+    assert not any(plan.submits or plan.has_elections for plan in short)
+    assert any(plan.submits and not plan.has_elections for plan in plans)
+
+
 def test_a_start_that_is_asked_for_steers_the_draw() -> None:
     """If it failed, a hunt from stored logs would end at the first seed that draws too few nodes for them."""
     for seed in range(60):
