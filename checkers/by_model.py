@@ -19,6 +19,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from checkers import domain, linearizable, sessions
 from checkers.history.history import History
 from checkers.history.line_kernels import PLAIN
@@ -249,7 +251,7 @@ def with_single_dequeues(history: History) -> History:
         if operation.f != "drain" or operation.type == "info":
             operations.append(operation)
         elif operation.type == "ok" and isinstance(operation.value, list):
-            operations += [replace(operation, f="dequeue", value=value) for value in operation.value]
+            operations += [structs.replace(operation, f="dequeue", value=value) for value in operation.value]
     return replace(history, operations=tuple(operations))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.value_order import comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -49,6 +50,9 @@ def check(history: History) -> Verdict:
 
 def _are_answered_in_another_mode(history: History, reads: Sequence[Operation]) -> bool:
     """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
+    operations = history.operations
+    if isinstance(operations, StoredOperations) and operations.columns.code("dirty") < 0:
+        return False
     dirty = {event.index for event in history.events if event.type == "invoke" and event.mode == "dirty"}
     return any(each.type == "ok" and each.mode != "dirty" and each.invoke_index in dirty for each in reads)
 

@@ -25,8 +25,9 @@ it is taken to be down until the first of the two is healed, or until an operato
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.declared import needs_quorum, undeclared
@@ -73,7 +74,10 @@ def check(history: History) -> Verdict:
             continue  # the answer that a write is queued needs no quorum
         judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
-        starved = [_starved(faults, owner, header.owner, each, during) for each in counts(history, during)]
+        many = counts(history, during)
+        if any(faults.may_be_served(owner, header.owner, each, during[1]) for each in many):
+            continue
+        starved = [_starved(faults, owner, header.owner, each, during) for each in many]
         if all(starved):
             tested += 1
             if operation.type == "ok":
@@ -143,6 +147,13 @@ class _Faults:
 
     cuts: Mapping[Link, Spans[FaultSpan]]
     downs: Mapping[str, Spans[FaultSpan]]
+    changes_ns: Sequence[int] = field(init=False)
+    """When one of them begins or ends, in order."""
+    _served_at: dict[tuple[str, Count, int, int], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        spans = (each.spans for each in (*self.cuts.values(), *self.downs.values()))
+        self.changes_ns = sorted({moment for each in spans for span in each for moment in span})
 
     @classmethod
     def of(cls, spans: Iterable[FaultSpan]) -> _Faults:
@@ -161,6 +172,18 @@ class _Faults:
             sure = [(_down(span, all_stops), span) for span in stops if span.does in STOPS_A_PROCESS]
             downs[node] = _by_id((when, span) for when, span in sure if when is not None)
         return cls({link: _by_id(times) for link, times in cuts.items()}, downs)
+
+    def may_be_served(self, owner: str, fixed_owner: str | None, count: Count, time_ns: int) -> bool:
+        """Whether a quorum was possible at that moment; then also in any time that ends there.
+
+        For what is silent, or cut off, in a time is so at its end. Between two changes one answer does for all moments.
+        """
+        between = (bisect_left(self.changes_ns, time_ns), bisect_right(self.changes_ns, time_ns))
+        found = self._served_at.get((owner, count, *between))
+        if found is None:
+            found = _starved(self, owner, fixed_owner, count, (time_ns, time_ns)) is None
+            self._served_at[owner, count, *between] = found
+        return found
 
     def another_may_have(self, owner: str, nodes: Sequence[str], during: Span, starving: int) -> bool:
         """A node that may have taken over meanwhile may have had the quorum that the owner could not have."""

@@ -52,8 +52,10 @@ def declared(header: Header) -> Mapping[str, str]:
 def undeclared(history: History) -> tuple[str, ...]:
     """The names of operations with an effect that the header does not declare, in order of first use."""
     known = declared(history.header)
-    names = dict.fromkeys(operation.f for operation in history.operations)
-    return tuple(name for name in names if known.get(name) not in WORDS)
+    unknown = {name for name in history.names if known.get(name) not in WORDS}
+    if not unknown:
+        return ()
+    return tuple(dict.fromkeys(each.f for each in history.operations if each.f in unknown))
 
 
 def needs_quorum(header: Header, operation: Operation) -> bool:

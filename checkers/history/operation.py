@@ -14,7 +14,6 @@ at a smaller index than the other was invoked at. Everything else is concurrent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from sys import intern
 from typing import Any, Literal
 
@@ -61,8 +60,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     transaction: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One client's request and its outcome.
 
     `value` is the answer's if it was ok and had one, else the question's. `complete_index` and `complete_ns`

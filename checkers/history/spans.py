@@ -43,6 +43,11 @@ class Spans(Generic[T]):
         self._reach = list(accumulate((end for (_, end), _ in self._timed), max))
         """The latest end of all up to here."""
 
+    @property
+    def spans(self) -> list[Span]:
+        """All of them, in the order of their starts."""
+        return [span for span, _ in self._timed]
+
     def touching(self, start: int, end: int) -> Iterator[T]:
         """Those that have a moment in common with that time, ends included, in the order of their starts."""
         first = bisect_left(self._reach, start)

@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.wal.record import Id, Record
@@ -75,7 +77,7 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
         elif operation.type == "fail" and fates == "happened":
             kept.append(operation)
         surely_not = operation.type == "info" and fates == "did not"
-        operations.append(replace(operation, type="fail", error=DID_NOT) if surely_not else operation)
+        operations.append(structs.replace(operation, type="fail", error=DID_NOT) if surely_not else operation)
     return Settled(
         history=replace(history, operations=tuple(operations)),
         happened=tuple(settled["happened"]),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from checkers.domain import bank, counter
 from checkers.history.declared import Declared
 from checkers.history.history import History
@@ -156,7 +158,7 @@ def _balances(results: Sequence[object], role: str | None) -> Completion | None:
 def _with_closed_accounts(history: History) -> History:
     """A read that shows no account came before there were any; but not at the end, where the fixed owner has them."""
     operations = tuple(
-        replace(each, value=dict.fromkeys(ACCOUNTS))
+        structs.replace(each, value=dict.fromkeys(ACCOUNTS))
         if each.phase == "final" and each.f == "read" and each.value == {} and each.role == "owner"
         else each
         for each in with_a_known_end(history).operations
@@ -180,11 +182,11 @@ def _parts(operation: Recorded) -> Iterator[Recorded]:
     match operation.f, operation.value:
         case "open", dict() as opened:
             for account, amount in opened.items():
-                yield replace(operation, f="add", key=account, value=amount)
+                yield structs.replace(operation, f="add", key=account, value=amount)
         case "transfer", {"from": source, "to": target, "amount": amount}:
-            yield replace(operation, f="add", key=source, value=-amount)
-            yield replace(operation, f="add", key=target, value=amount)
+            yield structs.replace(operation, f="add", key=source, value=-amount)
+            yield structs.replace(operation, f="add", key=target, value=amount)
         case "read", dict() as shown if operation.type == "ok":
             for account, balance in shown.items():
                 if balance is not None:
-                    yield replace(operation, key=account, value=balance)
+                    yield structs.replace(operation, key=account, value=balance)

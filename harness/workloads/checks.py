@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from checkers import availability, convergence, crash, kept, leadership, quorum
 from checkers.check import Check
 from checkers.domain import queue_order
@@ -51,7 +53,7 @@ def with_a_known_end(history: History) -> History:
     if owner is None:
         return history
     operations = tuple(
-        replace(each, role="owner")
+        structs.replace(each, role="owner")
         if each.phase == "final" and each.node == owner and each.f == "read"
         else each
         for each in history.operations

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from checkers.domain import durability, set_full
 from checkers.history.declared import Declared
 from checkers.history.history import History
@@ -122,6 +124,6 @@ def _with_elements(operation: Recorded) -> Recorded:
             case [int() as place, str() as name]:
                 sets.setdefault(name, []).append(place % ROOM)
     others = operation.value["spaces"]
-    return replace(
+    return structs.replace(
         operation, value={"spaces": {**others, SPACE: [[name, found] for name, found in sets.items()]}}
     )

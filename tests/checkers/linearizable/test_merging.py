@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from checkers.history import Header, History
 from checkers.history.history import by_key
@@ -24,7 +24,9 @@ def several_keys(lies: tuple[int, ...]) -> History:
     """Six keys, of which those in `lies` show values that never were there."""
     found: list[Operation] = []
     for number in range(6):
-        found += [replace(each, key=f"k{number}") for each in simulated(number + 1, 30, lie=number in lies)]
+        found += [
+            structs.replace(each, key=f"k{number}") for each in simulated(number + 1, 30, lie=number in lies)
+        ]
     return history(sorted(found, key=lambda each: each.invoke_index))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from checkers.history import Header, History
 from checkers.history.operation import NOTHING_THERE, Operation
@@ -103,14 +103,17 @@ def test_quiet_histories_are_cut_and_crashes_that_may_be_seen_keep_them_whole() 
         for number in range(10)
     ]
     assert [len(part.operations) for part in segments(quiet, 3)] == [3, 4, 4, 2]
-    crashed = [replace(quiet[0], type="info"), *quiet[1:]]
+    crashed = [structs.replace(quiet[0], type="info"), *quiet[1:]]
     assert len(segments(crashed, 3)) == 4  # nobody ever sees it
-    seen = [*crashed[:-1], replace(crashed[-1], f="read", value=0)]
+    seen = [*crashed[:-1], structs.replace(crashed[-1], f="read", value=0)]
     assert len(segments(seen, 3)) == 1
-    refused = [*crashed[:-1], replace(crashed[-1], f="cas", type="fail", value=[5, 6], error="mismatch")]
+    refused = [
+        *crashed[:-1],
+        structs.replace(crashed[-1], f="cas", type="fail", value=[5, 6], error="mismatch"),
+    ]
     assert len(segments(refused, 3)) == 1
-    deleted = [replace(quiet[0], type="info", value=None), *quiet[1:]]
-    nothing = replace(quiet[-1], type="fail", value=None, error=NOTHING_THERE)
+    deleted = [structs.replace(quiet[0], type="info", value=None), *quiet[1:]]
+    nothing = structs.replace(quiet[-1], type="fail", value=None, error=NOTHING_THERE)
     assert len(segments(deleted, 3)) == 4
     assert len(segments([*deleted[:-1], nothing], 3)) == 1
-    assert len(segments([replace(each, f="append") for each in quiet], 3)) == 1
+    assert len(segments([structs.replace(each, f="append") for each in quiet], 3)) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from checkers.check import Check, run_here
 from checkers.history.history import History
@@ -334,7 +335,7 @@ def test_a_class_of_reads_that_was_asked_and_never_answered_is_not_valid(
     assert any(map(of_class, history.operations))
     assert outcome_without(lambda each: [each]) == ("valid", "valid")
     assert outcome_without(lambda each: []) == ("valid", "unknown")  # nobody asked
-    refused = partial(replace, type="fail", value=None, role=None, error="refused")
+    refused = partial(structs.replace, type="fail", value=None, role=None, error="refused")
     assert outcome_without(lambda each: [refused(each)]) == ("unknown", "unknown")
 
 
@@ -360,8 +361,8 @@ def test_answers_of_replicas_without_a_role_are_judged_by_the_stronger_promise_o
         if each.f != "read" or each.phase != "load":
             return each
         if each.role == "replica":
-            return replace(each, type="fail", value=None, role=None, error="refused", node=elsewhere)
-        return replace(each, role=None, node=elsewhere) if number % 2 else each
+            return structs.replace(each, type="fail", value=None, role=None, error="refused", node=elsewhere)
+        return structs.replace(each, role=None, node=elsewhere) if number % 2 else each
 
     def judged_as(operations: Iterable[Operation]) -> tuple[str, str]:
         verdict = verdict_of(plan, replace(history, operations=tuple(operations)), logs)
@@ -371,7 +372,7 @@ def test_answers_of_replicas_without_a_role_are_judged_by_the_stronger_promise_o
     without_roles = [passed_on(each, number) for number, each in enumerate(history.operations)]
     assert judged_as(without_roles) == (outcome, "unknown")
     named = next(number for number, each in enumerate(history.operations) if each.f == "cas")
-    without_roles[named] = replace(without_roles[named], role="replica")
+    without_roles[named] = structs.replace(without_roles[named], role="replica")
     assert judged_as(without_roles) == (
         "unknown",
         "unknown",

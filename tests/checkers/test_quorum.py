@@ -1,0 +1,85 @@
+"""The shortcut of the quorum's check: at the end of a write a quorum was possible, so nothing more is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers import quorum
+from checkers.history.faults import FaultSpan, Link
+from checkers.history.history import Header, History
+from checkers.history.operation import Operation
+from checkers.quorum import _Faults
+
+NODES = ("n1", "n2", "n3")
+LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
+MOMENTS = st.integers(0, 12)
+TIMES = st.tuples(MOMENTS, MOMENTS).map(lambda pair: (min(pair), max(pair)))
+FAULTS = st.lists(
+    st.tuples(
+        TIMES,
+        st.one_of(
+            st.tuples(st.sampled_from(("kill", "pause")), st.sets(st.sampled_from(NODES), min_size=1)),
+            st.tuples(st.just("cut"), st.sets(st.sampled_from(LINKS), min_size=1)),
+            st.tuples(st.just("cut"), st.just({link for link in LINKS if "n1" in link})),
+        ),
+    ),
+    max_size=6,
+)
+WRITES = st.lists(st.tuples(TIMES, st.sampled_from(NODES), st.booleans()), min_size=1, max_size=6)
+
+
+def fault(number: int, times: tuple[int, int], does: str, what: set[str] | set[Link]) -> FaultSpan:
+    start, end = times
+    nodes = tuple(each for each in sorted(what) if isinstance(each, str))
+    links = tuple(each for each in sorted(what) if isinstance(each, tuple))
+    return FaultSpan(
+        id=number,
+        name=does,
+        does=does,
+        start_index=100 + number,
+        start_ns=start,
+        end_index=200 + number,
+        end_ns=end,
+        nodes=nodes,
+        links=links,
+        took_effect=True,
+        first_effect_ns=start,
+        all_in_effect_ns=start,
+        heal_asked_ns=end,
+        last_effect_ns=end,
+    )
+
+
+@given(faults=FAULTS, writes=WRITES, owner=st.sampled_from((None, "n1")))
+def test_a_write_that_is_passed_over_is_no_violation(
+    faults: list[tuple[tuple[int, int], tuple[str, set[str]]]],
+    writes: list[tuple[tuple[int, int], str, bool]],
+    owner: str | None,
+) -> None:
+    """Broken, an acknowledgement that cannot have had a quorum is not seen, or not counted."""
+    operations = tuple(
+        Operation(
+            type="ok" if is_ok else "info",
+            process=place,
+            f="write",
+            key="k",
+            value=place,
+            invoke_index=2 * place,
+            invoke_ns=start,
+            complete_index=2 * place + 1,
+            complete_ns=end,
+            node=node,
+            role="owner",
+        )
+        for place, ((start, end), node, is_ok) in enumerate(writes)
+    )
+    spans = tuple(fault(number, times, *what) for number, (times, what) in enumerate(faults))
+    empty = History.of(Header(nodes=NODES, quorum=2, owner=owner), [])
+    history = replace(empty, operations=operations, faults=spans)
+    with patch.object(_Faults, "may_be_served", return_value=False):
+        told = quorum.check(history)
+    assert quorum.check(history) == told
