@@ -7,8 +7,9 @@ types become `msgpack.ExtType` and survive a round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import TypeGuard
 
 from msgpack import OutOfData, Packer, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
@@ -32,18 +33,22 @@ def unpack_some(data: bytes, count: int | None = None) -> list[object]:
     """The first `count` values that stand in `data` one after another, or all. Raises MalformedFrame."""
     if count is None and (whole := _all_in(data)) is not None:
         return whole
+    return [value for value, _ in islice(unpack_each(data), count)]
+
+
+def unpack_each(data: bytes) -> Iterator[tuple[object, int]]:
+    """All values that stand in `data` one after another, each with the place behind it. Raises MalformedFrame."""
     unpacker = _unpacker(len(data))
     unpacker.feed(data)
-    values: list[object] = []
     end = 0
-    while end < len(data) and len(values) != count:
+    while end < len(data):
         try:
-            values.append(unpacker.unpack())
+            value = unpacker.unpack()
         except (ValueError, TypeError, OutOfData) as error:
             why = str(error) or "it is cut off"
             raise MalformedFrame(f"expected a msgpack value {end} bytes into {len(data)}: {why}") from None
         end = unpacker.tell()
-    return values
+        yield value, end
 
 
 def _all_in(data: bytes) -> list[object] | None:

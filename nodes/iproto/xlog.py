@@ -20,7 +20,7 @@ too, with no `meta` and no good byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -32,10 +32,12 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Row
 from nodes.iproto.packing import pack, unpack_some
-from nodes.iproto.rows import Wanted, packed_row, rows_of
+from nodes.iproto.rows import packed_row, rows_of
 from nodes.kernel import vclock as vclocks
 
 Kind = Literal["XLOG", "SNAP"]
+Unpacks = Callable[[bytes], list[Row]]
+"""The rows of a block, of which the bytes are good. Raises MalformedFrame."""
 
 _PLAIN = bytes.fromhex("d5ba0bab")
 _ZSTD = bytes.fromhex("d5ba0bba")
@@ -121,8 +123,8 @@ def encode_eof() -> bytes:
     return _END
 
 
-def decode(data: bytes, wanted: Wanted | None = None) -> Xlog:
-    """The rows, or those that are wanted. Raises XlogError if this is no xlog at all, or its header cannot be used."""
+def decode(data: bytes, unpacked: Unpacks = rows_of) -> Xlog:
+    """The rows, as `unpacked` gives those of a block. Raises XlogError if it is no xlog, or its header is unusable."""
     end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
     if end < 0:
         return _torn_header(data)
@@ -135,7 +137,7 @@ def decode(data: bytes, wanted: Wanted | None = None) -> Xlog:
             if data[offset : offset + 4] == _END:
                 finished, offset = True, offset + 4
             else:
-                block, offset = _block(data, offset, wanted)
+                block, offset = _block(data, offset, unpacked)
                 rows += block
         if offset < len(data):
             raise _Damage(f"{len(data) - offset} bytes after the end marker")
@@ -258,7 +260,7 @@ def _vclock(text: str) -> dict[int, int]:
     return {int(origin): int(lsn) for origin, lsn in _COMPONENT.findall(text)}
 
 
-def _block(data: bytes, offset: int, wanted: Wanted | None = None) -> tuple[list[Row], int]:
+def _block(data: bytes, offset: int, unpacked: Unpacks = rows_of) -> tuple[list[Row], int]:
     """The rows of the block at `offset`, and where it ends."""
     begin = offset + _FIXHEADER_BYTES
     head = data[offset:begin]
@@ -276,7 +278,7 @@ def _block(data: bytes, offset: int, wanted: Wanted | None = None) -> tuple[list
             f"a block of {_FIXHEADER_BYTES + length} bytes does not have the checksum that it claims"
         )
     try:
-        rows = rows_of(payload if magic == _PLAIN else _unpacked(payload), wanted)
+        rows = unpacked(payload if magic == _PLAIN else _unpacked(payload))
     except MalformedFrame as error:
         raise _Damage(f"a block has a good checksum but holds no rows ({error})") from None
     return rows, begin + length

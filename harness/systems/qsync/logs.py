@@ -18,6 +18,8 @@ from nodes.iproto.errors import XlogError
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
+from nodes.iproto.recurring import Recurring
+from nodes.iproto.rows import rows_of
 from nodes.kernel.effects import REMOVED
 from nodes.kernel.vclock import covers, text
 
@@ -81,12 +83,12 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     Damage is reported in the log that has it. A node without any xlog is not among them.
     """
     holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
-    contents: Contents = {}
-    return tuple(read_log(holder, contents) for holder in holders)
+    shared = Shared()
+    return tuple(read_log(holder, shared) for holder in holders)
 
 
-def read_log(folder: Path, contents: Contents | None = None) -> NodeLog:
-    """The log of one node from its files. `contents`: of the rows of other nodes' logs, to be shared."""
+def read_log(folder: Path, shared: Shared | None = None) -> NodeLog:
+    """The log of one node from its files. `shared`: with the logs of the other nodes."""
     files: dict[str, bytes] = {}
     unreadable: list[str] = []
     for path in sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*"))):
@@ -95,22 +97,22 @@ def read_log(folder: Path, contents: Contents | None = None) -> NodeLog:
                 files[str(path.relative_to(folder))] = path.read_bytes()
             except OSError as error:
                 unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
-    log = log_of(folder.name, files, contents)
+    log = log_of(folder.name, files, shared)
     damage = "; ".join((*unreadable, *([log.damage] if log.damage else ())))
     return replace(log, damage=damage or None)
 
 
 def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
     """As `read_logs`, from the bytes of each node's files by name."""
-    contents: Contents = {}
+    shared = Shared()
     return tuple(
-        log_of(node, files, contents)
+        log_of(node, files, shared)
         for node, files in sorted(disks.items())
         if any(name.endswith(".xlog") for name in files)
     )
 
 
-def log_of(node: str, files: Mapping[str, bytes], contents: Contents | None = None) -> NodeLog:
+def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) -> NodeLog:
     """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage.
 
     Files that the node removed make the log begin earlier, where its host kept them.
@@ -118,7 +120,7 @@ def log_of(node: str, files: Mapping[str, bytes], contents: Contents | None = No
     removed = {name: PurePosixPath(name).name for name in files if name.startswith(f"{REMOVED}/")}
     kept = {name: data for name, data in files.items() if name not in removed}
     files = {last: files[name] for name, last in removed.items()} | kept
-    reader = _Reader(contents)
+    reader = _Reader(shared)
     for name in sorted(files):
         if name.endswith(".snap"):
             reader.learn(name, files[name])
@@ -138,8 +140,8 @@ def log_of(node: str, files: Mapping[str, bytes], contents: Contents | None = No
 
 
 class _Reader:
-    def __init__(self, contents: Contents | None = None) -> None:
-        self._contents: Contents = {} if contents is None else contents
+    def __init__(self, shared: Shared | None = None) -> None:
+        self._shared = Shared() if shared is None else shared
         self.records: list[Record] = []
         self.begins: Mapping[int, int] | None = None
         self.vclock: dict[int, int] = {}
@@ -156,7 +158,7 @@ class _Reader:
     def learn(self, name: str, data: bytes) -> None:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
-            found = xlog.decode(data, _is_told_of)
+            found = xlog.decode(data, self._shared.snapshots)
             for row in found.rows:
                 self.take_definition(row)
             if found.meta is None or not found.finished:
@@ -237,7 +239,9 @@ class _Reader:
                 self.members.pop(id, None)
 
     def _take(self, row: Row, file: str, number: int, has_flags: bool) -> None:
-        record = _record_of(row, file, number, None if has_flags else self.synchronous_spaces, self._contents)
+        record = _record_of(
+            row, file, number, None if has_flags else self.synchronous_spaces, self._shared.contents
+        )
         if record is not None:
             self.records.append(record)
 
@@ -284,7 +288,15 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
 
 
 Contents = dict[bytes, tuple[bytes, dict[int, object]]]
-"""By the packed body of a row: the same, and the body. The logs of all nodes share each content."""
+"""By the packed body of a row: the same, and the body."""
+
+
+class Shared:
+    """What the logs of all nodes have in common: the contents of rows, and how their snapshots begin."""
+
+    def __init__(self) -> None:
+        self.contents: Contents = {}
+        self.snapshots = Recurring(_is_told_of)
 
 
 def _record_of(
@@ -347,13 +359,14 @@ class BlockReader:
 
     def __init__(self) -> None:
         self._reader = _Reader()
+        self._snapshots = Recurring(_is_no_data)
         self._has_flags = True
 
     def read(self, data: bytes) -> Block:
         """`data`: blocks, with the header of their file or without; or a snapshot. Raises XlogError."""
         if not data.startswith((b"XLOG", b"SNAP")):
             return self._block(xlog.rows_in(data))
-        found = xlog.decode(data, _is_no_data if data.startswith(b"SNAP") else None)
+        found = xlog.decode(data, self._snapshots if data.startswith(b"SNAP") else rows_of)
         assert found.meta is not None and found.damage is None, found.damage
         if found.meta.kind == "XLOG":
             self._has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
