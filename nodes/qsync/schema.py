@@ -79,10 +79,10 @@ class Schema:
     def stored(self) -> list[Stored]:
         """All that a snapshot holds, what is prepared included: by space and key."""
         return [
-            (number, fields)
-            for number, space in sorted(self.by_id.items())
+            pair
+            for _, space in sorted(self.by_id.items())
             if space.definition.engine == "memtx" and not space.definition.is_temporary
-            for fields in space.scan(dirty=True)
+            for pair in space.stored()
         ]
 
     def _put(self, space_id: int, row: Tuple) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
+from operator import is_
+from struct import Struct
 
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
@@ -17,6 +20,7 @@ from nodes.iproto.packing import is_vclock, packed_vclock
 from nodes.iproto.rows import packed_insert, packed_row
 from nodes.kernel.errors import StartRefused
 from nodes.qsync.bootstrap import Stored, stored
+from nodes.qsync.system_spaces import SYSTEM_ID_MAX
 
 BLOCK_ROWS = 1024
 
@@ -73,11 +77,55 @@ def promote_row(queue: QueueState) -> Row | None:
     return Row(Type.PROMOTE.value, 0, 0, 0.0, 0, body=body)
 
 
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """The packed rows of system spaces, which stand first and seldom change, without their time."""
+
+    pairs: Sequence[Stored]
+    parts: Sequence[bytes]
+
+    def at(self, timestamp: float) -> bytes:
+        return _FLOAT.pack(timestamp).join(self.parts)
+
+
+_BEGINNINGS: list[_Beginning] = []
+"""Those that nodes of this process wrote last, the newest first."""
+_BEGINNINGS_MAX = 16
+_FLOAT = Struct(">d")
+_UNLIKELY = -5.486124068793689e303
+"""A time that no clock shows: its bytes stand nowhere else in a row."""
+
+
+def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
+    for known in _BEGINNINGS:
+        if len(known.pairs) <= len(tuples) and all(map(is_, known.pairs, tuples)):
+            return known
+    pairs = list(takewhile(lambda pair: pair[0] <= SYSTEM_ID_MAX, tuples))
+    mark = _FLOAT.pack(_UNLIKELY)
+    parts = b"".join(packed_insert(pair, place, _UNLIKELY) for place, pair in enumerate(pairs)).split(mark)
+    if not pairs or len(parts) != len(pairs) + 1:
+        return None
+    found = _Beginning(pairs, parts)
+    _BEGINNINGS.insert(0, found)
+    del _BEGINNINGS[_BEGINNINGS_MAX:]
+    return found
+
+
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
     """The bytes of a `.snap` file."""
-    rows = [packed_insert(pair, place, timestamp) for place, pair in enumerate(snapshot.tuples)]
+    count, blocks = 0, []
+    first = _beginning_of(snapshot.tuples) if timestamp else None
+    if first is not None and len(first.pairs) <= BLOCK_ROWS:
+        count, blocks = len(first.pairs), [[first.at(timestamp)]]
+    rows = [
+        packed_insert(pair, place, timestamp)
+        for place, pair in enumerate(islice(snapshot.tuples, count, None), start=count)
+    ]
     rows += [packed_row(row) for row in queue_rows(snapshot)]
-    blocks = (rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS))
+    if blocks:
+        blocks[0] += rows[: BLOCK_ROWS - count]
+        rows = rows[BLOCK_ROWS - count :]
+    blocks += [rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS)]
     header = xlog.encode_header("SNAP", instance_uuid, snapshot.vclock, server_version=version)
     return header + b"".join(xlog.encode_packed(block) for block in blocks) + xlog.encode_eof()
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import is_
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Response
+from nodes.qsync.bootstrap import Stored
 from nodes.qsync.definitions import IndexDefinition, SpaceDefinition
 from nodes.qsync.keys import Part, Rejected, Tuple, has_type, order_of_key, part_of
+from nodes.qsync.system_spaces import SYSTEM_ID_MAX
 
 _PLAIN: dict[str, tuple[type, ...]] = {"scalar": (str, int), "string": (str,), "integer": (int,)}
 """Types of an only key part that are their own key."""
@@ -54,6 +57,8 @@ class Space:
         """Told when a key's committed version changed."""
         self.source: Space | None = None
         """A view shows this space."""
+        self._stored: tuple[list[Tuple], list[Stored]] = ([], [])
+        """The tuples when `stored` was called last, and what it gave."""
         self.define(definition)
 
     def define(self, definition: SpaceDefinition) -> None:
@@ -119,6 +124,18 @@ class Space:
             found = self.prepared_version(key)[0] if dirty else self.confirmed[key]
             if found is not None:
                 yield found
+
+    def stored(self) -> list[Stored]:
+        """All tuples with what is prepared, in key order. Of a system space the same objects while nothing changes."""
+        number = self.definition.id
+        if self.prepared or number > SYSTEM_ID_MAX:
+            return [(number, fields) for fields in self.scan(dirty=True)]
+        tuples = list(self.confirmed.values())
+        before, stored = self._stored
+        if len(before) != len(tuples) or not all(map(is_, before, tuples)):
+            stored = [(number, fields) for fields in self.scan(dirty=False)]
+            self._stored = (tuples, stored)
+        return stored
 
     def take_version(self, place: int, key: Hashable, transaction: Transaction) -> Tuple | None:
         """Take out the oldest (0) or the newest (−1) prepared version of a key: this transaction's."""

@@ -187,7 +187,9 @@ def test_deletions_are_drawn_where_they_can_be() -> None:
     assert {plan.deletes for plan in others} == {0.0}
 
 
-def test_followers_are_forgotten_only_where_time_outs_empty_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followers_are_forgotten_only_where_time_outs_empty_the_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """If it failed, a write without a time-out and a follower that must join would wait for each other for ever."""
     monkeypatch.setattr(variety, "SHORT_DELAYS", 1.0)
     plans = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(300)]
