@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from operator import is_
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -152,6 +153,8 @@ class _Reader:
         self.snapshots: list[Snapshot] = []
         self.instance = ""
         self.members: dict[int, str] = {}
+        self._learnt: list[Row] = []
+        """The definitions in the snapshot that was learnt last."""
         self._not_comparable: set[int] = set()
         """Spaces that are local, have a key other than the first field alone, or were emptied at once."""
 
@@ -159,8 +162,11 @@ class _Reader:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
             found = xlog.decode(data, self._shared.snapshots)
-            for row in found.rows:
-                self.take_definition(row)
+            defining = [row for row in found.rows if row.body.get(SPACE_ID) in DEFINING]
+            if len(defining) != len(self._learnt) or not all(map(is_, defining, self._learnt)):
+                for row in defining:
+                    self.take_definition(row)
+                self._learnt = defining
             if found.meta is None or not found.finished:
                 return
             self.instance = found.meta.instance_uuid
