@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from checkers.history import jsonl
+from harness.cluster.sim.cluster import SEARCHES_FOR_CYCLES
 from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
 from harness.hunt.variety import hunted
 from harness.judge.whole_run import verdict_of
@@ -26,8 +27,6 @@ from harness.run.execute import in_memory, in_virtual_time
 from harness.run.plan import Plan
 from harness.run.second_clusters import restore_drawn
 from harness.systems.system import KeepsLogs
-
-_SEARCHES_FOR_CYCLES = (200_000, 20, 20)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -181,11 +180,8 @@ def _no_ctrl_c_yet() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest.
-
-    A seed makes millions of values and hardly a cycle, so the search for cycles may be rare: 4 to 12 % of the time.
-    """
+    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest."""
     gc.freeze()
-    gc.set_threshold(*_SEARCHES_FOR_CYCLES)
+    gc.set_threshold(*SEARCHES_FOR_CYCLES)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
