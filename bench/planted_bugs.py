@@ -567,4 +567,19 @@ PLANTED = (
         ("        self.counts(self.members)\n        self.changed"),
         "        self.changed",
     ),
+    # What the node itself did once: readers of a PROMOTE decided whether it waits, and a new candidate began at once.
+    Planted(
+        "promote-by-readers-option",
+        "whether a PROMOTE waits is what the reader's options say",
+        "promotions.py",
+        "            if not promotion.waits:",
+        "            if not self._options.has_elections or self.at_once:",
+    ),
+    Planted(
+        "new-candidate-forgets",
+        "node that is made a candidate forgets the leader and begins an election",
+        "election.py",
+        "            self.leader_heard_ns = now_ns  # as if it had just started: the leader has its time to be heard",
+        "            self.leader_id, self.seen_by = 0, {}\n            self._begin(now_ns)",
+    ),
 )
