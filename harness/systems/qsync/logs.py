@@ -19,7 +19,7 @@ from nodes.iproto.errors import XlogError
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
-from nodes.iproto.recurring import Recurring
+from nodes.iproto.recurring import USERS_FROM, Recurring
 from nodes.iproto.rows import rows_of
 from nodes.kernel.effects import REMOVED
 from nodes.kernel.vclock import covers, text
@@ -27,7 +27,6 @@ from nodes.kernel.vclock import covers, text
 LOGS, SNAPSHOTS = ".xlog", ".snap"
 SPACES = 280
 """The system space `_space`."""
-SYSTEM_SPACES_BELOW = 512
 INDEXES = 288
 MEMBERS = 320
 """The system space `_cluster`."""
@@ -255,7 +254,7 @@ class _Reader:
 def _is_told_of(type_: int, body: dict[int, object]) -> bool:
     """Of the rows of a snapshot: all but those of system spaces that tell nothing here, which are most."""
     space_id = body.get(SPACE_ID)
-    is_of_user = isinstance(space_id, int) and space_id >= SYSTEM_SPACES_BELOW
+    is_of_user = isinstance(space_id, int) and space_id >= USERS_FROM
     return is_of_user or _is_no_data(type_, body)
 
 
@@ -274,7 +273,7 @@ def _is_first_field(parts: object) -> bool:
 def _data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
     """Space and tuple of a row of a snapshot, if it is of a user."""
     space, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
-    if isinstance(space, int) and space >= SYSTEM_SPACES_BELOW and isinstance(values, tuple) and values:
+    if isinstance(space, int) and space >= USERS_FROM and isinstance(values, tuple) and values:
         return space, values
     return None
 
