@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from nodes.iproto import xlog
 from nodes.iproto.messages import Key, Row, Type
@@ -19,6 +19,8 @@ from nodes.qsync.definitions import index_rows, space_row
 from nodes.qsync.keys import Tuple
 from nodes.qsync.system_spaces import CLUSTER, INDEX, PRIVILEGE, SCHEMA, SPACE, USER
 
+CLUSTERS_MAX = 16
+"""The first rows of so many clusters are kept: a process that simulates has had thousands."""
 Stored = tuple[int, Tuple]
 """A space's id and one of its tuples."""
 
@@ -56,7 +58,7 @@ def _described(
     return configuration.cluster_uuid, configuration.members, configuration.spaces, configuration.users
 
 
-@cache
+@lru_cache(maxsize=CLUSTERS_MAX)
 def _first_tuples(
     cluster_uuid: str,
     members: tuple[Identity, ...],
@@ -86,7 +88,7 @@ _KEYS = {INDEX: (0, 1), PRIVILEGE: (1, 2, 3)}
 """The fields of primary keys, where it is not the first one alone."""
 
 
-@cache
+@lru_cache(maxsize=CLUSTERS_MAX)
 def _first_block(
     cluster_uuid: str,
     members: tuple[Identity, ...],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.iproto import xlog
 from nodes.iproto.rows import packed_insert, packed_row
-from nodes.qsync.bootstrap import Stored
+from nodes.qsync.bootstrap import Stored, first_snapshot
 from nodes.qsync.definitions import SpaceDefinition
 from nodes.qsync.snapshot import BLOCK_ROWS, ElectionState, QueueState, Snapshot, file_of, queue_rows
 from nodes.qsync.spaces import Space, Transaction
+from tests.nodes.qsync.conversation import configuration
 
 UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
 POOL: tuple[Stored, ...] = tuple(
@@ -75,3 +79,15 @@ def test_a_space_gives_what_it_holds(steps: list[tuple[str, int, object]]) -> No
                 space.prepared.clear()
         told = [(300, fields) for fields in space.scan(dirty=True)]
         assert repr(space.stored()) == repr(told)
+
+
+def test_a_process_of_many_clusters_keeps_few_of_their_first_rows() -> None:
+    """Broken, each seed of a night keeps some 50 KiB for good."""
+    plain = configuration("n1")
+    counts = []
+    for clusters in range(0, 120, 40):
+        for number in range(clusters, clusters + 40):
+            first_snapshot(replace(plain, cluster_uuid=f"7170b4a6-5a1d-4a0c-a8ae-{number:012}"))
+        gc.collect()
+        counts.append(sum(type(each) is tuple and len(each) > 200 for each in gc.get_objects()))
+    assert counts[2] <= counts[1]
