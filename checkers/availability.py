@@ -12,19 +12,117 @@ in effect.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+import numpy
+
+from checkers.history.columns import TYPES, Columns
 from checkers.history.faults import Span
 from checkers.history.history import History
-from checkers.history.operation import Operation
-from checkers.history.spans import united, within
+from checkers.history.line_kernels import FAIL, INFO, OK
+from checkers.history.operation import SUBMITTED, Operation
+from checkers.history.spans import are_within, united
+from checkers.history.stored import StoredOperations
 from checkers.verdict import Verdict
 
+Array = Any  # numpy's
 NAME = "availability"
 SECOND_NS = 1_000_000_000
 HEARTBEAT_NS = 300_000_000
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
+_ASKED, _UNSERVED, _SERVED = range(3)
+"""What happens at a moment. Of those at one time, questions come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Operations as arrays of one length: when they were asked and when they were over (-1: never), OK, FAIL or INFO,
+    whether the store did its work, and the words of node and f as places in `words`."""
+
+    begun_ns: Array
+    ended_ns: Array
+    type: Array
+    is_served: Array
+    node: Array
+    f: Array
+    words: Sequence[str | None]
+
+    @classmethod
+    def of_load(cls, history: History) -> Asked:
+        """Those of the load."""
+        operations = history.operations
+        if isinstance(operations, StoredOperations):
+            return cls.of_columns(operations.columns)
+        return cls.of([each for each in operations if each.phase == "load"])
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation]) -> Asked:
+        words = {word: code for code, word in enumerate(dict.fromkeys(_words(operations)))}
+        ends = (-1 if each.complete_ns is None else each.complete_ns for each in operations)
+        return cls(
+            _array(each.invoke_ns for each in operations),
+            _array(ends),
+            _array(TYPES.index(each.type) for each in operations),
+            _array(each.type == "ok" or each.is_submitted for each in operations).astype(bool),
+            _array(words[each.node] for each in operations),
+            _array(words[each.f] for each in operations),
+            tuple(words),
+        )
+
+    @classmethod
+    def of_columns(cls, columns: Columns) -> Asked:
+        at = numpy.flatnonzero(~columns.is_final)
+        type_ = columns.type[at]
+        is_submitted = (type_ == INFO) & (columns.error[at] == columns.code(SUBMITTED))
+        return cls(
+            columns.invoke_ns[at],
+            columns.complete_ns[at],
+            type_,
+            (type_ == OK) | is_submitted,
+            columns.node[at],
+            columns.f[at],
+            columns.words,
+        )
+
+    def __len__(self) -> int:
+        return len(self.begun_ns)
+
+    def count(self, how: int) -> int:
+        """How many ended so."""
+        return int((self.type == how).sum())
+
+    def under(self, spans: Sequence[Span]) -> Array:
+        """Whether each ended within one of the spans, which are as `united` gives them."""
+        return are_within(self.ended_ns, spans)
+
+    def of_node(self, code: int) -> Asked:
+        at = numpy.flatnonzero(self.node == code)
+        return Asked(
+            self.begun_ns[at],
+            self.ended_ns[at],
+            self.type[at],
+            self.is_served[at],
+            self.node[at],
+            self.f[at],
+            self.words,
+        )
+
+    def codes(self, column: Array) -> list[int]:
+        """Those of the words in a column, in the order of the words."""
+        found = numpy.flatnonzero(numpy.bincount(column)).tolist()
+        return sorted((code for code in found if self.words[code] is not None), key=self.words.__getitem__)  # type: ignore[arg-type]  # None is left out
+
+
+def _words(operations: Iterable[Operation]) -> Iterable[str | None]:
+    for each in operations:
+        yield each.node
+        yield each.f
+
+
+def _array(numbers: Iterable[int]) -> Array:
+    return numpy.fromiter(numbers, dtype=numpy.int64)
 
 
 def check(history: History) -> Verdict:
@@ -37,63 +135,53 @@ def check(history: History) -> Verdict:
     - ok, fail, info, ok_under_fault: counts (phase load); ok_under_fault: ended while a fault that took effect was on
     - unserved_ms: node → sum of its gaps
     """
-    asked = [operation for operation in history.operations if operation.phase == "load"]
-    if not asked:
+    asked = Asked.of_load(history)
+    if not len(asked):
         return Verdict(checker=NAME, result="unknown", summary="no client asked anything", model="")
     least_ns = history.header.heartbeat_ns or HEARTBEAT_NS
     faults = united(span for fault in history.faults if (span := fault.sure) is not None)
-    gaps = {node: gaps_of(group, least_ns) for node, group in _by_node(asked).items()}
-    together = gaps_of(asked, least_ns)
-    counts = {
-        outcome: sum(operation.type == outcome for operation in asked) for outcome in ("ok", "fail", "info")
+    gaps = {
+        str(asked.words[code]): gaps_of(asked.of_node(code), least_ns) for code in asked.codes(asked.node)
     }
+    together = gaps_of(asked, least_ns)
+    is_ok, is_under_fault = asked.type == OK, asked.under(faults)
     details: dict[str, Any] = {
-        **counts,
-        "ok_under_fault": sum(
-            operation.type == "ok" and within(operation.complete_ns or 0, faults) for operation in asked
-        ),
+        **{TYPES[how]: asked.count(how) for how in (OK, FAIL, INFO)},
+        "ok_under_fault": int((is_ok & is_under_fault).sum()),
         "gaps": {node: [_seconds(gap) for gap in found] for node, found in gaps.items()},
         "unserved_ms": {node: sum(end - start for start, end in found) / 1e6 for node, found in gaps.items()},
         "cluster_gaps": [_seconds(gap) for gap in together],
         "longest_gap": _longest(gaps),
         "longest_cluster_gap_ms": max((end - start for start, end in together), default=0) / 1e6,
         "per_second": _per_second(asked),
-        "latency_ms": _latencies(asked, faults),
+        "latency_ms": _latencies(asked, is_ok, is_under_fault),
     }
     return Verdict(checker=NAME, result="valid", summary=_summary(details), model="", details=details)
 
 
-def gaps_of(operations: Sequence[Operation], least_ns: int) -> list[Span]:
+def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
     """When these were asked and none ended ok, for at least so long."""
-    end_ns = max((operation.complete_ns or operation.invoke_ns for operation in operations), default=0)
-    moments: list[tuple[int, int]] = []
-    for operation in operations:
-        moments.append((operation.invoke_ns, 0))
-        moments.append((operation.complete_ns or end_ns, 2 if _was_served(operation) else 1))
-    gaps: list[Span] = []
-    open_count, since = 0, None
-    for time_ns, what in sorted(moments):
-        open_count += 1 if what == 0 else -1
-        if since is None:
-            since = time_ns if open_count else None
-        elif what == 2 or (open_count == 0 and time_ns == end_ns):
-            if time_ns - since >= least_ns:
-                gaps.append((since, time_ns))
-            since = time_ns if open_count else None
-    return gaps
-
-
-def _was_served(operation: Operation) -> bool:
-    """Answered by a store that does its work; the answer to a submitted write is not an acknowledgement, but counts."""
-    return operation.type == "ok" or operation.is_submitted
-
-
-def _by_node(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
-    groups: dict[str, list[Operation]] = {}
-    for operation in operations:
-        if operation.node is not None:
-            groups.setdefault(operation.node, []).append(operation)
-    return dict(sorted(groups.items()))
+    if not len(asked):
+        return []
+    end_ns = int(max(asked.ended_ns.max(), asked.begun_ns[asked.ended_ns < 0].max(initial=0)))
+    ends_ns = numpy.where(asked.ended_ns < 0, end_ns, asked.ended_ns)
+    times_ns = numpy.concatenate((asked.begun_ns, ends_ns))
+    what = numpy.concatenate(
+        (numpy.full(len(asked), _ASKED), numpy.where(asked.is_served, _SERVED, _UNSERVED))
+    )
+    order = numpy.lexsort((what, times_ns))
+    times_ns, what = times_ns[order], what[order]
+    waiting = numpy.cumsum(numpy.where(what == _ASKED, 1, -1))
+    is_over = what == _SERVED
+    is_over[-1] |= bool(times_ns[-1] == end_ns)  # nobody waits any more
+    over: Array = numpy.flatnonzero(is_over)
+    if not len(over):
+        return []
+    # Behind an answer somebody still waits, or nobody does until the next question.
+    since = numpy.where(waiting[over[:-1]] > 0, over[:-1], over[:-1] + 1)
+    starts_ns = times_ns[numpy.concatenate(([0], since))]
+    found = numpy.flatnonzero(times_ns[over] - starts_ns >= least_ns)
+    return list(zip(starts_ns[found].tolist(), times_ns[over][found].tolist(), strict=True))
 
 
 def _seconds(gap: Span) -> dict[str, float]:
@@ -108,31 +196,30 @@ def _longest(gaps: dict[str, list[Span]]) -> dict[str, Any] | None:
     return {"node": node, **_seconds(gap), "ms": length_ns / 1e6}
 
 
-def _per_second(operations: Sequence[Operation]) -> dict[str, list[int]]:
+def _per_second(asked: Asked) -> dict[str, list[int]]:
     """How many ended in each second; what never ended counts where it was asked."""
-    ends = [
-        (operation.type, (operation.complete_ns or operation.invoke_ns) // SECOND_NS)
-        for operation in operations
-    ]
-    windows = 1 + max(second for _, second in ends)
-    series = {outcome: [0] * windows for outcome in ("ok", "fail", "info")}
-    for outcome, second in ends:
-        series[outcome][second] += 1
-    return series
-
-
-def _latencies(operations: Sequence[Operation], faults: Sequence[Span]) -> dict[str, dict[str, Any]]:
-    """Of what ended ok, by f, and by whether a fault was on when it ended."""
-    latencies: dict[str, dict[str, list[int]]] = {}
-    for operation in operations:
-        if operation.type == "ok" and operation.complete_ns is not None:
-            when = "fault" if within(operation.complete_ns, faults) else "no fault"
-            group = latencies.setdefault(operation.f, {}).setdefault(when, [])
-            group.append(operation.complete_ns - operation.invoke_ns)
+    times_ns: Array = numpy.where(asked.ended_ns < 0, asked.begun_ns, asked.ended_ns)
+    seconds = times_ns // SECOND_NS
+    windows = 1 + int(seconds.max())
     return {
-        f: {when: quantiles_ms(group) for when, group in sorted(by_when.items())}
-        for f, by_when in sorted(latencies.items())
+        TYPES[how]: numpy.bincount(seconds[asked.type == how], minlength=windows).tolist()
+        for how in (OK, FAIL, INFO)
     }
+
+
+def _latencies(asked: Asked, is_ok: Array, is_under_fault: Array) -> dict[str, dict[str, Any]]:
+    """Of what ended ok, by f, and by whether a fault was on when it ended."""
+    took_ns = asked.ended_ns - asked.begun_ns
+    found: dict[str, dict[str, Any]] = {}
+    for code in asked.codes(asked.f):
+        these = is_ok & (asked.f == code)
+        groups = {"fault": took_ns[these & is_under_fault], "no fault": took_ns[these & ~is_under_fault]}
+        told = {
+            when: quantiles_ms(numpy.sort(group).tolist()) for when, group in groups.items() if len(group)
+        }
+        if told:
+            found[str(asked.words[code])] = told
+    return found
 
 
 def quantiles_ms(latencies_ns: Sequence[int]) -> dict[str, float]:

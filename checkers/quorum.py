@@ -30,12 +30,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.history.declared import needs_quorum, undeclared
+import numpy
+
+from checkers.history.declared import declared, needs_quorum, undeclared
 from checkers.history.faults import CUTS, FaultSpan, Link, Span
 from checkers.history.history import Header, History
+from checkers.history.line_kernels import INFO, OK, PAIR
 from checkers.history.members import Count, counts
-from checkers.history.operation import Operation
+from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
+from checkers.history.stored import StoredOperations
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from checkers.words import value_words
 
@@ -65,14 +69,14 @@ def check(history: History) -> Verdict:
         return Verdict(checker=NAME, result="unknown", summary=why, model=MODEL)
     faults = _Faults.of(history.faults)
     witnesses: list[Witness] = []
-    tested = judged = 0
-    for operation in history.operations:
+    tested = 0
+    operations, judged = _to_be_judged(history, faults)
+    for operation in operations:
         if not needs_quorum(header, operation):
             continue
         owner = _server(operation, header)
         if owner not in header.nodes or operation.complete_ns is None or operation.is_submitted:
             continue  # the answer that a write is queued needs no quorum
-        judged += operation.type == "ok"
         during = (operation.invoke_ns, operation.complete_ns)
         many = counts(history, during)
         if any(faults.may_be_served(owner, header.owner, each, during[1]) for each in many):
@@ -85,6 +89,59 @@ def check(history: History) -> Verdict:
                 assert count is not None and count.quorum is not None
                 witnesses.append(_witness(operation, owner, silent, count.quorum))
     return _verdict(witnesses, judged, tested)
+
+
+def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
+    """Operations without some that surely may have had their quorum, and how many acknowledged ones there are in all
+    that needed one."""
+    operations, header = history.operations, history.header
+    if isinstance(operations, StoredOperations) and history.names <= {"read", "write", "cas", "dump"}:
+        columns = operations.columns
+        if (columns.kind[columns.f == columns.code("cas")] == PAIR).all():
+            return _of_columns(history, operations, faults)
+    needing = (each for each in operations if each.type == "ok" and needs_quorum(header, each))
+    return operations, sum(_server(each, header) in header.nodes for each in needing)
+
+
+def _of_columns(
+    history: History, operations: StoredOperations, faults: _Faults
+) -> tuple[Sequence[Operation], int]:
+    """Operations between the same changes of the faults and of the members are alike: one of them is looked at."""
+    columns, header = operations.columns, history.header
+    needs = numpy.zeros(len(columns), dtype=bool)
+    for name in columns.names:
+        if declared(header).get(name) in ("writes", "both"):
+            needs |= columns.f == columns.code(name)
+    needs &= ~((columns.f == columns.code("cas")) & (columns.kind == PAIR) & (columns.old == columns.new))
+    needs &= numpy.isin(columns.node, [columns.code(node) for node in header.nodes if node in columns.words])
+    if header.extra.get("leaderless") is not True:
+        is_owner = columns.role == columns.code("owner")
+        if header.owner in header.nodes:
+            is_owner |= columns.node == columns.code(header.owner)
+        needs &= is_owner
+    needs &= columns.complete >= 0
+    judged = int((needs & (columns.type == OK)).sum())
+    needs &= (columns.type != INFO) | (columns.error != columns.code(SUBMITTED))
+    places = numpy.flatnonzero(needs)
+    begun_ns, ended_ns, node = columns.invoke_ns[places], columns.complete_ns[places], columns.node[places]
+    changes_ns = numpy.array(faults.changes_ns, dtype=numpy.int64)
+    told_ns = numpy.array([event.time_ns for event in history.told_members], dtype=numpy.int64)
+    group = node.astype(numpy.int64)
+    for moments, sorted_ns in ((ended_ns, changes_ns), (begun_ns, told_ns), (ended_ns, told_ns)):
+        for side in ("left", "right"):
+            _, group = numpy.unique(
+                group * (len(sorted_ns) + 1) + numpy.searchsorted(sorted_ns, moments, side),
+                return_inverse=True,
+            )
+    _, first, group = numpy.unique(group, return_index=True, return_inverse=True)
+    served = [
+        any(
+            faults.may_be_served(str(columns.words[node[at]]), header.owner, each, int(ended_ns[at]))
+            for each in counts(history, (int(begun_ns[at]), int(ended_ns[at])))
+        )
+        for at in first.tolist()
+    ]
+    return operations.at(places[~numpy.array(served, dtype=bool)[group]]), judged
 
 
 def _starved(

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy
 from checkers.compiled import load
 from checkers.history import pairing_kernels
 from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR
-from checkers.history.operation import Operation, Outcome
+from checkers.history.operation import Operation, Outcome, Phase
 
 Array = Any  # numpy's
 VALUES_MAX = 1 << 60
@@ -28,16 +28,20 @@ TYPES = ("invoke", "ok", "fail", "info")
 class Columns:
     """Operations in order of invocation: arrays of one length.
 
-    `invoke` and `complete` are indexes of events (complete -1: none was recorded); `type` is OK, FAIL or INFO; `f`,
-    `key`, `role`, `mode` and `error` are places in `words`, of which the first is None; `is_final` tells the phase. Of
-    the value `kind` says whether it is PLAIN (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
+    `invoke` and `complete` are indexes of events (complete -1: none was recorded), `invoke_ns` and `complete_ns` their
+    times; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places in `words`, of which
+    the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN (`new`: the number,
+    ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
     """
 
     invoke: Array
     complete: Array
+    invoke_ns: Array
+    complete_ns: Array
     type: Array
     f: Array
     key: Array
+    node: Array
     role: Array
     mode: Array
     error: Array
@@ -53,6 +57,38 @@ class Columns:
     def code(self, word: str) -> int:
         """The place of a word; -1 if no operation has it."""
         return self.words.index(word) if word in self.words else -1
+
+    def places(
+        self, names: Iterable[str] | None, outcome: Outcome | None, phase: Phase | None, node: str | None
+    ) -> Array:
+        """Those of the operations that have all of what is given (names: one of these)."""
+        chosen = numpy.ones(len(self), dtype=bool)
+        if names is not None:
+            chosen &= numpy.isin(self.f, [self.code(name) for name in names])
+        if outcome is not None:
+            chosen &= self.type == TYPES.index(outcome)
+        if phase is not None:
+            chosen &= self.is_final == (phase == "final")
+        if node is not None:
+            chosen &= self.node == self.code(node)
+        return numpy.flatnonzero(chosen)
+
+    def keys(self, places: Array) -> set[str | None]:
+        """Those of the operations at these places."""
+        return {self.words[code] for code in numpy.unique(self.key[places]).tolist()}
+
+    def alike(self, chosen: Array) -> list[Array]:
+        """The chosen operations (an array of truths) by f, and by what is nothing and what is a number in their values.
+
+        Each group's places, in order; groups in the order of their first ones.
+        """
+        places = numpy.flatnonzero(chosen)
+        has_old, has_new = (side[places] != ABSENT for side in (self.old, self.new))
+        group = (
+            (self.f[places].astype(numpy.int64) << 4) | (self.kind[places] << 2) | (has_old << 1) | has_new
+        )
+        groups, first = numpy.unique(group, return_index=True)
+        return [places[group == groups[number]] for number in numpy.argsort(first).tolist()]
 
     @property
     def names(self) -> set[str]:
@@ -71,10 +107,12 @@ class Events:
     """Clients' events in their order. `info` is as `line_kernels` has it; the other columns are those of `Columns`."""
 
     index: Array
+    time_ns: Array
     process: Array
     info: Array
     f: Array
     key: Array
+    node: Array
     role: Array
     mode: Array
     error: Array
@@ -88,19 +126,21 @@ def paired(events: Events) -> Columns | None:
     if not _have_places(events.process):
         return None
     count = int((events.info & 3 == 0).sum())
-    numbers = numpy.empty((4, count), dtype=numpy.int64)
+    numbers = numpy.empty((6, count), dtype=numpy.int64)
     types, kind = (numpy.empty(count, dtype=numpy.int8) for _ in range(2))
-    f, key, role, mode, error = (numpy.empty(count, dtype=numpy.int32) for _ in range(5))
+    f, key, node, role, mode, error = (numpy.empty(count, dtype=numpy.int32) for _ in range(6))
     is_final = numpy.empty(count, dtype=numpy.bool_)
     found = load(pairing_kernels).pair_columns(
-        events.index, events.process, events.info, events.f, events.key, events.role, events.mode, events.error,
-        events.old, events.new, _nobody(events.process), numbers, types, f, key, role, mode, error, is_final, kind,
+        events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
+        events.mode, events.error, events.old, events.new, _nobody(events.process), numbers, types, f, key, node, role,
+        mode, error, is_final, kind,
     )  # fmt: skip
     if found < 0:
         return None
     return Columns(
-        invoke=numbers[0], complete=numbers[1], type=types, f=f, key=key, role=role, mode=mode, error=error,
-        is_final=is_final, kind=kind, old=numbers[2], new=numbers[3], words=events.words,
+        invoke=numbers[0], complete=numbers[1], invoke_ns=numbers[4], complete_ns=numbers[5], type=types, f=f, key=key,
+        node=node, role=role, mode=mode, error=error, is_final=is_final, kind=kind, old=numbers[2], new=numbers[3],
+        words=events.words,
     )  # fmt: skip
 
 
@@ -134,7 +174,7 @@ def partners(process: Array, invokes: Array) -> Array | None:
 
 
 def of_operations(operations: Sequence[Operation]) -> Columns | None:
-    """The columns of operations that are there; None if a value is no number, or two events have one index."""
+    """The columns of these operations; None if a value or a time is no number, or two events have one index."""
     values = _values([operation.value for operation in operations])
     if values is None:
         return None
@@ -144,12 +184,16 @@ def of_operations(operations: Sequence[Operation]) -> Columns | None:
     type_ = _coded([operation.type for operation in operations], {word: at for at, word in enumerate(TYPES)})
     if not _are_ranks(invoke, complete) or ((complete < 0) & (type_ != INFO)).any():
         return None
+    times_ns = _times(operations)
+    if times_ns is None:
+        return None
     words: dict[str | None, int] = {None: 0}
-    f, key, role, mode, error = (
+    f, key, node, role, mode, error = (
         _coded(column, words)
         for column in (
             [operation.f for operation in operations],
             [operation.key for operation in operations],
+            [operation.node for operation in operations],
             [operation.role for operation in operations],
             [operation.mode for operation in operations],
             [operation.error for operation in operations],
@@ -157,9 +201,24 @@ def of_operations(operations: Sequence[Operation]) -> Columns | None:
     )
     final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
-        invoke=invoke, complete=complete, type=type_, f=f, key=key, role=role, mode=mode, error=error,
-        is_final=final == 1, kind=values[0], old=values[1], new=values[2], words=tuple(words),
+        invoke=invoke, complete=complete, invoke_ns=times_ns[0], complete_ns=times_ns[1], type=type_, f=f, key=key,
+        node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=values[0], old=values[1], new=values[2],
+        words=tuple(words),
     )  # fmt: skip
+
+
+def _times(operations: Sequence[Operation]) -> tuple[Array, Array] | None:
+    """When they were asked and when they ended; None if a time is none."""
+    try:
+        return (
+            numpy.array([operation.invoke_ns for operation in operations], dtype=numpy.int64),
+            numpy.array(
+                [-1 if operation.complete_ns is None else operation.complete_ns for operation in operations],
+                dtype=numpy.int64,
+            ),
+        )
+    except (OverflowError, TypeError, ValueError):
+        return None
 
 
 def _coded(column: list[Any], words: dict[Any, int]) -> Array:

@@ -182,6 +182,14 @@ class History:
         """The dumps of each node at the end: everything it holds."""
         return self.select(f="dump", phase="final")
 
+    def keys(self, *, f: str | Iterable[str] | None = None, phase: Phase | None = None) -> set[str | None]:
+        """The keys of such operations."""
+        operations = self.operations
+        if not isinstance(operations, StoredOperations):
+            return {operation.key for operation in self.select(f=f, phase=phase)}
+        columns = operations.columns
+        return columns.keys(columns.places(_names(f), None, phase, None))
+
     def select(
         self,
         *,
@@ -191,15 +199,22 @@ class History:
         node: str | None = None,
     ) -> tuple[Operation, ...]:
         """The operations that have all of what is given, in order of invocation."""
-        wanted = None if f is None else {f} if isinstance(f, str) else set(f)
+        wanted = _names(f)
+        operations = self.operations
+        if isinstance(operations, StoredOperations):
+            return tuple(operations.at(operations.columns.places(wanted, outcome, phase, node)))
         return tuple(
             operation
-            for operation in self.operations
+            for operation in operations
             if (wanted is None or operation.f in wanted)
             and (outcome is None or operation.type == outcome)
             and (phase is None or operation.phase == phase)
             and (node is None or operation.node == node)
         )
+
+
+def _names(f: str | Iterable[str] | None) -> set[str] | None:
+    return None if f is None else {f} if isinstance(f, str) else set(f)
 
 
 def _others(events: Sequence[Event]) -> Sequence[Event]:

@@ -139,9 +139,9 @@ def note_words(count: int, table: Array, pool: Array, starts: Array) -> None:
 
 @bare_kernel
 def read_lines(
-    data: Array, end: int, base: int, regs: Array, offsets: Array, index: Array, process: Array, info: Array, f: Array,
-    key: Array, role: Array, mode: Array, error: Array, old: Array, new: Array, table: Array, pool: Array,
-    starts: Array,
+    data: Array, end: int, base: int, regs: Array, offsets: Array, index: Array, times_ns: Array, process: Array,
+    info: Array, f: Array, key: Array, node: Array, role: Array, mode: Array, error: Array, old: Array, new: Array,
+    table: Array, pool: Array, starts: Array,
 ) -> int:  # fmt: skip
     """Read whole lines from regs[POSITION] to `end`, where a newline is the last byte before `end`.
 
@@ -159,7 +159,7 @@ def read_lines(
         bits = 0
         time_ns = 0
         old[row] = new[row] = ABSENT
-        f[row] = key[row] = role[row] = mode[row] = error[row] = 0
+        f[row] = key[row] = node[row] = role[row] = mode[row] = error[row] = 0
         while True:
             at += 1
             if data[at] != 34:
@@ -258,8 +258,8 @@ def read_lines(
                             return ODD
                 else:
                     code = 0
-                    is_kept = name == _F or name == _KEY or name == _ROLE or name == _MODE or name == _ERROR
-                    if is_kept and ends >= 0:
+                    is_kept = name == _F or name == _KEY or name == _NODE or name == _ROLE or name == _MODE
+                    if (is_kept or name == _ERROR) and ends >= 0:
                         code = word_of(data, text_at, ends, regs, table, pool, starts)
                         if code < 0:
                             return NEW_WORD
@@ -282,6 +282,7 @@ def read_lines(
                         error[row] = code
                     elif name == _NODE:
                         bit = 2048
+                        node[row] = code
                     elif name == _WAIT:
                         bit = 4096
                     elif name == _TRANSACTION and _letters(data, name_at, name_at + 4) == _TRAN:
@@ -299,6 +300,7 @@ def read_lines(
         if seen & _NEEDED != _NEEDED:
             return ODD
         index[row] = line
+        times_ns[row] = time_ns
         info[row] = bits
         offsets[line] = base + begin
         regs[POSITION] = at + 2

@@ -30,8 +30,8 @@ Torn = Callable[[bytes, int], str | None]
 PIECE_BYTES = 4 << 20
 SHORTEST = 50  # bytes that an event's line has at least
 ODD_MAX = 1_000  # clients' lines, beside one in sixteen, that the kernel may leave to us before columns are given up
-NUMBERS = ("index", "process", "old", "new")
-COLUMNS = ("index", "process", "info", "f", "key", "role", "mode", "error", "old", "new")
+NUMBERS = ("index", "time_ns", "process", "old", "new")
+COLUMNS = ("index", "time_ns", "process", "info", "f", "key", "node", "role", "mode", "error", "old", "new")
 TYPES = ("invoke", "ok", "fail", "info")
 
 
@@ -195,6 +195,8 @@ class _Reader:
         """A line that the kernel does not read; False if there are too many of them."""
         number = int(self._regs[LINE])
         event = self._decode(line, number, int(self._regs[line_kernels.TIME]))
+        if event.time_ns > VALUES_MAX:
+            return False
         self._offsets[number] = offset
         self._regs[LINE] += 1
         self._regs[line_kernels.TIME] = event.time_ns
@@ -207,10 +209,12 @@ class _Reader:
         kind, old, new = _value(event.value)
         row = int(self._regs[ROWS])
         info = TYPES.index(event.type) | kind << 2 | (FINAL if event.phase == "final" else 0)
-        words = (event.f, event.key, event.role, event.mode, event.error)
+        words = (event.f, event.key, event.node, event.role, event.mode, event.error)
         codes = [0 if word is None else self._code(word) for word in words]
         for column, each in zip(
-            self._columns.values(), (number, event.process, info, *codes, old, new), strict=True
+            self._columns.values(),
+            (number, event.time_ns, event.process, info, *codes, old, new),
+            strict=True,
         ):
             column[row] = each
         self._regs[ROWS] += 1

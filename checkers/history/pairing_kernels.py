@@ -35,13 +35,14 @@ def pair(process: Array, invokes: Array, running: Array, partner: Array) -> int:
 
 @bare_kernel
 def pair_columns(
-    index: Array, process: Array, info: Array, f: Array, key: Array, role: Array, mode: Array, error: Array, old: Array,
-    new: Array, running: Array, numbers: Array, types: Array, o_f: Array, o_key: Array, o_role: Array,
-    o_mode: Array, o_error: Array, is_final: Array, kind: Array,
+    index: Array, time_ns: Array, process: Array, info: Array, f: Array, key: Array, node: Array, role: Array,
+    mode: Array, error: Array, old: Array, new: Array, running: Array, numbers: Array, types: Array, o_f: Array,
+    o_key: Array, o_node: Array, o_role: Array, o_mode: Array, o_error: Array, is_final: Array, kind: Array,
 ) -> int:  # fmt: skip
     """Fill the columns of operations from those of events; how many operations, -1 if events do not add up.
 
-    `running` has a place for every process, filled with -1; `numbers` gets (invoke, complete, old, new), a row each.
+    `running` has a place for every process, filled with -1; `numbers` gets (invoke, complete, old, new,
+    invoke_ns, complete_ns), a row each.
     """
     count = 0
     for row in range(process.shape[0]):
@@ -55,9 +56,10 @@ def pair_columns(
             numbers[0, count] = index[row]
             numbers[1, count] = -1
             numbers[2, count], numbers[3, count] = old[row], new[row]
+            numbers[4, count], numbers[5, count] = time_ns[row], -1
             types[count] = INFO
             o_f[count], o_key[count], o_role[count], o_mode[count] = f[row], key[row], role[row], mode[row]
-            o_error[count] = 0
+            o_node[count], o_error[count] = node[row], 0
             is_final[count] = bits & FINAL != 0
             kind[count] = bits >> 2 & 3
             count += 1
@@ -65,9 +67,11 @@ def pair_columns(
         if place < 0 or f[row] != o_f[place] or (key[row] != 0 and key[row] != o_key[place]):
             return -1
         running[who] = -1
-        numbers[1, place] = index[row]
+        numbers[1, place], numbers[5, place] = index[row], time_ns[row]
         types[place] = bits & 3
         o_error[place] = error[row]
+        if node[row]:
+            o_node[place] = node[row]
         if role[row]:
             o_role[place] = role[row]
         if mode[row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from checkers.history.faults import FaultSpan, Span
 
@@ -32,6 +32,15 @@ def within(time_ns: int, spans: Sequence[Span]) -> bool:
     """Whether the moment lies in one of the spans, ends included. `spans`: as `united` gives them."""
     place = bisect_right(spans, (time_ns, NEVER))
     return place > 0 and time_ns <= spans[place - 1][1]
+
+
+def are_within(times_ns: Any, spans: Sequence[Span]) -> Any:
+    """The same of many moments: an array of as many truths."""
+    import numpy
+
+    starts, ends = numpy.array(spans or [(NEVER, NEVER)], dtype=numpy.int64).T
+    place = numpy.searchsorted(starts, times_ns, side="right") - 1
+    return (place >= 0) & (times_ns <= ends[place])
 
 
 class Spans(Generic[T]):

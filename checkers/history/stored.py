@@ -15,6 +15,8 @@ from checkers.history.operation import Event, Operation
 if TYPE_CHECKING:
     from checkers.history.columns import Columns
 
+MANY = 1 / 5
+"""The share of the operations from which on all are made."""
 Thing = TypeVar("Thing", Event, Operation)
 
 
@@ -83,9 +85,10 @@ class StoredOperations(Stored[Operation]):
         self._some = some
 
     def at(self, places: Any) -> Sequence[Operation]:
-        """The operations at these places, without making all of them."""
-        if self._made is not None:
-            return [self._made[place] for place in places.tolist()]
+        """The operations at these places. If these are many, all are made and kept: one by one takes longer."""
+        if self._made is not None or len(places) > MANY * len(self):
+            made = self.all
+            return [made[place] for place in places.tolist()]
         return self._some(places)
 
 

@@ -26,7 +26,8 @@ ToEvents = Callable[[Arrow], list[Event]]
 BATCH = 1 << 18  # rows
 ODD_MAX = 1_000  # values, beside one in sixteen, that are no numbers before columns are given up
 NUMBERS = ("index", "time_ns", "process", "value")
-WORDS = ("type", "f", "key", "role", "mode", "error", "phase")
+WORDS = ("type", "f", "key", "node", "role", "mode", "error", "phase")
+KEPT = ("f", "key", "node", "role", "mode", "error")
 TYPES = ("invoke", "ok", "fail", "info")
 _NUMBER = r"0|-?[1-9]\d{0,17}|null"
 _PAIR = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER})\]$"
@@ -102,7 +103,7 @@ class _Reader:
         """Read all; whether rows are numbered as they stand, and their values can be told apart."""
         names = set(self._file.schema_arrow.names)
         needed = [name for name in (*NUMBERS, *WORDS) if name in names]
-        if not {"index", "process", "type", "f", "value"} <= names:
+        if not {"index", "time_ns", "process", "type", "f", "value"} <= names:
             return False
         for group in range(self._file.num_row_groups):
             for batch in self._file.iter_batches(BATCH, row_groups=[group], columns=needed):
@@ -112,9 +113,8 @@ class _Reader:
 
     def events(self) -> Events:
         """The clients' events."""
-        names = ("index", "process", "info", "f", "key", "role", "mode", "error", "old", "new")
         columns = {}
-        for name in names:
+        for name in ("index", "time_ns", "process", "info", *KEPT, "old", "new"):
             columns[name] = numpy.concatenate(
                 [part.pop(name) for part in self._parts] or [numpy.zeros(0, int)]
             )
@@ -124,7 +124,7 @@ class _Reader:
         import pyarrow
         from pyarrow import compute
 
-        if table["index"].null_count:
+        if table["index"].null_count or table["time_ns"].null_count:
             return False
         index = _int64(table["index"])
         if not numpy.array_equal(index, numpy.arange(self._next, self._next + len(index))):
@@ -133,7 +133,7 @@ class _Reader:
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))
-        part = {name: _int64(table[name]) for name in ("index", "process")}
+        part = {name: _int64(table[name]) for name in ("index", "time_ns", "process")}
         kind, part["old"], part["new"] = _values(table["value"])
         others = table["value"].take(pyarrow.array(numpy.flatnonzero(kind == OTHER)))
         others = others.filter(compute.invert(compute.match_substring_regex(others, _TRIPLE)))
@@ -148,7 +148,7 @@ class _Reader:
         if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any():
             return False
         part["info"] = (type_ | kind << 2 | numpy.where(phase == 1, FINAL, 0)).astype(numpy.int32)
-        self._parts.append(part | {name: words[name] for name in ("f", "key", "role", "mode", "error")})
+        self._parts.append(part | {name: words[name] for name in KEPT})
         return bool((words["f"] != 0).all())
 
     def _take_others(self, group: int) -> None:

@@ -7,15 +7,23 @@ reads that had to be fresh. A workload may need more (`Workload.missing`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from textwrap import shorten
 from typing import Any
 
+import numpy
+
+from checkers.availability import Asked
+from checkers.history.columns import TYPES
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
+from checkers.history.line_kernels import FAIL, INFO, OK, OTHER
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operation
-from checkers.history.spans import NEVER, Spans, of_faults, united, within
+from checkers.history.spans import NEVER, Spans, of_faults, united
+from checkers.history.stored import StoredOperations
 from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
 from harness.faults.table import DIRECTED, SCENIC
 from harness.judge.asked_faults import asked_in_effect, never_in_effect
@@ -30,6 +38,7 @@ from harness.systems.system import TellsMore
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 
+Array = Any  # numpy's
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed."""
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
@@ -60,17 +69,13 @@ def evidence_of(
     may_differ: bool = False,
 ) -> dict[str, Any]:
     """`may_differ`: nodes stopped for good, and may do so here: that they differ in the end then hides nothing."""
-    load = [operation for operation in history.operations if operation.phase == "load"]
-    done = [operation for operation in load if operation.type == "ok"]
-    submitted = [operation for operation in load if operation.is_submitted]
+    load = Asked.of_load(history)
     spans = united(sure for fault in history.faults if (sure := fault.sure) is not None)
     evidence: dict[str, Any] = {
         "asked": _asked(plan),
-        "ok": len(done),
-        "fail": sum(operation.type == "fail" for operation in load),
-        "info": sum(operation.type == "info" for operation in load),
-        "ok_under_fault": sum(within(operation.complete_ns or 0, spans) for operation in done),
-        **(_of_submitted(submitted, spans) if plan.submits else {}),
+        **{TYPES[how]: load.count(how) for how in (OK, FAIL, INFO)},
+        "ok_under_fault": int((load.under(spans) & (load.type == OK)).sum()),
+        **(_of_submitted(load, spans) if plan.submits else {}),
         "skipped": _skipped(history),
         "rollbacks": _rollbacks(plan, history),
         "faults": [
@@ -103,11 +108,12 @@ def evidence_of(
     return evidence
 
 
-def _of_submitted(submitted: Sequence[Operation], spans: Sequence[tuple[int, int]]) -> dict[str, int]:
+def _of_submitted(load: Asked, spans: Sequence[tuple[int, int]]) -> dict[str, int]:
     """Operations that were answered, but not acknowledged: load all the same."""
+    submitted = load.is_served & (load.type == INFO)
     return {
-        "submitted": len(submitted),
-        "submitted_under_fault": sum(within(operation.complete_ns or 0, spans) for operation in submitted),
+        "submitted": int(submitted.sum()),
+        "submitted_under_fault": int((submitted & load.under(spans)).sum()),
     }
 
 
@@ -233,7 +239,7 @@ def _missing(
         )
     if evidence.get("submitted") == 0:
         missing.append("no write was answered as submitted, although some were to be")
-    missing.extend(_missing_kinds(workload, history))
+    missing.extend(_missing_kinds(workload, history, plan))
     missing.extend(missing_steps(plan, history))
     missing.extend(_missing_of_faults(plan, history, evidence, promise, may_differ))
     if not is_settled_at_the_end(history):
@@ -262,19 +268,57 @@ def _takes_nodes_down(history: History) -> bool:
     return bool(does) and (alone or does <= {"power", "damage"})
 
 
-def _missing_kinds(workload: Workload, history: History) -> Iterator[str]:
+def _missing_kinds(workload: Workload, history: History, plan: Plan) -> Iterator[str]:
     """A store that refuses all writes serves perfect reads; a mismatch is an answer too."""
-    load = [operation for operation in history.operations if operation.phase == "load"]
+    for kind, asked in sorted(_kinds(workload, history, plan).items()):
+        wanted = int(asked.count * USEFUL_SHARE_OF_A_KIND)
+        if asked.told < wanted:
+            few = f"too few answers to {kind}: {asked.told} of {asked.count} operations, {wanted} are needed"
+            yield few + _most_frequent_error(asked.operations())
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How many operations of a kind there are, how many of them were told something, and all of them."""
+
+    count: int
+    told: int
+    operations: Callable[[], Sequence[Operation]]
+
+
+def _kinds(workload: Workload, history: History, plan: Plan) -> dict[str, _Kind]:
+    operations = history.operations
+    if isinstance(operations, StoredOperations) and not plan.submits:
+        columns = operations.columns
+        of_load = ~columns.is_final
+        if not (columns.kind[of_load] == OTHER).any():
+            return _kinds_of_columns(workload, operations, of_load)
     kinds: dict[str, list[Operation]] = {}
-    for operation in load:
-        at_once = ", answered at once" if operation.wait in SUBMITTING else ""  # a kind of its own
-        kinds.setdefault(workload.kind(operation) + at_once, []).append(operation)
-    for kind, asked in sorted(kinds.items()):
-        told = sum(operation.type == "ok" or operation.error in TOLD for operation in asked)
-        wanted = int(len(asked) * USEFUL_SHARE_OF_A_KIND)
-        if told < wanted:
-            few = f"too few answers to {kind}: {told} of {len(asked)} operations, {wanted} are needed"
-            yield few + _most_frequent_error(asked)
+    for each in operations:
+        if each.phase == "load":
+            at_once = ", answered at once" if each.wait in SUBMITTING else ""  # a kind of its own
+            kinds.setdefault(workload.kind(each) + at_once, []).append(each)
+    return {
+        kind: _Kind(
+            len(asked), sum(each.type == "ok" or each.error in TOLD for each in asked), partial(list, asked)
+        )
+        for kind, asked in kinds.items()
+    }
+
+
+def _kinds_of_columns(workload: Workload, operations: StoredOperations, chosen: Array) -> dict[str, _Kind]:
+    columns = operations.columns
+    is_told = numpy.isin(columns.error, [columns.code(word) for word in TOLD if word in columns.words])
+    is_told |= columns.type == OK
+    kinds: dict[str, list[Array]] = {}
+    for places in columns.alike(chosen):
+        (example,) = operations.at(places[:1])
+        kinds.setdefault(workload.kind(example), []).append(places)
+    told = {kind: numpy.sort(numpy.concatenate(places)) for kind, places in kinds.items()}
+    return {
+        kind: _Kind(len(places), int(is_told[places].sum()), partial(operations.at, places))
+        for kind, places in told.items()
+    }
 
 
 def _most_frequent_error(asked: Sequence[Operation]) -> str:

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy
+
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from harness.cluster.protocol import RARE_TURNS
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.plan import Plan
@@ -66,18 +70,30 @@ def rare_turns_of(plan: Plan, history: History) -> dict[str, int]:
 
 def _by_nodes(history: History) -> dict[str, int] | None:
     """None: the record has no such line, because it is older, or the run broke."""
-    told = (event.value for event in history.events if event.process == "harness" and event.f == RARE_TURNS)
+    told = (event.value for event in history.others if event.process == "harness" and event.f == RARE_TURNS)
     return next((value for value in told if isinstance(value, dict)), None)
 
 
 def _told_by(history: History) -> dict[str, int]:
     """Those that the history tells of any system."""
     found = Counter(row for fault in history.faults for row in _of_fault(fault))
-    for each in history.operations:
+    for each in _telling(history):
         if each.phase == "load" and (each.f in ("write", "insert") or each.error == AS_IT_HAD_TO):
             for row in _of_operation(each):
                 found[row] += 1
     return {row: found[row] for row in OF_ANY_SYSTEM}
+
+
+def _telling(history: History) -> Sequence[Operation]:
+    """The operations without most of those that tell nothing: writes of a number to a key that others write, too."""
+    operations = history.operations
+    if not isinstance(operations, StoredOperations):
+        return operations
+    columns = operations.columns
+    is_once = numpy.array([ONCE in (word or "") for word in columns.words])
+    tells = (columns.f == columns.code("insert")) | (columns.error == columns.code(AS_IT_HAD_TO))
+    tells |= (columns.f == columns.code("write")) & (is_once[columns.key] | (columns.new == ABSENT))
+    return operations.at(numpy.flatnonzero(tells))
 
 
 def _of_fault(fault: FaultSpan) -> Iterator[str]:

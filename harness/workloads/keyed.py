@@ -46,8 +46,8 @@ def unique(worker: int, count: int) -> int:
 
 def unread_keys(history: History, f: Sequence[str], is_fresh: Callable[[Recorded], bool]) -> Iterator[str]:
     """A sentence if a key that was written to had no final read that had to be fresh."""
-    unread = {each.key for each in history.select(f=f, phase="load")}
-    unread -= {each.key for each in history.operations if each.phase == "final" and is_fresh(each)}
+    unread = history.keys(f=f, phase="load")
+    unread -= {each.key for each in history.select(phase="final") if is_fresh(each)}
     if unread:
         example = sorted(map(str, unread))[0]
         yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"

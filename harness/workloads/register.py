@@ -184,7 +184,7 @@ class Register:
     def missing(self, history: History) -> Iterator[str]:
         """The keys that were written, but not read at the end by a read that must be fresh."""
         reads = history.select(f="read", phase="final")
-        unread = {operation.key for operation in history.select(f=("write", "cas"), phase="load")}
+        unread = history.keys(f=("write", "cas"), phase="load")
         unread -= {read.key for read in reads if is_fresh_at_the_end(read)}
         if unread:
             example = sorted(map(str, unread))[0]

@@ -73,7 +73,8 @@ class Workload(Protocol):
         ...
 
     def kind(self, operation: Recorded) -> str:
-        """Operations of a kind must all have some answers, or the run proves nothing of them."""
+        """Operations of a kind must all have some answers, or the run proves nothing of them. It depends on `f` and the
+        value alone; two numbers are alike to it."""
         ...
 
     def missing(self, history: History) -> Iterator[str]:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from checkers import availability
-from checkers.availability import gaps_of, quantiles_ms
+from checkers.availability import Asked, gaps_of, quantiles_ms
 from checkers.history import Event, Header, History, Operation
 
 MS = 1_000_000
@@ -120,7 +120,7 @@ def test_gaps_against_the_plain_definition() -> None:
                     complete_index=1, complete_ns=end,
                 )
             )  # fmt: skip
-        assert gaps_of(operations, 1) == plain_gaps(operations), (seed, operations)
+        assert gaps_of(Asked.of(operations), 1) == plain_gaps(operations), (seed, operations)
 
 
 def plain_gaps(operations: list[Operation]) -> list[tuple[int, int]]:

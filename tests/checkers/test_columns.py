@@ -170,11 +170,11 @@ def said(read: Any, data: Any) -> Any:
 
 def same(ours: Columns, plain: Columns) -> None:
     """Assert that columns say the same, whatever the numbers of words."""
-    for name in ("invoke", "complete", "is_final", "kind", "old", "new"):
+    for name in ("invoke", "complete", "invoke_ns", "complete_ns", "is_final", "kind", "old", "new"):
         assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
     assert ours.type.tolist() == plain.type.tolist()
     ended = [end >= 0 for end in ours.complete.tolist()]
-    for name in ("f", "key", "role", "mode", "error"):
+    for name in ("f", "key", "node", "role", "mode", "error"):
         told = [[each.words[code] for code in getattr(each, name).tolist()] for each in (ours, plain)]
         if name == "error":
             told = [[word for word, is_over in zip(each, ended, strict=True) if is_over] for each in told]

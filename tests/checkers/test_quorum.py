@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkers import quorum
+from checkers.history.columns import of_operations
 from checkers.history.faults import FaultSpan, Link
 from checkers.history.history import Header, History
-from checkers.history.operation import Operation
+from checkers.history.operation import Event, Operation
+from checkers.history.stored import StoredOperations
 from checkers.quorum import _Faults
 
 NODES = ("n1", "n2", "n3")
@@ -54,10 +56,18 @@ def fault(number: int, times: tuple[int, int], does: str, what: set[str] | set[L
     )
 
 
-@given(faults=FAULTS, writes=WRITES, owner=st.sampled_from((None, "n1")))
+MEMBERS = st.lists(
+    st.tuples(MOMENTS, st.sampled_from((NODES, NODES[:2], NODES[1:])), st.integers(1, 3), st.booleans()),
+    max_size=3,
+)
+
+
+@settings(max_examples=500)
+@given(faults=FAULTS, writes=WRITES, members=MEMBERS, owner=st.sampled_from((None, "n1")))
 def test_a_write_that_is_passed_over_is_no_violation(
     faults: list[tuple[tuple[int, int], tuple[str, set[str]]]],
     writes: list[tuple[tuple[int, int], str, bool]],
+    members: list[tuple[int, tuple[str, ...], int, bool]],
     owner: str | None,
 ) -> None:
     """Broken, an acknowledgement that cannot have had a quorum is not seen, or not counted."""
@@ -65,21 +75,38 @@ def test_a_write_that_is_passed_over_is_no_violation(
         Operation(
             type="ok" if is_ok else "info",
             process=place,
-            f="write",
+            f="cas" if place % 3 == 2 else "write",
             key="k",
-            value=place,
+            value=place if place % 3 < 2 else (place, place + place % 2),
             invoke_index=2 * place,
             invoke_ns=start,
             complete_index=2 * place + 1,
             complete_ns=end,
             node=node,
-            role="owner",
+            role="owner" if place % 4 else "replica",
         )
         for place, ((start, end), node, is_ok) in enumerate(writes)
     )
     spans = tuple(fault(number, times, *what) for number, (times, what) in enumerate(faults))
     empty = History.of(Header(nodes=NODES, quorum=2, owner=owner), [])
-    history = replace(empty, operations=operations, faults=spans)
+    told = tuple(
+        Event(
+            index=50 + place,
+            time_ns=time_ns,
+            type="info",
+            process="harness",
+            f="members",
+            value={"nodes": list(nodes), "quorum": quorum, "settled": settled},
+        )
+        for place, (time_ns, nodes, quorum, settled) in enumerate(sorted(members, key=lambda each: each[0]))
+    )
+    history = replace(empty, operations=operations, faults=spans, told_members=told)
     with patch.object(_Faults, "may_be_served", return_value=False):
-        told = quorum.check(history)
-    assert quorum.check(history) == told
+        expected = quorum.check(history)
+    assert quorum.check(history) == expected
+    columns = of_operations(operations)
+    assert columns is not None
+    stored = StoredOperations(
+        columns, lambda: operations, lambda places: [operations[place] for place in places.tolist()]
+    )
+    assert quorum.check(replace(history, operations=stored)) == expected

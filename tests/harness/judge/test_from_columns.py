@@ -1,0 +1,52 @@
+"""A run that is read as columns is judged as one that is read as objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkers.history import jsonl
+from checkers.history.stored import StoredOperations
+from harness.judge import judge
+from harness.run.plan import Plan
+from tests.harness.runs import recorded, small
+
+PLANS = (
+    small(seed=1, faults=("all",), overlap=2, time_limit_s=12.0, deletes=0.2, write_once=0.1),
+    small(seed=2, configuration="H", faults=("all", "membership"), time_limit_s=12.0),
+    small(seed=3, workload="set", faults=("kill", "isolate-owner")),
+    small(seed=4, workload="bank", failing=0.1, faults=("pause",)),
+    small(seed=5, bugs=("confirm-early",), faults=("isolate-owner",)),
+    small(seed=6, faults=("isolate-owner",), least_ok=100_000, deletes=0.5, rate=3.0),
+    small(seed=7, commit_wait="mixed", faults=("isolate-owner",)),
+)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan.seed))
+def test_a_long_record_is_judged_as_a_short_one(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict, or what a run is said to lack, would hang on its length."""
+    done = recorded(plan)
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(done.data)
+    promise = done.parts.system.promise(plan)
+    expected = judge(plan, promise, done.history)
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    history = jsonl.read(path)
+    assert isinstance(history.operations, StoredOperations) or plan.workload == "bank"
+    assert _told(judge(plan, promise, history)) == _told(expected)
+
+
+def _told(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Without the time that checks took, and without what the order of two searches decides."""
+    for check in verdict["checks"]:
+        check["seconds"] = 0
+        check["details"] = {
+            name: each
+            for name, each in check["details"].items()
+            if name not in ("configurations_max", "decided_by")
+        }
+    return verdict
