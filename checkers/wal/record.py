@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 Kind = Literal["write", "nop", "confirm", "rollback", "promote", "demote", "vote"]
 Promotes = Literal["synchronous", "at once"]
 """When a PROMOTE without a mark in its row takes effect: with a quorum of its own, or when it is written."""
@@ -18,8 +20,7 @@ Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row. `file` and `row` are for a person: the file, and the number of the row in it (0: not numbered).
 
     `body` is what must be the same wherever the row is. A decision is about entries of `owner` at lsn `until`, and is

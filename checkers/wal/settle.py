@@ -20,10 +20,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy
 from msgspec import structs
 
+from checkers.history.columns import TYPES
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.wal.record import Id, Record
 from checkers.wal.replay import Fate, Replayed
 
@@ -51,13 +54,27 @@ class Settled:
     """Refused transactions that showed a value which every log discarded: what they saw was not confirmed."""
 
 
-def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Settled:
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What operations alone write, by the indexes of their invocations; and the transactions that write it."""
+
+    written: Mapping[int, list[Mark]]
+    transactions: Mapping[Mark, set[Id]]
+
+    @classmethod
+    def of(cls, history: History, nodes: Iterable[Replayed]) -> Marks:
+        return cls(_marks(history), _transactions(nodes))
+
+
+def settle(
+    history: History, nodes: Sequence[Replayed], *, is_final: bool, known: Marks | None = None
+) -> Settled:
     """Settle the writes of `history` (f: write, cas, txn) with new values that no other operation wrote to their keys.
 
-    `is_final`: every node's whole log is here, and the nodes were equal when it was taken.
+    `is_final`: every node's whole log is here, and the nodes were equal when it was taken. `known`: if it is.
     """
-    marks = _marks(history)
-    found = _transactions(nodes)
+    known = known or Marks.of(history, nodes)
+    marks, found = known.written, known.transactions
     settled: dict[str, list[int]] = {"happened": [], "did not": [], "open": []}
     lost: list[Operation] = []
     kept: list[Operation] = []
@@ -79,28 +96,44 @@ def settle(history: History, nodes: Sequence[Replayed], *, is_final: bool) -> Se
         surely_not = operation.type == "info" and fates == "did not"
         operations.append(structs.replace(operation, type="fail", error=DID_NOT) if surely_not else operation)
     return Settled(
-        history=replace(history, operations=tuple(operations)),
+        history=replace(history, operations=_with_columns(history, operations, settled["did not"])),
         happened=tuple(settled["happened"]),
         did_not=tuple(settled["did not"]),
         open=tuple(settled["open"]),
         lost=tuple(lost),
         kept=tuple(kept),
-        revealed=tuple(_revealing(history, nodes)) if is_final else (),
+        revealed=tuple(_revealing(history, nodes, found)) if is_final else (),
     )
 
 
-def _revealing(history: History, nodes: Sequence[Replayed]) -> Iterator[Operation]:
+def _with_columns(history: History, settled: list[Operation], did_not: Sequence[int]) -> Sequence[Operation]:
+    """The operations after settling, read as columns if they were before."""
+    before = history.operations
+    if not isinstance(before, StoredOperations):
+        return tuple(settled)
+    columns = before.columns
+    is_failed = numpy.isin(columns.invoke, numpy.array(did_not, dtype=numpy.int64))
+    columns = replace(
+        columns,
+        type=numpy.where(is_failed, TYPES.index("fail"), columns.type).astype(columns.type.dtype),
+        error=numpy.where(is_failed, len(columns.words), columns.error).astype(columns.error.dtype),
+        words=(*columns.words, DID_NOT),
+    )
+    return StoredOperations(
+        columns, lambda: settled, lambda places: [settled[place] for place in places.tolist()]
+    )
+
+
+def _revealing(
+    history: History, nodes: Sequence[Replayed], found: Mapping[Mark, set[Id]]
+) -> Iterator[Operation]:
     """A value that was confirmed at any time may be shown: it need not be the newest."""
-    fates: dict[Mark, set[Fate]] = {}
-    for node in nodes:
-        for name, rows in node.transactions.items():
-            for row in rows:
-                mark = _mark_of(row)
-                if mark is not None:
-                    fates.setdefault(mark, set()).add(node.fates[name])
     for operation in history.operations:
         shown = _shown_by_refusal(operation, history)
-        if shown is not None and shown in fates and fates[shown] <= {"rolled back", "nop"}:
+        if shown is None or shown not in found:
+            continue
+        fates = {node.fates[name] for name in found[shown] for node in nodes if name in node.fates}
+        if fates <= {"rolled back", "nop"}:
             yield operation
 
 
@@ -116,22 +149,22 @@ def _shown_by_refusal(operation: Operation, history: History) -> Mark | None:
     return None
 
 
-def joined(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]]:
+def joined(known: Marks) -> Mapping[int, list[Id]]:
     """By the index of its invocation: the one transaction of each operation that can be joined to one."""
-    found = _transactions(nodes)
+    found = known.transactions
     names = {
         index: {name for mark in marks for name in found.get(mark, ())}
-        for index, marks in _marks(history).items()
+        for index, marks in known.written.items()
     }
     return {index: list(each) for index, each in names.items() if len(each) == 1}
 
 
-def shown(history: History, nodes: Iterable[Replayed]) -> Mapping[int, list[Id]]:
+def shown(history: History, known: Marks) -> Mapping[int, list[Id]]:
     """By the index of its invocation: the transactions whose values an answer shows, where the store promises that they
     are confirmed. Values that several operations or transactions write are left out.
     """
-    unique = {mark for marks in _marks(history).values() for mark in marks}
-    named = {mark: ids for mark, ids in _transactions(nodes).items() if len(ids) == 1 and mark in unique}
+    unique = {mark for marks in known.written.values() for mark in marks}
+    named = {mark: ids for mark, ids in known.transactions.items() if len(ids) == 1 and mark in unique}
     return {
         operation.invoke_index: [name for mark in _shown(operation, history) for name in named.get(mark, ())]
         for operation in history.operations
@@ -183,13 +216,23 @@ def _marks(history: History) -> Mapping[int, list[Mark]]:
 
 def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
     found: dict[Mark, set[Id]] = {}
+    read: dict[Id, tuple[Record, ...]] = {}
     for node in nodes:
         for name, rows in node.transactions.items():
+            if read.setdefault(name, rows) is not rows and _are_alike(read[name], rows):
+                continue
             for row in rows:
                 mark = _mark_of(row)
                 if mark is not None:
                     found.setdefault(mark, set()).add(name)
     return found
+
+
+def _are_alike(one: Sequence[Record], other: Sequence[Record]) -> bool:
+    """Whether two logs hold a transaction with the same content."""
+    return len(one) == len(other) and all(
+        row.body == its.body and row.kind == its.kind for row, its in zip(one, other, strict=True)
+    )
 
 
 def _mark_of(row: Record) -> Mark | None:

@@ -28,7 +28,7 @@ from checkers.limits import until_ended
 from checkers.verdict import Verdict, run_safely, stopped
 from checkers.wal import LogRules, NodeLog, Replayed, Settled, early, state
 from checkers.wal.effects import Effect, Rested
-from checkers.wal.settle import joined, shown
+from checkers.wal.settle import Marks, joined, shown
 from harness.causes import SETTLED
 from harness.doing import doing
 
@@ -105,15 +105,15 @@ def audit(
     if isinstance(read, str):
         is_told = history is not None and _tells_when(history, effects)
         return Audit(logs=stopped(wal.NAME, read), early=stopped(early.NAME, read) if is_told else None)
-    nodes, settling = read
-    if history is None or settling is None:
+    nodes, marks, settling = read
+    if history is None or marks is None or settling is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
     again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
     times_ns = early.times_of_rows(history, nodes, effects)
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling, times_ns))
     return Audit(
         logs=_of_all_members(run_check(agree, history), logs, history),
-        early=_early(history, effects, rules, nodes, run_check),
+        early=_early(history, effects, rules, nodes, marks, run_check),
         state=_state(history, effects, rules, run_check),
         settling=settling,
         settled=tuple((check, run_check(check, settling.history)) for check in again),
@@ -122,13 +122,14 @@ def audit(
 
 def _read(
     logs: Sequence[NodeLog], rules: LogRules, history: History | None
-) -> str | tuple[list[Replayed], Settled | None]:
-    """The logs replayed, and what they settle of the history."""
+) -> str | tuple[list[Replayed], Marks | None, Settled | None]:
+    """The logs replayed, how the history is joined to them, and what they settle of it."""
     nodes = [wal.replay(log, rules.promotes) for log in logs]
     if history is None:
-        return nodes, None
+        return nodes, None, None
     is_final = rules.is_complete(logs) and history.settled is True
-    return nodes, wal.settle(history, nodes, is_final=is_final)
+    marks = Marks.of(history, nodes)
+    return nodes, marks, wal.settle(history, nodes, is_final=is_final, known=marks)
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
@@ -150,11 +151,12 @@ def _early(
     effects: Sequence[Effect],
     rules: LogRules,
     nodes: Sequence[Replayed],
+    marks: Marks,
     run_check: RunCheck,
 ) -> Verdict | None:
     if not _tells_when(history, effects):
         return None
-    names = joined(history, nodes)
+    names = joined(marks)
     if effects:
         by_record = Check(
             early.NAME,
@@ -165,7 +167,7 @@ def _early(
                 effects=effects,
                 promotes=rules.promotes,
                 joined=names,
-                shown=shown(seen, nodes),
+                shown=shown(history, marks),
                 linearizable_reads=rules.linearizable_reads,
             ),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
-from nodes.iproto.messages import Type
+from nodes.iproto.messages import Row, Type
 from nodes.kernel.vclock import text
 
 
@@ -46,7 +46,7 @@ def inspect(data: bytes) -> Inspection:
     return Inspection(True, f"{what} good: {len(found.rows)} rows in {len(data)} bytes, {end}")
 
 
-def _what(meta: xlog.Meta, found: xlog.Xlog) -> str:
+def _what(meta: xlog.Meta, found: xlog.Xlog[Row]) -> str:
     kind = "log" if meta.kind == "XLOG" else "snapshot"
     later = {Type.RAFT.value, Type.PROMOTE.value, Type.DEMOTE.value}
     hint = ", which 2.6 cannot read" if any(row.type in later for row in found.rows) else ""

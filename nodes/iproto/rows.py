@@ -122,7 +122,7 @@ Wanted = Callable[[int, dict[int, object]], bool]
 
 def rows_of(data: bytes, wanted: Wanted | None = None) -> list[Row]:
     """The rows that stand one after another in `data`, or those that are wanted. Raises MalformedFrame."""
-    pairs = _pairs(unpack_some(data))
+    pairs = _pairs(unpack_some(data, usual=2))
     if wanted is not None:
         pairs = (pair for pair in pairs if wanted(_unsigned(pair[0], _TYPE), pair[1]))
     return [row_of(header, body) for header, body in pairs]

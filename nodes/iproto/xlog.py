@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from typing import Literal
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from crc32c import crc32c
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
@@ -36,8 +36,9 @@ from nodes.iproto.rows import packed_row, rows_of
 from nodes.kernel import vclock as vclocks
 
 Kind = Literal["XLOG", "SNAP"]
-Unpacks = Callable[[bytes], list[Row]]
-"""The rows of a block, of which the bytes are good. Raises MalformedFrame."""
+R = TypeVar("R")
+Unpacks = Callable[[bytes], Sequence[R]]
+"""The rows of a block, of which the bytes are good, in the form that a reader wants. Raises MalformedFrame."""
 
 _PLAIN = bytes.fromhex("d5ba0bab")
 _ZSTD = bytes.fromhex("d5ba0bba")
@@ -66,11 +67,11 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class Xlog:
+class Xlog(Generic[R]):
     """The content of a file. Cut it at `good_bytes` before appending; `finished`: the end marker was seen."""
 
     meta: Meta | None
-    rows: tuple[Row, ...]
+    rows: tuple[R, ...]
     good_bytes: int
     finished: bool
     damage: str | None
@@ -123,13 +124,17 @@ def encode_eof() -> bytes:
     return _END
 
 
-def decode(data: bytes, unpacked: Unpacks = rows_of) -> Xlog:
+@overload
+def decode(data: bytes) -> Xlog[Row]: ...
+@overload
+def decode(data: bytes, unpacked: Unpacks[R]) -> Xlog[R]: ...
+def decode(data: bytes, unpacked: Unpacks[Any] = rows_of) -> Xlog[Any]:
     """The rows, as `unpacked` gives those of a block. Raises XlogError if it is no xlog, or its header is unusable."""
     end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
     if end < 0:
         return _torn_header(data)
     meta = _meta(data[:end])
-    rows: list[Row] = []
+    rows: list[Any] = []
     offset = end + 2
     finished = False
     try:
@@ -155,7 +160,7 @@ def rows_in(blocks: bytes) -> tuple[Row, ...]:
     offset = 0
     try:
         while offset < len(blocks) and blocks[offset : offset + 4] != _END:
-            block, offset = _block(blocks, offset)
+            block, offset = _block(blocks, offset, rows_of)
             rows += block
     except _Damage as damage:
         raise XlogError(f"expected whole blocks of rows, got: {damage}") from None
@@ -182,7 +187,7 @@ def goes_on(data: bytes, damage: int) -> bool:
     return place >= 0
 
 
-def is_torn(data: bytes, found: Xlog) -> bool:
+def is_torn(data: bytes, found: Xlog[R]) -> bool:
     """True if the damage is a torn end, as a crash leaves it: no good row and no end marker stands behind it."""
     if found.damage is None or found.finished or data.endswith(_END):
         return False
@@ -204,7 +209,7 @@ def _compressor(level: int) -> ZstdCompressor:
     return ZstdCompressor(level=level)
 
 
-def _torn_header(data: bytes) -> Xlog:
+def _torn_header(data: bytes) -> Xlog[Any]:
     """A crash may leave nothing of a header, or its beginning, with zeros behind; all else is no xlog."""
     text = data.rstrip(b"\0")
     for kind in (b"XLOG\n0.13\n", b"SNAP\n0.13\n"):
@@ -260,7 +265,7 @@ def _vclock(text: str) -> dict[int, int]:
     return {int(origin): int(lsn) for origin, lsn in _COMPONENT.findall(text)}
 
 
-def _block(data: bytes, offset: int, unpacked: Unpacks = rows_of) -> tuple[list[Row], int]:
+def _block(data: bytes, offset: int, unpacked: Unpacks[R]) -> tuple[Sequence[R], int]:
     """The rows of the block at `offset`, and where it ends."""
     begin = offset + _FIXHEADER_BYTES
     head = data[offset:begin]
@@ -297,7 +302,7 @@ def _no_block(data: bytes, offset: int) -> str:
 def _length_and_checksum(head: bytes) -> tuple[int, int]:
     """`head` holds three integers and, if there is room, one string."""
     try:
-        match unpack_some(head[4:]):
+        match unpack_some(head[4:], usual=4):
             case [int() as length, int(), int() as checksum, *padding] if length >= 0 and len(padding) < 2:
                 return length, checksum
     except MalformedFrame:

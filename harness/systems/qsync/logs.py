@@ -12,6 +12,8 @@ from operator import is_
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import msgspec
+
 from checkers.wal.effects import RowLine
 from checkers.wal.record import Kind, NodeLog, Record, Snapshot
 from nodes.iproto import xlog
@@ -180,7 +182,7 @@ class _Reader:
 
     def read(self, name: str, data: bytes, *, is_last: bool) -> None:
         try:
-            found = xlog.decode(data)
+            found = xlog.decode(data, self._shared.blocks)
         except XlogError as error:
             self.damage.append(f"{name}: {error}")
             return
@@ -199,10 +201,13 @@ class _Reader:
             self.damage.append(f"{name}: {found.damage}, but more rows follow")
         self.instance = found.meta.instance_uuid
         has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
-        for number, row in enumerate(found.rows, start=1):
-            self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
-            self.take_definition(row)
-            self._take(row, name, number, has_flags)
+        for number, read in enumerate(found.rows, start=1):
+            self.vclock[read.origin] = max(read.lsn, self.vclock.get(read.origin, 0))
+            if read.definition is not None:
+                self.take_definition(read.definition)
+            if read.record is not None:
+                record = read.record = _placed(read.record, name, number)
+                self.records.append(record if has_flags else self._by_spaces(record))
 
     def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
         """A log is gone and its rows stand in the snapshot: those before it could not be removed, and count no more."""
@@ -243,12 +248,10 @@ class _Reader:
             case None, (int(id), *_):
                 self.members.pop(id, None)
 
-    def _take(self, row: Row, file: str, number: int, has_flags: bool) -> None:
-        record = _record_of(
-            row, file, number, None if has_flags else self.synchronous_spaces, self._shared.contents
-        )
-        if record is not None:
-            self.records.append(record)
+    def _by_spaces(self, record: Record) -> Record:
+        """A record of a version whose rows do not say whether they wait."""
+        is_synchronous = record.kind == "write" and record.space in self.synchronous_spaces
+        return msgspec.structs.replace(record, is_synchronous=is_synchronous)
 
 
 def _is_told_of(type_: int, body: dict[int, object]) -> bool:
@@ -292,42 +295,62 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
     return kind == "write" and row.body.get(SPACE_ID, 0) in synchronous_spaces
 
 
-Contents = dict[bytes, tuple[bytes, dict[int, object]]]
-"""By the packed body of a row: the same, and the body."""
+@dataclass(slots=True)
+class _Read:
+    """A row: its name, itself if it defines something, its record if it is about data or the queue."""
+
+    origin: int
+    lsn: int
+    definition: Row | None
+    record: Record | None
 
 
 class Shared:
-    """What the logs of all nodes have in common: the contents of rows, and how their snapshots begin."""
+    """What the logs of all nodes have in common: their blocks, and how their snapshots begin."""
 
     def __init__(self) -> None:
-        self.contents: Contents = {}
         self.snapshots = Recurring(_is_told_of)
+        self._blocks: dict[bytes, tuple[_Read, ...]] = {}
+
+    def blocks(self, payload: bytes) -> tuple[_Read, ...]:
+        """The rows of a block. Most blocks are in the log of every node, and are read once. Raises MalformedFrame."""
+        known = self._blocks.get(payload)
+        if known is None:
+            known = self._blocks[payload] = tuple(map(_read, rows_of(payload)))
+        return known
 
 
-def _record_of(
-    row: Row, file: str, number: int, synchronous_spaces: Set[int] | None, contents: Contents
-) -> Record | None:
+def _read(row: Row) -> _Read:
+    defines = row.body.get(SPACE_ID) in DEFINING
+    return _Read(row.replica_id, row.lsn, row if defines else None, _record_of(row))
+
+
+def _placed(record: Record, file: str, number: int) -> Record:
+    """The record where it stands: the same one in logs of which the files are alike."""
+    if record.row == number and record.file == file:
+        return record
+    return msgspec.structs.replace(record, file=file, row=number)
+
+
+def _record_of(row: Row) -> Record | None:
     kind = _kind_of(row)
     if kind is None:
         return None
-    packed = pack(dict(row.body))
-    packed, body = contents.setdefault(packed, (packed, dict(row.body)))
-    values = body.get(TUPLE, ())
+    values = row.body.get(TUPLE, ())
     by_operations = row.type in (Type.UPDATE, Type.UPSERT)
     return Record(
         kind=kind,
         origin=row.replica_id,
         lsn=row.lsn,
-        file=file,
-        row=number,
+        file="",
         first=row.tsn,
         ends=row.is_commit,
-        is_synchronous=_is_synchronous(row, kind, synchronous_spaces),
-        body=packed,
-        space=_number(body.get(SPACE_ID, 0)),
+        is_synchronous=_is_synchronous(row, kind, None),
+        body=pack(dict(row.body)),
+        space=_number(row.body.get(SPACE_ID, 0)),
         tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
         time_ns=int(row.timestamp * 1e9),
-        key=_first(body.get(Key.KEY.value) or values),
+        key=_first(row.body.get(Key.KEY.value) or values),
         is_whole=not by_operations,
         **_decision(kind, row),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from checkers.wal import RULES, LogRules, NodeLog, Record, Snapshot, check
 from tests.checkers.wal.logs import confirm, data, log, nop, promote, rollback, vote, write
@@ -206,7 +207,7 @@ def test_a_snapshot_is_compared_with_the_log_of_its_own_node() -> None:
 def test_what_is_pending_or_told_by_operations_is_compared_with_nothing() -> None:
     """Breaks if a key were judged whose value the other log does not tell: undecided there, or an UPDATE."""
     pending = log("n1", *DATA, write(1, 4))
-    updated = log("n2", *DATA[:2], replace(DATA[2], is_whole=False, tuple=()), confirm(1, 4, until=3))
+    updated = log("n2", *DATA[:2], structs.replace(DATA[2], is_whole=False, tuple=()), confirm(1, 4, until=3))
     old = {(512, "a"): ("a", 2), (512, "b"): ("b", 0)}
     assert breaches((updated, joiner(old))) == set()
     assert breaches((pending, joiner({}))) == set()

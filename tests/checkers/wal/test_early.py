@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from checkers import CHECKERS, Verdict
 from checkers.history.history import Header, History
@@ -264,7 +265,7 @@ def by_clocks(confirmed_ns: int, *, clock_fault: bool = False) -> Verdict:
     faults = [Event(index=4, time_ns=100, type="invoke", process="nemesis", f="clock", value=fault)]
     run = history()
     run = History.of(HEADER, (*run.events, *states, *(faults if clock_fault else [])))
-    decided = replace(CONFIRM, time_ns=AHEAD_NS + 90 + confirmed_ns)
+    decided = structs.replace(CONFIRM, time_ns=AHEAD_NS + 90 + confirmed_ns)
     return check_by_clocks(run, [replay(log("n1", OPENED, WRITE, decided), "at once")], {0: [WRITE.id]})
 
 

@@ -9,9 +9,12 @@ import pytest
 
 from checkers.history import jsonl
 from checkers.history.stored import StoredOperations
-from harness.judge import judge
+from harness.judge.whole_run import verdict_of
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
 from harness.run.plan import Plan
-from tests.harness.runs import recorded, small
+from harness.systems.system import KeepsLogs
+from tests.harness.runs import small
 
 PLANS = (
     small(seed=1, faults=("all",), overlap=2, time_limit_s=12.0, deletes=0.2, write_once=0.1),
@@ -29,20 +32,25 @@ def test_a_long_record_is_judged_as_a_short_one(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The verdict, or what a run is said to lack, would hang on its length."""
-    done = recorded(plan)
+    parts = parts_of(plan)
+    assert isinstance(parts.system, KeepsLogs)
+    cluster = simulated(parts, None)
     path = tmp_path / "history.jsonl"
-    path.write_bytes(done.data)
-    promise = done.parts.system.promise(plan)
-    expected = judge(plan, promise, done.history)
+    with path.open("wb") as file:
+        record = jsonl.Writer(file, header(parts))
+        cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
+    logs, effects = parts.system.logs_of(cluster.files()), cluster.effects()
+    expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
+    assert expected["settled"] is not None
     monkeypatch.setattr(jsonl, "LARGE", 0)
     history = jsonl.read(path)
     assert isinstance(history.operations, StoredOperations) or plan.workload == "bank"
-    assert _told(judge(plan, promise, history)) == _told(expected)
+    assert _told(verdict_of(plan, history, logs, effects=effects)) == _told(expected)
 
 
 def _told(verdict: dict[str, Any]) -> dict[str, Any]:
     """Without the time that checks took, and without what the order of two searches decides."""
-    for check in verdict["checks"]:
+    for check in (*verdict["checks"], *verdict["settled"]["checks"]):
         check["seconds"] = 0
         check["details"] = {
             name: each
