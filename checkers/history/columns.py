@@ -29,15 +29,16 @@ class Columns:
     """Operations in order of invocation: arrays of one length.
 
     `invoke` and `complete` are indexes of events (complete -1: none was recorded), `invoke_ns` and `complete_ns` their
-    times; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places in `words`, of which
-    the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN (`new`: the number,
-    ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
+    times; `process` is who asked; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places
+    in `words`, of which the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN
+    (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
     """
 
     invoke: Array
     complete: Array
     invoke_ns: Array
     complete_ns: Array
+    process: Array
     type: Array
     f: Array
     key: Array
@@ -130,17 +131,18 @@ def paired(events: Events) -> Columns | None:
     types, kind = (numpy.empty(count, dtype=numpy.int8) for _ in range(2))
     f, key, node, role, mode, error = (numpy.empty(count, dtype=numpy.int32) for _ in range(6))
     is_final = numpy.empty(count, dtype=numpy.bool_)
+    process = numpy.empty(count, dtype=numpy.int64)
     found = load(pairing_kernels).pair_columns(
         events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
-        events.mode, events.error, events.old, events.new, _nobody(events.process), numbers, types, f, key, node, role,
-        mode, error, is_final, kind,
+        events.mode, events.error, events.old, events.new, _nobody(events.process), numbers, process, types, f, key,
+        node, role, mode, error, is_final, kind,
     )  # fmt: skip
     if found < 0:
         return None
     return Columns(
-        invoke=numbers[0], complete=numbers[1], invoke_ns=numbers[4], complete_ns=numbers[5], type=types, f=f, key=key,
-        node=node, role=role, mode=mode, error=error, is_final=is_final, kind=kind, old=numbers[2], new=numbers[3],
-        words=events.words,
+        invoke=numbers[0], complete=numbers[1], invoke_ns=numbers[4], complete_ns=numbers[5], process=process,
+        type=types, f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=is_final, kind=kind,
+        old=numbers[2], new=numbers[3], words=events.words,
     )  # fmt: skip
 
 
@@ -184,8 +186,8 @@ def of_operations(operations: Sequence[Operation]) -> Columns | None:
     type_ = _coded([operation.type for operation in operations], {word: at for at, word in enumerate(TYPES)})
     if not _are_ranks(invoke, complete) or ((complete < 0) & (type_ != INFO)).any():
         return None
-    times_ns = _times(operations)
-    if times_ns is None:
+    times_ns, process = _times(operations), _numbers([operation.process for operation in operations])
+    if times_ns is None or process is None:
         return None
     words: dict[str | None, int] = {None: 0}
     f, key, node, role, mode, error = (
@@ -201,9 +203,9 @@ def of_operations(operations: Sequence[Operation]) -> Columns | None:
     )
     final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
-        invoke=invoke, complete=complete, invoke_ns=times_ns[0], complete_ns=times_ns[1], type=type_, f=f, key=key,
-        node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=values[0], old=values[1], new=values[2],
-        words=tuple(words),
+        invoke=invoke, complete=complete, invoke_ns=times_ns[0], complete_ns=times_ns[1], process=process,
+        type=type_, f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=values[0],
+        old=values[1], new=values[2], words=tuple(words),
     )  # fmt: skip
 
 

@@ -150,16 +150,25 @@ def read(path: Path) -> History:
     Of a large one the events and operations are `checkers.history.stored`.
     """
     record = segments.record(path)
-    if record.size >= LARGE:
-        line = record.read(0, HEADER_MAX)
-        line = line[: line.find(b"\n") + 1]
-        if line.startswith(b"{") and not why_plain():
-            from checkers.history import lines
+    found = _stored(record)
+    return parse(record.read(0, record.size)) if found is None else found
 
-            found = lines.read(record, len(line), parse_header(line[:-1]), _event, _torn)
-            if found is not None:
-                return found
-    return parse(record.read(0, record.size))
+
+def read_stored(path: Path) -> History | None:
+    """The same of a large record that can be read as columns; None of any other. Raises as `read`."""
+    return _stored(segments.record(path))
+
+
+def _stored(record: segments.Record) -> History | None:
+    if record.size < LARGE or why_plain():
+        return None
+    line = record.read(0, HEADER_MAX)
+    line = line[: line.find(b"\n") + 1]
+    if not line.startswith(b"{"):
+        return None
+    from checkers.history import lines
+
+    return lines.read(record, len(line), parse_header(line[:-1]), _event, _torn)
 
 
 def parse(data: bytes) -> History:

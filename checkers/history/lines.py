@@ -62,7 +62,9 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     def walk() -> Iterator[Event]:
         return map(decoded, lines.all())
 
-    stored = StoredEvents(len(lines), walk, tuple(reader.others), lambda index: decoded(lines.at(index)))
+    stored = StoredEvents(
+        len(lines), walk, tuple(reader.others), lambda index: decoded(lines.at(index)), lines.offsets
+    )
 
     def some(places: Array) -> list[Operation]:
         found = []
@@ -90,6 +92,11 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
+
+    @property
+    def offsets(self) -> Array:
+        """Where each line begins, in bytes, and where the last one ends."""
+        return self._offsets
 
     def at(self, line: int) -> bytes:
         begin, end = int(self._offsets[line]), int(self._offsets[line + 1])

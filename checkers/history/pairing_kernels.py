@@ -36,8 +36,8 @@ def pair(process: Array, invokes: Array, running: Array, partner: Array) -> int:
 @bare_kernel
 def pair_columns(
     index: Array, time_ns: Array, process: Array, info: Array, f: Array, key: Array, node: Array, role: Array,
-    mode: Array, error: Array, old: Array, new: Array, running: Array, numbers: Array, types: Array, o_f: Array,
-    o_key: Array, o_node: Array, o_role: Array, o_mode: Array, o_error: Array, is_final: Array, kind: Array,
+    mode: Array, error: Array, old: Array, new: Array, running: Array, numbers: Array, o_process: Array, types: Array,
+    o_f: Array, o_key: Array, o_node: Array, o_role: Array, o_mode: Array, o_error: Array, is_final: Array, kind: Array,
 ) -> int:  # fmt: skip
     """Fill the columns of operations from those of events; how many operations, -1 if events do not add up.
 
@@ -57,6 +57,7 @@ def pair_columns(
             numbers[1, count] = -1
             numbers[2, count], numbers[3, count] = old[row], new[row]
             numbers[4, count], numbers[5, count] = time_ns[row], -1
+            o_process[count] = who
             types[count] = INFO
             o_f[count], o_key[count], o_role[count], o_mode[count] = f[row], key[row], role[row], mode[row]
             o_node[count], o_error[count] = node[row], 0

@@ -94,7 +94,7 @@ class StoredOperations(Stored[Operation]):
 
 class StoredEvents(Stored[Event]):
     """Events; `others` are those that are no client's. `walk` makes all of them, one after the other; `one` the event
-    of an index, where that is cheap."""
+    of an index, where that is cheap. `places`: where their lines begin in the record, in bytes, if it has lines."""
 
     def __init__(
         self,
@@ -102,11 +102,13 @@ class StoredEvents(Stored[Event]):
         walk: Callable[[], Iterator[Event]],
         others: tuple[Event, ...],
         one: Callable[[int], Event] | None = None,
+        places: Any = None,
     ) -> None:
         super().__init__(count, lambda: list(walk()))
         self._walk = walk
         self._one = one
         self.others = others
+        self.places = places
 
     def __iter__(self) -> Iterator[Event]:
         return self._walk() if self._made is None else iter(self._made)

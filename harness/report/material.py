@@ -17,11 +17,13 @@ import msgspec
 import numpy
 from numpy.typing import NDArray
 
-from checkers.history import Event, Header, HistoryError, Operation, jsonl, segments
+from checkers.history import Event, Header, History, HistoryError, Operation, jsonl, segments
+from checkers.history.columns import Columns
 from checkers.history.operation import FASTEST_NS, paired
+from checkers.history.stored import StoredEvents, StoredOperations
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
-from harness.report.run_columns import Gathered, RunColumns
+from harness.report.run_columns import Gathered, RunColumns, of_completion, run_columns
 
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
@@ -93,6 +95,22 @@ class _Wanted:
     def names(self, operation: Operation) -> bool:
         return not self.indexes.isdisjoint(operation.events)
 
+    def named(self, columns: Columns) -> NDArray[numpy.bool_]:
+        """The same of all operations."""
+        indexes = numpy.array(sorted(self.indexes), dtype=numpy.int64)
+        return numpy.isin(columns.invoke, indexes) | numpy.isin(columns.complete, indexes)
+
+    def near(self, columns: Columns) -> NDArray[numpy.bool_]:
+        """The same of all operations."""
+        found = numpy.zeros(len(columns), dtype=numpy.bool_)
+        ends_ns: NDArray[numpy.int64] = numpy.where(
+            columns.complete_ns < 0, columns.invoke_ns, columns.complete_ns
+        )
+        for near, first, last in self.places:
+            on_key = columns.key == columns.code(near)
+            found |= on_key & (columns.invoke_ns <= last) & (ends_ns >= first)
+        return found
+
     def is_near(self, operation: Operation) -> bool:
         start_ns, end_ns = operation.invoke_ns, operation.complete_ns or operation.invoke_ns
         return any(
@@ -101,19 +119,30 @@ class _Wanted:
         )
 
 
-def read(folder: Path, verdict: Json | None = None) -> Material:
+def read(folder: Path, verdict: Json | None = None, history: History | None = None) -> Material:
     """All data of the page, except the nodes' logs, of which it needs a part (`node_logs`).
 
-    `verdict`: used in place of the one in the folder.
+    `verdict`: used in place of the one in the folder. `history`: that of the folder, if it was read already.
     """
     notes: list[str] = []
     plan = _document(folder / "plan.json", notes)
     verdict = _in_todays_words(_document(folder / "verdict.json", notes)) if verdict is None else verdict
     gathering = _Gathering(_wanted(verdict))
-    _gather(folder / "history.jsonl", gathering, notes)
+    path = folder / "history.jsonl"
+    stored = _stored(path) if history is None else history
+    if stored is None or not gathering.take_columns(stored):
+        _gather(path, gathering, notes)
     material = gathering.material(folder, plan, verdict)
     material.notes = notes
     return material
+
+
+def _stored(path: Path) -> History | None:
+    """The history of a large record that is sound."""
+    try:
+        return jsonl.read_stored(path)
+    except (OSError, HistoryError):
+        return None
 
 
 _OLD_WORDS = {"kinds_that_bit": "kinds_in_effect", "not_felt": "not_observed", "left_out": "skipped_faults"}
@@ -214,12 +243,38 @@ class _Gathering:
         self.wanted = wanted
         self.header = Header()
         self.open: dict[int, tuple[Event, int]] = {}
-        self.columns = Gathered()
+        self.columns: Gathered | RunColumns = Gathered()
         self.operations: dict[int, Operation] = {}
         self.neighbours: list[Operation] = []
         self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
         self.last_ns = 0
         self.lines = 0
+
+    def take_columns(self, history: History) -> bool:
+        """All of a history that was read as columns; False if it was not, or has more to tell than that."""
+        operations, events = history.operations, history.events
+        if not (isinstance(operations, StoredOperations) and isinstance(events, StoredEvents)):
+            return False
+        last_ns = events[len(events) - 1].time_ns if events else 0
+        if events.places is None or history.torn is not None or as_time_ns(last_ns) is None:
+            return False
+        columns = operations.columns
+        self.header, self.lines, self.last_ns = history.header, len(events), last_ns
+        for event in events.others:
+            self._take_other(event)
+        is_named = self.wanted.named(columns)
+        order = of_completion(columns)
+        for operation in operations.at(order[is_named[order]]):
+            self.operations.update(dict.fromkeys(operation.events, operation))
+        near = self.wanted.near(columns) & ~is_named
+        self.neighbours += operations.at(order[near[order]][:NEIGHBOURS_KEPT])
+        self.columns = run_columns(columns, order, events.places)
+        return True
+
+    def _take_other(self, event: Event) -> None:
+        told = self.told.get(str(event.process))
+        if told is not None and len(told) < MONITOR_LINES_KEPT:
+            told.append(event)
 
     def take(self, event: Event, at: int) -> None:
         """`at`: the place of its line in the file, in bytes."""
@@ -228,10 +283,8 @@ class _Gathering:
         self.lines += 1
         self.last_ns = max(self.last_ns, event.time_ns)
         match event:
-            case Event(process=str() as teller):
-                told = self.told.get(teller)
-                if told is not None and len(told) < MONITOR_LINES_KEPT:
-                    told.append(event)
+            case Event(process=str()):
+                self._take_other(event)
             case Event(process=int() as process, type="invoke"):
                 if process in self.open:
                     self._end(*self.open.pop(process), None, -1)
@@ -243,6 +296,7 @@ class _Gathering:
 
     def _end(self, invoke: Event, at: int, completion: Event | None, end_at: int) -> None:
         operation = paired(invoke, completion)
+        assert isinstance(self.columns, Gathered)
         self.columns.take(operation, at, end_at)
         if self.wanted.names(operation):
             self.operations.update(dict.fromkeys(operation.events, operation))
@@ -252,7 +306,7 @@ class _Gathering:
     def material(self, folder: Path, plan: Json, verdict: Json) -> Material:
         for invoke, at in self.open.values():
             self._end(invoke, at, None, -1)
-        columns = self.columns.columns()
+        columns = self.columns.columns() if isinstance(self.columns, Gathered) else self.columns
         return Material(
             folder=folder,
             plan=plan,

@@ -15,6 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from checkers.history import History
 from harness.causes import Sighted, ranked, seconds
 from harness.report import first_screen, material, node_logs, tables
 from harness.report.cause_and_effect import Moment, cause_and_effect, moments
@@ -57,9 +58,10 @@ def write(run_folder: Path) -> Path:
     return target
 
 
-def html(run_folder: Path, verdict: Json | None = None) -> str:
-    """The page as text. `verdict`: the content of its verdict.json, if that is not in the folder yet."""
-    read = material.read(run_folder, verdict)
+def html(run_folder: Path, verdict: Json | None = None, history: History | None = None) -> str:
+    """The page as text. `verdict`: the content of its verdict.json, if that is not in the folder yet. `history`: if
+    it was read already."""
+    read = material.read(run_folder, verdict, history)
     bands = fault_bands(read)
     ranking = ranked(read.verdict)
     shown, more = _witnesses(read, ranking, bands)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy
 from numpy.typing import NDArray
 
 from checkers.history import Event, HistoryError, Operation, segments
+from checkers.history.columns import Columns
 from checkers.history.jsonl import NOT_JSON
 from checkers.history.operation import Outcome, paired
 
@@ -64,6 +65,71 @@ class RunColumns:
         wanted = set(names)
         chosen = numpy.array([name in wanted for name in self.keys] + [False], dtype=bool)
         return chosen[self.key]
+
+
+def of_completion(columns: Columns) -> NDArray[numpy.int64]:
+    """The places of operations in the order of completion; those without an end come last."""
+    ends = numpy.where(columns.complete < 0, numpy.iinfo(numpy.int64).max, columns.complete)
+    return numpy.argsort(ends, kind="stable")
+
+
+def run_columns(columns: Columns, order: NDArray[numpy.int64], places: NDArray[numpy.int64]) -> RunColumns:
+    """What `Gathered` comes to, of operations that were read as columns. `places`: where lines begin, in bytes."""
+    invoke, complete, end_ns = columns.invoke[order], columns.complete[order], columns.complete_ns[order]
+    outcome = (columns.type[order] - 1).astype(numpy.int8)
+    node, nodes = _in_order_met(columns.node[order], columns.words)
+    key, keys = _in_order_met(columns.key[order], columns.words)
+    names, final = columns.f[order], columns.is_final[order]
+    is_read = numpy.isin(names, [columns.code(name) for name in READS])
+    has_key = numpy.array([word is not None for word in keys], dtype=numpy.bool_)
+    number_of_key = numpy.where(has_key, numpy.cumsum(has_key) - 1, -1).astype(numpy.int32)
+    load = ~final
+    answered = load & (outcome == OK) & (names == columns.code("read"))
+    kinds = _counted(names[load], outcome[load])
+    reads = _counted(*(each[order][answered] for each in (columns.node, columns.role, columns.mode)))
+    words = columns.words
+    return RunColumns(
+        index=invoke,
+        complete=complete,
+        start_ns=columns.invoke_ns[order],
+        end_ns=end_ns,
+        process=columns.process[order],
+        outcome=outcome,
+        node=node,
+        key=number_of_key[key] if len(keys) else key,
+        writes=~is_read,
+        final=final,
+        at=places[invoke],
+        end_at=numpy.where(complete < 0, -1, places[complete]),
+        nodes=tuple(node or "" for node in nodes),
+        keys=tuple(key for key in keys if key is not None),
+        kinds=Counter({(str(words[f]), OUTCOMES[how]): many for (f, how), many in kinds.items()}),
+        reads=Counter(
+            {
+                (words[at] or "", words[role] or "", words[mode] or ""): many
+                for (at, role, mode), many in reads.items()
+            }
+        ),
+    )
+
+
+def _in_order_met(
+    codes: NDArray[numpy.int32], words: Sequence[str | None]
+) -> tuple[NDArray[numpy.int32], tuple[str | None, ...]]:
+    """The codes by new numbers, and the words of these: the first one that is met is number 0."""
+    found, first, inverse = numpy.unique(codes, return_index=True, return_inverse=True)
+    order = numpy.argsort(first)
+    number = numpy.empty(len(found), dtype=numpy.int32)
+    number[order] = numpy.arange(len(found), dtype=numpy.int32)
+    return number[inverse], tuple(words[code] for code in found[order].tolist())
+
+
+def _counted(*codes: NDArray[Any]) -> dict[tuple[int, ...], int]:
+    """How many rows have which codes."""
+    if not len(codes[0]):
+        return {}
+    rows, many = numpy.unique(numpy.stack(codes), axis=1, return_counts=True)
+    return {tuple(row): count for row, count in zip(rows.T.tolist(), many.tolist(), strict=True)}
 
 
 @dataclass(slots=True)

@@ -167,7 +167,7 @@ def _keep(folder: RunFolder, record: hashes.Files, history: History, verdict: di
     doing("writing verdict, columns and page")
     making: dict[str, Make] = {
         VERDICT: _writer(verdict),
-        REPORT: lambda path: path.write_text(report.html(folder.path, shown), "utf-8", "replace"),
+        REPORT: lambda path: path.write_text(report.html(folder.path, shown, history), "utf-8", "replace"),
     }
     if history.events:
         making = {COLUMNS: lambda path: parquet.write(path, history), **making}

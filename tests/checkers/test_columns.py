@@ -170,7 +170,17 @@ def said(read: Any, data: Any) -> Any:
 
 def same(ours: Columns, plain: Columns) -> None:
     """Assert that columns say the same, whatever the numbers of words."""
-    for name in ("invoke", "complete", "invoke_ns", "complete_ns", "is_final", "kind", "old", "new"):
+    for name in (
+        "invoke",
+        "complete",
+        "invoke_ns",
+        "complete_ns",
+        "process",
+        "is_final",
+        "kind",
+        "old",
+        "new",
+    ):
         assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
     assert ours.type.tolist() == plain.type.tolist()
     ended = [end >= 0 for end in ours.complete.tolist()]

@@ -1,0 +1,58 @@
+"""The content of a run's page: a large record is read as columns, a small or a damaged one line by line."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from checkers.history import jsonl
+from harness.report import material
+from harness.report.material import Material, _Gathering
+from harness.run.assemble import parts_of
+from harness.run.execute import execute
+from harness.run.finish import finish
+from tests.harness.report.run_folders import build
+from tests.harness.runs import small
+
+BUG = small(seed=1, bugs=("confirm-early",), faults=("isolate-owner",), time_limit_s=6.0, rate=60.0)
+
+
+def told(read: Material) -> dict[str, Any]:
+    found = {each.name: getattr(read, each.name) for each in fields(read)}
+    for name in ("load", "columns"):
+        columns = found.pop(name)
+        for each in fields(columns):
+            value = getattr(columns, each.name)
+            found[f"{name}.{each.name}"] = value.tolist() if isinstance(value, numpy.ndarray) else value
+    return found
+
+
+@pytest.mark.parametrize("near", [5_000, 3])
+def test_a_large_record_is_shown_as_a_small_one(
+    near: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of a long run would lack operations, or name others."""
+    run = execute(parts_of(BUG), tmp_path).folder
+    finish(run, BUG)
+    monkeypatch.setattr(material, "NEIGHBOURS_KEPT", near)
+    expected = material.read(run.path)
+    assert expected.operations and expected.neighbours, "nothing is compared"
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(_Gathering, "take", None)
+    assert told(material.read(run.path)) == told(expected)
+    assert told(material.read(run.path, history=jsonl.read(run.history))) == told(expected)
+
+
+def test_a_torn_large_record_is_shown_up_to_its_tear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a run that was killed would be on its page."""
+    folder = build(tmp_path / "made", "anomaly")
+    path = folder / "history.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    expected = material.read(folder)
+    assert any("torn" in note for note in expected.notes)
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    assert told(material.read(folder)) == told(expected)
