@@ -4,6 +4,7 @@
 |---|---|
 | a register's reads and writes, every value written once | `zones`: linear |
 | a set's or a queue's, every element put in once | `monitors`: n log n |
+| a text's or a list's, reads show in which state each append took place | `appends`, and those of a register |
 | few, or the compiled search is not loaded yet | `search`, for as many steps as loading would take |
 | any, and compiling would take until a time limit | `search` |
 | any other | `forward`, the compiled search, however long loading takes; `search` where there is no compiler |
@@ -19,7 +20,7 @@ from dataclasses import replace
 
 from checkers.compiled import is_loaded, waiting_for
 from checkers.limits import left_s, look
-from checkers.linearizable import forward, monitors, search, search_kernels, zones
+from checkers.linearizable import appends, forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
 from checkers.linearizable.models import Action, Kind, Model, Register, State
 from checkers.linearizable.search import Call, Found, Limits
@@ -52,7 +53,7 @@ def decide(
         if found is not None:
             return found
     if starts is None or tuple(starts) == (model.initial,):
-        watched = monitors.decide(model, calls)
+        watched = monitors.decide(model, calls) or appends.decide(model, calls, limits, decide)
         if watched is not None:
             return watched
     return _searched(
