@@ -119,7 +119,7 @@ class Porcupine:
         best = float("inf")
         answers: list[str] = []
         for _ in range(times):
-            answers, seconds = self._once("".join(_as_text(each, self.timeout_s) for each in histories))
+            answers, seconds = self._once("".join(as_text(each, self.timeout_s) for each in histories))
             best = min(best, seconds)
             if best > 1:
                 break
@@ -138,14 +138,14 @@ class Porcupine:
             reason = "no memory" if "out of memory" in done.stderr else f"exit {done.returncode}"
             return [reason], time.perf_counter() - began_s
         lines = [line.split() for line in done.stdout.splitlines()]
-        return [answer for answer, _ in lines], sum(int(nanoseconds) for _, nanoseconds in lines) / 1e9
+        return [line[0] for line in lines], sum(int(line[1]) for line in lines) / 1e9
 
     def _bound(self) -> None:
         limit = int(self.memory_gib * (1 << 30))
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _as_text(history: Columns, timeout_s: float) -> str:
+def as_text(history: Columns, timeout_s: float) -> str:
     keep = (history.complete < NEVER) | (history.kind > REFUSE)
     complete = numpy.where(history.complete < NEVER, history.complete, -1)
     rows = numpy.stack((history.invoke, complete, history.kind, history.old, history.new), axis=1)[keep]

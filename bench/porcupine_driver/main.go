@@ -9,16 +9,24 @@
 // compare-and-set refused since the value was not OLD, 2 for a write of NEW, 3 for a compare-and-set from OLD to NEW. The
 // register holds 0 at first.
 //
-// Out: for each history a line with the answer (yes, no or unknown) and the nanoseconds that Porcupine took; reading is
-// not counted, nor is making its events. An operation without an answer returns at the end, as Porcupine's users do it.
+// And histories of a key-value store (get, put, append), which Porcupine takes apart by its keys:
+//
+//	kv OPERATIONS TIMEOUT_MS
+//	INVOKE COMPLETE KIND KEY TEXT       (KIND is 0 for a get of TEXT, 1 for a put, 2 for an append; TEXT in hex behind an x)
+//
+// Out: for each history a line with the answer (yes, no or unknown), and the nanoseconds that Porcupine took by the clock
+// and of all cores; reading is not counted, nor is making its events. An operation without an answer returns at the end,
+// as Porcupine's users do it.
 package main
 
 import (
 	"bufio"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"sort"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -56,6 +64,46 @@ var register = porcupine.Model{
 	Hash: func(state interface{}) uint64 { return uint64(state.(int)) * 0x9E3779B97F4A7C15 },
 }
 
+type keyed struct {
+	kind      int
+	key, text string
+}
+
+const (
+	get = iota
+	put
+	push
+)
+
+var store = porcupine.Model{
+	PartitionEvent: func(events []porcupine.Event) [][]porcupine.Event {
+		parts := map[string][]porcupine.Event{}
+		keys := map[int]string{}
+		for _, event := range events {
+			if event.Kind == porcupine.CallEvent {
+				keys[event.Id] = event.Value.(keyed).key
+			}
+			parts[keys[event.Id]] = append(parts[keys[event.Id]], event)
+		}
+		var all [][]porcupine.Event
+		for _, part := range parts {
+			all = append(all, part)
+		}
+		return all
+	},
+	Init: func() interface{} { return "" },
+	Step: func(state, input, _ interface{}) (bool, interface{}) {
+		asked, text := input.(keyed), state.(string)
+		switch asked.kind {
+		case get:
+			return text == asked.text, state
+		case put:
+			return true, asked.text
+		}
+		return true, text + asked.text
+	},
+}
+
 var answers = map[porcupine.CheckResult]string{
 	porcupine.Ok: "yes", porcupine.Illegal: "no", porcupine.Unknown: "unknown",
 }
@@ -65,12 +113,12 @@ type moment struct {
 	event porcupine.Event
 }
 
-// history makes events of `count` operations, in their order.
-func history(number func() int, count int) []porcupine.Event {
+// history makes events of `count` operations, in their order; `read` reads what was asked.
+func history(number func() int, count int, read func(answered bool) interface{}) []porcupine.Event {
 	var moments, late []moment
 	for id := 0; id < count; id++ {
 		invoke, complete := number(), number()
-		asked := request{kind: number(), old: number(), new: number(), answered: complete >= 0}
+		asked := read(complete >= 0)
 		call := porcupine.Event{Kind: porcupine.CallEvent, Value: asked, Id: id}
 		answer := porcupine.Event{Kind: porcupine.ReturnEvent, Value: nil, Id: id}
 		moments = append(moments, moment{invoke, call})
@@ -88,6 +136,15 @@ func history(number func() int, count int) []porcupine.Event {
 	return events
 }
 
+// spent gives the nanoseconds that this process has taken of all cores.
+func spent() int64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return used.Utime.Nano() + used.Stime.Nano()
+}
+
 func main() {
 	words := bufio.NewScanner(os.Stdin)
 	words.Split(bufio.ScanWords)
@@ -103,16 +160,36 @@ func main() {
 		}
 		return value
 	}
+	text := func() string {
+		words.Scan()
+		plain, err := hex.DecodeString(words.Text()[1:])
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "expected a text in hex, came %q\n", words.Text())
+			os.Exit(1)
+		}
+		return string(plain)
+	}
+	of_register := func(answered bool) interface{} {
+		return request{kind: number(), old: number(), new: number(), answered: answered}
+	}
+	of_store := func(bool) interface{} {
+		return keyed{kind: number(), key: strconv.Itoa(number()), text: text()}
+	}
 	for words.Scan() {
-		if words.Text() != "history" {
-			fmt.Fprintf(os.Stderr, "expected the word history, came %q\n", words.Text())
+		model, read := register, of_register
+		switch words.Text() {
+		case "history":
+		case "kv":
+			model, read = store, of_store
+		default:
+			fmt.Fprintf(os.Stderr, "expected the word history or kv, came %q\n", words.Text())
 			os.Exit(1)
 		}
 		count := number()
 		timeout := time.Duration(number()) * time.Millisecond
-		events := history(number, count)
-		began := time.Now()
-		result := porcupine.CheckEventsTimeout(register, events, timeout)
-		fmt.Println(answers[result], time.Since(began).Nanoseconds())
+		events := history(number, count, read)
+		began, before := time.Now(), spent()
+		result := porcupine.CheckEventsTimeout(model, events, timeout)
+		fmt.Println(answers[result], time.Since(began).Nanoseconds(), spent()-before)
 	}
 }

@@ -29,9 +29,9 @@ def columns(
     `crashed` mutators never return; a third of them never happened either. `stale`: one read near the end shows 0.
     """
     chance = random.Random(seed)
-    spans = _spans(chance, operations, clients)
+    times = spans(chance, operations, clients)
     points = sorted(
-        (start + (end - start) * chance.random(), place) for place, (start, end) in enumerate(spans)
+        (start + (end - start) * chance.random(), place) for place, (start, end) in enumerate(times)
     )
     lost = set(chance.sample(range(operations), crashed)) if crashed else set()
     rows: list[Row] = [(OBSERVE, 0, NOTHING)] * operations
@@ -44,10 +44,10 @@ def columns(
     if stale:
         late = next(place for _, place in points[operations * 9 // 10 :] if rows[place][0] == OBSERVE)
         rows[late] = (OBSERVE, 0, NOTHING)
-    return _columns(spans, rows, lost, fresh + 1)
+    return _columns(times, rows, lost, fresh + 1)
 
 
-def _spans(chance: random.Random, operations: int, clients: int) -> list[tuple[float, float]]:
+def spans(chance: random.Random, operations: int, clients: int) -> list[tuple[float, float]]:
     spans = []
     free = [(0.0, client) for client in range(clients)]
     for _ in range(operations):
