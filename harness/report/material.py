@@ -103,9 +103,7 @@ class _Wanted:
     def near(self, columns: Columns) -> NDArray[numpy.bool_]:
         """The same of all operations."""
         found = numpy.zeros(len(columns), dtype=numpy.bool_)
-        ends_ns: NDArray[numpy.int64] = numpy.where(
-            columns.complete_ns < 0, columns.invoke_ns, columns.complete_ns
-        )
+        ends_ns = numpy.maximum(columns.complete_ns, columns.invoke_ns)
         for near, first, last in self.places:
             on_key = columns.key == columns.code(near)
             found |= on_key & (columns.invoke_ns <= last) & (ends_ns >= first)
