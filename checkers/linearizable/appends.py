@@ -30,7 +30,7 @@ from checkers.linearizable.models import Action, Model, Register
 from checkers.linearizable.order import placed
 from checkers.linearizable.search import Call, Found, Limits
 
-NAME = "appends"
+ALGORITHM = "appends"
 INITIAL = 0
 """The state before everything."""
 READS = ("get", "read")
@@ -78,10 +78,10 @@ def _decided(model: Model, calls: Calls, limits: Limits, as_register: Decide) ->
                 if order is None:
                     assert found.log is not None
                     order = placed(Register(initial=INITIAL), each, found.log, INITIAL)
-                return Found("yes", configurations=most, order=order, algorithm=NAME, steps=steps)
+                return Found("yes", configurations=most, order=order, algorithm=ALGORITHM, steps=steps)
     except _Impossible:
         pass
-    return Found("no", configurations=most, algorithm=NAME, steps=steps)
+    return Found("no", configurations=most, algorithm=ALGORITHM, steps=steps)
 
 
 def _first_no(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Found:
@@ -93,7 +93,7 @@ def _first_no(model: Model, calls: Calls, limits: Limits, as_register: Decide) -
         found = _decided(model, _until(calls, returns[middle][0]), limits, as_register)
         steps, most = steps + found.steps, max(most, found.configurations)
         possible, wrong = (possible, middle) if found.result == "no" else (middle, wrong)
-    return Found("no", returns[wrong][1], most, algorithm=NAME, steps=steps)
+    return Found("no", returns[wrong][1], most, algorithm=ALGORITHM, steps=steps)
 
 
 def _until(calls: Calls, event: int) -> list[Call]:

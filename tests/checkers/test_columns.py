@@ -140,7 +140,7 @@ def record(chance: random.Random, *, odd: bool) -> bytes:
             line = line.replace(b'":', b'" : ').replace(b"x", b"\\u0078")
         written.append(line)
     data = b"\n".join(written) + (b"" if odd and chance.random() < 0.1 else b"\n")
-    if odd and chance.random() < 0.3:
+    if odd and len(written) > 1 and chance.random() < 0.3:
         at = chance.randrange(len(written[0]) + 1, len(data) + 1)
         match chance.randint(0, 4):
             case 0:

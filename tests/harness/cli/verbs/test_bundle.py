@@ -33,7 +33,7 @@ FIFTY = (*KINDS, *OF_OTHER_SYSTEMS, *MANY[::8])
 @pytest.fixture
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages take longer than the rest."""
-    monkeypatch.setattr(report, "html", lambda folder, verdict: "")
+    monkeypatch.setattr(report, "html", lambda *_: "")
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 
