@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -207,6 +207,15 @@ class NamesConfigurations(Protocol):
     @property
     def configuration_names(self) -> tuple[str, ...]:
         """Values of its option `configuration`."""
+        ...
+
+
+@runtime_checkable
+class ListsPromises(Protocol):
+    """A system with promises that hang on its own options, and perhaps on the phase of a run."""
+
+    def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
+        """Each of them, with what is promised in which phase; with its source where that stands in no clause."""
         ...
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.param_types import Text
+
+if TYPE_CHECKING:
+    from harness.systems.promise import Promise
 
 TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "starts", "bugs")
 
@@ -77,9 +81,17 @@ def _promises() -> Iterator[tuple[str, str]]:
     from harness.errors import WrongUse
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
-    from harness.systems.system import NamesConfigurations
+    from harness.systems.system import ListsPromises, NamesConfigurations
 
     for name, system in SYSTEMS.items():
+        for promise, phases in system.promises() if isinstance(system, ListsPromises) else ():
+            yield from _rows_of(f"{name}, {promise.configuration}", promise.why, promise)
+            for phase, text in phases.items():
+                yield f"{name}, {promise.configuration}  {phase}", text
+            for source in dict.fromkeys(promise.documented.values()):
+                check, *others = [check for check, its in promise.documented.items() if its == source]
+                more = f" (also of {', '.join(others)})" if others else ""
+                yield f"{name}, {promise.configuration}  source of {check}", source + more
         for letter in system.configuration_names if isinstance(system, NamesConfigurations) else ():
             plan = system.completed(planned(system=name, cluster="docker", configuration=letter))
             if plan.expectations.configuration != letter:
@@ -89,10 +101,14 @@ def _promises() -> Iterator[tuple[str, str]]:
             except WrongUse:
                 continue
             promise = system.promise(plan)
-            yield f"{name} {letter}", promise.configuration.partition(": ")[2]
-            for clause in promise.clauses:
-                if not clause.source:
-                    yield f"{name} {letter}  {clause.name}", clause.model or "–"
+            yield from _rows_of(f"{name} {letter}", promise.configuration.partition(": ")[2], promise)
+
+
+def _rows_of(title: str, about: str, promise: Promise) -> Iterator[tuple[str, str]]:
+    yield title, about
+    for clause in promise.clauses:
+        if not clause.source:
+            yield f"{title}  {clause.name}", clause.model or "–"
 
 
 def _fault(name: str, cluster: str | None) -> str:

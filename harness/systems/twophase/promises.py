@@ -18,7 +18,7 @@ The quotations are of github.com/apache/ignite, docs/_docs, as of 2025.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from harness.systems.promise import Promise, promised
 from nodes.twophase.configuration import Concurrency, Isolation
@@ -118,6 +118,13 @@ def promise_of_atomic(space: str) -> Promise:
         transactions="",
         documented=dict.fromkeys(CHECKERS, ATOMIC_DOCUMENTED),
     )
+
+
+def listed() -> Iterator[tuple[Promise, Mapping[str, str]]]:
+    """Every promise."""
+    for concurrency, isolation in WHY:
+        yield promise_of(concurrency, isolation), {}
+    yield promise_of_atomic("of its own"), {}
 
 
 def promise_of(concurrency: Concurrency, isolation: Isolation) -> Promise:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from checkers.check import Check
@@ -27,7 +27,7 @@ from harness.systems.twophase.options import (
     said_of,
     servers_of,
 )
-from harness.systems.twophase.promises import promise_of, promise_of_atomic
+from harness.systems.twophase.promises import listed, promise_of, promise_of_atomic
 from harness.systems.twophase.rare_turns import HasRareTurns
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
 from harness.systems.twophase.variety import Varies
@@ -164,6 +164,9 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
         return promise_of_atomic(said.atomic) if said.atomic else promise_of(said.concurrency, said.isolation)
+
+    def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
+        return listed()
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

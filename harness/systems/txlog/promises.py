@@ -17,6 +17,9 @@ is synchronised up to T only after every counter has come to T.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
 from checkers.txlog.report import PREFIX
 from harness.systems.promise import Promise, promised
 from nodes.txlog.configuration import Strategy
@@ -50,6 +53,35 @@ _SPURIOUS = (
     "“Spurious failures (updates failing on one worker and succeeding on another) can cause the DC-s to go out of sync "
     "(workers within the same DC will still be in sync)” (Known issues)"
 )
+_RESTORED = (
+    "“all workers will be restored to the last known good state before the split” (Split recovery strategies, "
+    "Simple)"
+)
+_VOTE = "“All masters decide on the correct transaction log using majority vote.” (Split-brain recovery)"
+_BEFORE = {"before the split": f"all masters execute one log in one order: {_AGREED}"}
+_APART = {
+    "in the split": f"each part executes a log of its own, and what it executes may be undone: {_SPLIT}"
+}
+_BY_PHASE: Mapping[Strategy, Mapping[str, str]] = {
+    "none": {
+        **_BEFORE,
+        "in the split": f"each part executes a log of its own, and nothing of it is undone: {_SPLIT}",
+        "in the recovery": f"there is none, and no master goes back: {_NONE}",
+        "after it": f"queues and states stay different: {_NONE}",
+    },
+    "simple": {
+        **_BEFORE,
+        **_APART,
+        "in the recovery": f"nothing is executed, and all masters go back to the state before the split: {_RESTORED}",
+        "after it": f"one log again, without a loss of what was accepted, executed anew: {_SIMPLE}",
+    },
+    "smart": {
+        **_BEFORE,
+        **_APART,
+        "in the recovery": f"nothing is executed, and all but the branch with most votes go back: {_VOTE}",
+        "after it": f"one log again, without a loss of what was accepted; the other branches come last: {_SIMPLE}",
+    },
+}
 ORDER_FREE = ("set",)
 """Workloads with transactions that come to the same in every order."""
 CHECKERS = ("linearizable", "prefix", "set-full", "convergence")
@@ -62,8 +94,7 @@ OF_LOGS = {
     "acquired": "“Any node should be able to execute a transaction that has already been merged into the synchronised "
     "queue. In order to guarantee this, nodes will only post transactions that they have been able to acquire” "
     "(Acquired transactions only)",
-    "executed": "“all workers will be restored to the last known good state before the split” (Split recovery "
-    "strategies, Simple)",
+    "executed": _RESTORED,
     "state": "“This order has to be agreed upon, in order to guarantee the eventual consistency between separate data "
     "centers.” (Node state variables)",
     "counters": _GUARANTEED,
@@ -71,7 +102,7 @@ OF_LOGS = {
     "timestamp counters.” (Normal operation)",
     "policy": "“updates will only continue execution after the MaxPeerLag interval expires or the cluster is "
     "re-joined” (Split recovery strategies, Simple)",
-    "vote": "“All masters decide on the correct transaction log using majority vote.” (Split-brain recovery)",
+    "vote": _VOTE,
     "drained": _GUARANTEED,
 }
 """By check of `checkers.txlog`: it is promised in every configuration, with the prices that the check knows."""
@@ -82,6 +113,15 @@ MAY_END_UNDER = ("disk-error",)
 def configuration_of(strategy: Strategy, *, can_split: bool, is_deterministic: bool = True) -> str:
     parts = f"strategy {strategy}" if can_split else "no split"
     return parts if is_deterministic else f"{parts}, spurious failures"
+
+
+def listed() -> Iterator[tuple[Promise, Mapping[str, str]]]:
+    """Every promise, of sets, which come to the same in every order; and what is promised in each phase of a split."""
+    for is_deterministic in (True, False):
+        yield promise_of("smart", can_split=False, is_deterministic=is_deterministic), {}
+        for strategy in get_args(Strategy):
+            promise = promise_of(strategy, can_split=True, is_deterministic=is_deterministic)
+            yield promise, _BY_PHASE[strategy] if is_deterministic else {}
 
 
 def promise_of(

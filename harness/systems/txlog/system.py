@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from harness.systems.promise import Promise
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.client import CLIENT, TxLogClient
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
-from harness.systems.txlog.promises import promise_of
+from harness.systems.txlog.promises import listed, promise_of
 from harness.systems.txlog.rare_turns import HasRareTurns
 from harness.systems.txlog.scenes import SCENES
 from harness.systems.txlog.variety import Varies
@@ -159,6 +159,9 @@ class TxLogSystem(HasRareTurns, Varies):
             is_deterministic=said.is_deterministic,
             workload=plan.workload,
         )
+
+    def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
+        return listed()
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

@@ -201,11 +201,25 @@ def test_all_tables_are_listed(qsync: Qsync) -> None:
 def test_promises_are_listed_by_system_and_configuration(qsync: Qsync) -> None:
     """If it failed, nobody could look up by what a store is judged before a run of it is."""
     lines = [line.split() for line in qsync("list", "promises").out.splitlines()[1:]]
+    lines = [words for words in lines if words[0] in ("qsync", "tarantool")]
     assert {letter for system, letter, *_ in lines if system == "qsync"} == {*"ABCDEFGHI"}
     assert {letter for system, letter, *_ in lines if system == "tarantool"} == {*"ABEFG"}
     rows = [" ".join(words) for words in lines]
     assert "tarantool B writes –" in rows and "tarantool G reads, linearizable –" in rows
     assert "qsync H writes linearizable" in rows and "qsync H reads, owner, read-confirmed stale" in rows
+
+
+def test_promises_of_other_systems_are_listed_with_their_sources(qsync: Qsync) -> None:
+    """If it failed, nobody could look up what a split may cost, or where that is written."""
+    rows = [" ".join(line.split()) for line in qsync("list", "promises").out.splitlines()]
+    for strategy in ("none", "simple", "smart"):
+        for phase in ("before the split", "in the split", "in the recovery", "after it"):
+            (row,) = [row for row in rows if row.startswith(f"txlog, strategy {strategy} {phase} ")]
+            assert "“" in row
+        assert any(row.startswith(f"txlog, strategy {strategy} source of txlog-kept “") for row in rows)
+    assert "txlog, no split writes linearizable" in rows and "txlog, strategy none writes –" in rows
+    assert "twophase, pessimistic serializable transactions as writes" in rows
+    assert any(row.startswith("twophase, optimistic read-committed source of ") for row in rows)
 
 
 def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
