@@ -58,6 +58,7 @@ _RESTORED = (
     "Simple)"
 )
 _VOTE = "“All masters decide on the correct transaction log using majority vote.” (Split-brain recovery)"
+_SAME = "sets are the same on all masters, of registers nothing is promised"
 _BEFORE = {"before the split": f"all masters execute one log in one order: {_AGREED}"}
 _APART = {
     "in the split": f"each part executes a log of its own, and what it executes may be undone: {_SPLIT}"
@@ -73,13 +74,13 @@ _BY_PHASE: Mapping[Strategy, Mapping[str, str]] = {
         **_BEFORE,
         **_APART,
         "in the recovery": f"nothing is executed, and all masters go back to the state before the split: {_RESTORED}",
-        "after it": f"one log again, without a loss of what was accepted, executed anew: {_SIMPLE}",
+        "after it": f"one log again, without a loss of what was accepted, executed anew; {_SAME}: {_SIMPLE}",
     },
     "smart": {
         **_BEFORE,
         **_APART,
         "in the recovery": f"nothing is executed, and all but the branch with most votes go back: {_VOTE}",
-        "after it": f"one log again, without a loss of what was accepted; the other branches come last: {_SIMPLE}",
+        "after it": f"one log again, the branches that lost behind the other one; {_SAME}: {_SIMPLE}",
     },
 }
 ORDER_FREE = ("set",)
