@@ -173,11 +173,11 @@ def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
     times_ns, what = times_ns[order], what[order]
     waiting = numpy.cumsum(numpy.where(what == _ASKED, 1, -1))
     is_over = what == _SERVED
-    is_over[-1] |= bool(times_ns[-1] == end_ns)  # nobody waits any more
+    is_over[-1] |= bool(times_ns[-1] == end_ns)  # no client waits any more
     over: Array = numpy.flatnonzero(is_over)
     if not len(over):
         return []
-    # Behind an answer somebody still waits, or nobody does until the next question.
+    # After an answer another client still waits, or no client waits until the next question.
     since = numpy.where(waiting[over[:-1]] > 0, over[:-1], over[:-1] + 1)
     starts_ns = times_ns[numpy.concatenate(([0], since))]
     found = numpy.flatnonzero(times_ns[over] - starts_ns >= least_ns)

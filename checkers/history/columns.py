@@ -176,7 +176,7 @@ def partners(process: Array, invokes: Array) -> Array | None:
 
 
 def of_operations(operations: Sequence[Operation]) -> Columns | None:
-    """The columns of these operations; None if a value or a time is no number, or two events have one index."""
+    """Columns of operations; None if a value or a time is not a number, or if two events have the same index."""
     values = _values([operation.value for operation in operations])
     if values is None:
         return None

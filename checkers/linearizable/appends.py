@@ -220,7 +220,7 @@ def _shares(places: Sequence[int], changes: dict[Change, bool]) -> list[list[tup
 
 
 def _plain(call: Call, states: _States) -> Action:
-    """What a put or a read is to the register; of an append anything."""
+    """A put as a write of the register, a read as a read; an append stays as it is."""
     value: Any = call.action.values[0]
     match call.action.word:
         case "put":

@@ -56,7 +56,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What operations alone write, by the indexes of their invocations; and the transactions that write it."""
+    """The marks of each operation, by the index of its invocation; and the transactions that write each mark."""
 
     written: Mapping[int, list[Mark]]
     transactions: Mapping[Mark, set[Id]]

@@ -249,7 +249,7 @@ class _Reader:
                 self.members.pop(id, None)
 
     def _by_spaces(self, record: Record) -> Record:
-        """A record of a version whose rows do not say whether they wait."""
+        """The record by the options of its space: rows of its version have no flags."""
         is_synchronous = record.kind == "write" and record.space in self.synchronous_spaces
         return msgspec.structs.replace(record, is_synchronous=is_synchronous)
 

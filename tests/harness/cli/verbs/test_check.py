@@ -210,7 +210,7 @@ def test_promises_are_listed_by_system_and_configuration(qsync: Qsync) -> None:
 
 
 def test_promises_of_other_systems_are_listed_with_their_sources(qsync: Qsync) -> None:
-    """If it failed, nobody could look up what a split may cost, or where that is written."""
+    """If it failed, a reader could not look up the price of a split, or its source."""
     rows = [" ".join(line.split()) for line in qsync("list", "promises").out.splitlines()]
     for strategy in ("none", "simple", "smart"):
         for phase in ("before the split", "in the split", "in the recovery", "after it"):
