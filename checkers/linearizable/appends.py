@@ -69,7 +69,7 @@ def _decided(model: Model, calls: Calls, limits: Limits, as_register: Decide) ->
     steps, most = 0, 1
     try:
         for each in _as_registers(model, calls):
-            found = as_register(Register(initial=INITIAL), each, limits)
+            found = as_register(Register(initial=INITIAL), each, _left(limits, steps))
             steps, most = steps + found.steps, max(most, found.configurations)
             if found.result == "unknown":
                 raise _Ambiguous
@@ -90,10 +90,17 @@ def _first_no(model: Model, calls: Calls, limits: Limits, as_register: Decide) -
     possible, wrong, steps, most = -1, len(returns) - 1, 0, 1
     while wrong - possible > 1:
         middle = (possible + wrong) // 2
-        found = _decided(model, _until(calls, returns[middle][0]), limits, as_register)
+        found = _decided(model, _until(calls, returns[middle][0]), _left(limits, steps), as_register)
         steps, most = steps + found.steps, max(most, found.configurations)
         possible, wrong = (possible, middle) if found.result == "no" else (middle, wrong)
     return Found("no", returns[wrong][1], most, algorithm=ALGORITHM, steps=steps)
+
+
+def _left(limits: Limits, steps: int) -> Limits:
+    """The limits after so many steps, which all ways share. Raises _Ambiguous if no step is left."""
+    if steps >= limits.steps:
+        raise _Ambiguous
+    return replace(limits, steps=limits.steps - steps)
 
 
 def _until(calls: Calls, event: int) -> list[Call]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from checkers.history.faults import Span
 from checkers.history.history import Header, History
 from checkers.history.members import Count, counts, identity
 from checkers.history.operation import Event
-from checkers.history.spans import Spans, united, within
+from checkers.history.spans import Spans, are_within, united, within
 
 MOMENTS = st.integers(0, 30)
 SPANS = st.lists(st.tuples(MOMENTS, MOMENTS).map(lambda pair: (min(pair), max(pair))), max_size=12)
@@ -23,7 +24,9 @@ def test_united_spans() -> None:
 @given(spans=SPANS, time=MOMENTS)
 def test_a_moment_within_united_spans(spans: list[Span], time: int) -> None:
     """Broken, load under a fault is counted as load without one, or the reverse."""
-    assert within(time, united(spans)) == any(start <= time <= end for start, end in spans)
+    is_within = any(start <= time <= end for start, end in spans)
+    assert within(time, united(spans)) == is_within
+    assert are_within(numpy.array([time, -1]), united(spans)).tolist() == [is_within, False]
 
 
 @given(spans=SPANS, start=MOMENTS, end=MOMENTS)

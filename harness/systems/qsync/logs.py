@@ -345,7 +345,7 @@ def _record_of(row: Row) -> Record | None:
         file="",
         first=row.tsn,
         ends=row.is_commit,
-        is_synchronous=_is_synchronous(row, kind, None),
+        is_synchronous=row.wait_ack,
         body=pack(dict(row.body)),
         space=_number(row.body.get(SPACE_ID, 0)),
         tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
