@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Protocol
 
 from checkers.history.operation import Operation
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 from checkers.wal.agreement import RULES, Cluster, one_of_each_first
 from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed, replay
@@ -52,14 +54,18 @@ def check_replayed(
     `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
     `details["breaches"]` counts by rule, `details["nodes"]` what became of the transactions in each log.
     """
-    records = sum(len(node.log.records) for node in nodes)
-    lost = _lost(nodes, rules.members)
-    if records == 0:
-        why = f": {'; '.join(lost)}" if lost else ""
-        return Verdict(
-            checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
-        )
-    cluster = Cluster(
+    if not any(node.log.records for node in nodes):
+        return verdict_on(nodes, rules, 0)
+    cluster = cluster_of(nodes, rules)
+    witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]
+    witnesses += [] if settled is None else _contradictions(settled)
+    shown = [_timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
+    confirmed = len({name for node in nodes for name in node.order})
+    return verdict_on(nodes, rules, confirmed, dict(Counter(each.rule for each in witnesses)), shown)
+
+
+def cluster_of(nodes: Sequence[Replayed], rules: LogRules) -> Cluster:
+    return Cluster(
         nodes=nodes,
         quorum=rules.quorum,
         has_votes=rules.has_votes,
@@ -67,31 +73,49 @@ def check_replayed(
         started=rules.started,
         is_complete=rules.is_complete([node.log for node in nodes]),
     )
-    witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]
-    witnesses += [] if settled is None else _contradictions(settled)
+
+
+class Judged(Protocol):
+    """A log that was judged. `counts`: of the fates of its transactions."""
+
+    @property
+    def log(self) -> NodeLog: ...
+    @property
+    def counts(self) -> Mapping[Fate, int]: ...
+
+
+def verdict_on(
+    nodes: Sequence[Judged],
+    rules: LogRules,
+    confirmed: int,
+    breaches: Mapping[str, int] = MappingProxyType({}),
+    witnesses: Sequence[Witness] = (),
+) -> Verdict:
+    """The verdict of `check_replayed`. `confirmed`: how many synchronous transactions some log confirms; `breaches`: by
+    rule, of which `witnesses` are some."""
+    records = sum(len(node.log.records) for node in nodes)
+    lost = _lost(nodes, rules.members)
+    if records == 0:
+        why = f": {'; '.join(lost)}" if lost else ""
+        return Verdict(
+            checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
+        )
     details = {
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
-        "breaches": dict(Counter(witness.rule for witness in witnesses)),
+        "breaches": dict(breaches),
         "findings": lost,
-        "notes": _notes(nodes, cluster.is_complete),
+        "notes": _notes(nodes, rules.is_complete([node.log for node in nodes])),
     }
-    counts = f"{records:,} records, {_confirmed(nodes):,} synchronous transactions confirmed"
-    if not witnesses and lost:
-        summary = f"rows are missing: {'; '.join(lost)}; what is left agrees: {counts}"
-        return Verdict(checker=NAME, model=MODEL, result="unknown", summary=summary, details=details)
-    if not witnesses:
-        summary = f"the logs of {len(nodes)} nodes agree: {counts}"
-        return Verdict(checker=NAME, model=MODEL, result="valid", summary=summary, details=details)
+    counts = f"{records:,} records, {confirmed:,} synchronous transactions confirmed"
+    result: Result = "invalid" if witnesses else "unknown" if lost else "valid"
+    summary = {
+        "invalid": f"the logs of {len(nodes)} nodes break the rules {sum(breaches.values())} times: {counts}",
+        "unknown": f"rows are missing: {'; '.join(lost)}; what is left agrees: {counts}",
+        "valid": f"the logs of {len(nodes)} nodes agree: {counts}",
+    }[result]
     return Verdict(
-        checker=NAME,
-        model=MODEL,
-        result="invalid",
-        summary=f"the logs of {len(nodes)} nodes break the rules {len(witnesses)} times: {counts}",
-        witnesses=tuple(
-            _timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]
-        ),
-        details=details,
+        checker=NAME, model=MODEL, result=result, summary=summary, witnesses=tuple(witnesses), details=details
     )
 
 
@@ -128,7 +152,7 @@ def _deed(operation: Operation) -> str:
     return f"{operation.f} of {value_words(operation.value)}{f' to {operation.key}' if operation.key else ''}"
 
 
-def _lost(nodes: Sequence[Replayed], members: int | None) -> list[str]:
+def _lost(nodes: Sequence[Judged], members: int | None) -> list[str]:
     """Sentences on what should be here and is not."""
     lost = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
     if members is not None and len(nodes) < members:
@@ -136,7 +160,7 @@ def _lost(nodes: Sequence[Replayed], members: int | None) -> list[str]:
     return lost
 
 
-def _notes(nodes: Sequence[Replayed], is_complete: bool) -> list[str]:
+def _notes(nodes: Sequence[Judged], is_complete: bool) -> list[str]:
     notes = [
         f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())
     ]
@@ -147,16 +171,11 @@ def _notes(nodes: Sequence[Replayed], is_complete: bool) -> list[str]:
     )
 
 
-def _counts(node: Replayed) -> dict[str, int]:
-    fates = Counter(node.fates.values())
+def _counts(node: Judged) -> dict[str, int]:
     return {
         "records": len(node.log.records),
-        **{fate.replace(" ", "_"): count for fate, count in sorted(fates.items())},
+        **{fate.replace(" ", "_"): count for fate, count in sorted(node.counts.items())},
     }
-
-
-def _confirmed(nodes: Sequence[Replayed]) -> int:
-    return len({name for node in nodes for name in node.order})
 
 
 __all__ = [

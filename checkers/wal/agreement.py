@@ -26,9 +26,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
+from typing import Protocol
 
 from checkers.verdict import WITNESSES_MAX, Witness
-from checkers.wal.record import Id, Record, Snapshot
+from checkers.wal.record import Id, NodeLog, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
 from checkers.words import value_words, vclock_words
 
@@ -180,26 +181,34 @@ def _end(node: Replayed) -> dict[int, int]:
 
 
 def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
+    yield from snapshots_that_differ([_Followed(node) for node in cluster.nodes])
+
+
+def snapshots_that_differ(nodes: Sequence[Followed]) -> Iterator[Witness]:
     """Each snapshot is compared with the node's own log, the newest one and one that came by a join with all logs."""
-    for node in cluster.nodes:
+    for node in nodes:
         differing = {
-            snapshot.place: _difference(node, snapshot, node, there.state)
-            for snapshot, there in _on_the_way(node)
+            snapshot.place: _difference(node.log, snapshot, node.log, there.state)
+            for snapshot, there in node.on_the_way()
         }
         for snapshot in node.log.snapshots:
             witness = differing.get(snapshot.place)
             is_alone = snapshot.place not in differing or snapshot is node.log.snapshots[-1]
             if witness is None and is_alone:
-                others = (_compared(node, snapshot, other) for other in cluster.nodes if other is not node)
+                others = (_compared(node.log, snapshot, other) for other in nodes if other is not node)
                 witness = next(filter(None, others), None)
             if witness is not None:
                 yield witness
 
 
 def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
+    yield from snapshots_that_forget([_Followed(node) for node in cluster.nodes])
+
+
+def snapshots_that_forget(nodes: Sequence[Followed]) -> Iterator[Witness]:
     """The log before a snapshot may be removed, so what the snapshot does not say is forgotten by a restart."""
-    for node in cluster.nodes:
-        for snapshot, there in _on_the_way(node):
+    for node in nodes:
+        for snapshot, there in node.on_the_way():
             vote, owner = there.vote, snapshot.owner
             if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
                 yield _witness(
@@ -223,10 +232,10 @@ def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
 
 
 @dataclass(slots=True)
-class _There:
+class There:
     """The result of a node's own log at the place of a snapshot."""
 
-    state: dict[Place, tuple[object, ...]]
+    state: Mapping[Place, tuple[object, ...]]
     vote: Record | None
     confirmed: dict[int, int]
     """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
@@ -234,37 +243,93 @@ class _There:
     """The queue has had an owner. In logs of 2.6 it has none, and later versions take no notice of their CONFIRMs."""
 
 
-def _on_the_way(node: Replayed) -> Iterator[tuple[Snapshot, _There]]:
-    """Each snapshot that the log has all rows of, and what these came to. The value changes from one to the next."""
-    begins, end = node.log.begins, _end(node)
-    first = next((each for each in node.log.snapshots if dict(each.vclock) == dict(begins)), None)
-    if node.log.damage is not None or (first is None and any(begins.values())):
-        return
-    tuples, is_owned = ({}, False) if first is None else (dict(first.tuples), bool(first.owner))
-    there = _There(tuples, None, {}, is_owned)
-    position, records = 0, node.log.records
-    for snapshot in sorted(node.log.snapshots, key=lambda each: sum(each.vclock.values())):
-        vclock = snapshot.vclock
-        has_all = all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
-        if not has_all or any(lsn > vclock.get(origin, 0) for origin, lsn in begins.items()):
-            continue
-        while position < len(records) and records[position].lsn <= vclock.get(records[position].origin, 0):
-            _apply(node, records[position], there)
-            position += 1
-        yield snapshot, there
+class Followed(Protocol):
+    """A log, and what it comes to."""
+
+    @property
+    def log(self) -> NodeLog: ...
+
+    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
+        """Each snapshot that the log has all rows of, and what these came to, which changes from one to the next."""
+        ...
+
+    def state_at(self, vclock: Mapping[int, int]) -> Mapping[Place, tuple[object, ...]] | None:
+        """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
+
+        None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
+        """
+        ...
 
 
-def _apply(node: Replayed, row: Record, there: _There) -> None:
-    if row.kind == "vote":
-        there.vote = row
-    elif row.kind == "promote":
-        there.is_owned = True
-    elif row.kind == "write":
-        fate = node.fates[row.id]
-        if fate == "confirmed" and row.is_synchronous and there.is_owned:
-            there.confirmed[row.origin] = max(row.lsn, there.confirmed.get(row.origin, 0))
-        if row.space >= USER_SPACES:
-            _put(there.state, row, fate)
+def first_snapshot(log: NodeLog) -> Snapshot | None:
+    """The one that the log begins at."""
+    return next((each for each in log.snapshots if dict(each.vclock) == dict(log.begins)), None)
+
+
+def can_be_followed(log: NodeLog, first: Snapshot | None) -> bool:
+    return log.damage is None and (first is not None or not any(log.begins.values()))
+
+
+def reached(log: NodeLog, end: Mapping[int, int]) -> Iterator[Snapshot]:
+    """The snapshots that the log, which comes to `end`, has all rows of, oldest first."""
+    for snapshot in sorted(log.snapshots, key=lambda each: sum(each.vclock.values())):
+        has_local = log.begins.get(0, 0) <= snapshot.vclock.get(0, 0)
+        if has_local and reaches(log, end, snapshot.vclock):
+            yield snapshot
+
+
+def reaches(log: NodeLog, end: Mapping[int, int], vclock: Mapping[int, int]) -> bool:
+    """Whether a log that comes to `end` has all rows up to `vclock`, behind where it begins."""
+    covers = all(lsn <= vclock.get(origin, 0) for origin, lsn in log.begins.items() if origin)
+    return covers and all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    node: Replayed
+
+    @property
+    def log(self) -> NodeLog:
+        return self.node.log
+
+    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
+        log, first = self.log, first_snapshot(self.log)
+        if not can_be_followed(log, first):
+            return
+        state, is_owned = ({}, False) if first is None else (dict(first.tuples), bool(first.owner))
+        there = There(state, None, {}, is_owned)
+        position, records = 0, log.records
+        for snapshot in reached(log, _end(self.node)):
+            vclock = snapshot.vclock
+            while position < len(records) and records[position].lsn <= vclock.get(
+                records[position].origin, 0
+            ):
+                self._apply(records[position], there, state)
+                position += 1
+            yield snapshot, there
+
+    def _apply(self, row: Record, there: There, state: dict[Place, tuple[object, ...]]) -> None:
+        if row.kind == "vote":
+            there.vote = row
+        elif row.kind == "promote":
+            there.is_owned = True
+        elif row.kind == "write":
+            fate = self.node.fates[row.id]
+            if fate == "confirmed" and row.is_synchronous and there.is_owned:
+                there.confirmed[row.origin] = max(row.lsn, there.confirmed.get(row.origin, 0))
+            if row.space >= USER_SPACES:
+                _put(state, row, fate)
+
+    def state_at(self, vclock: Mapping[int, int]) -> Mapping[Place, tuple[object, ...]] | None:
+        log, first = self.log, first_snapshot(self.log)
+        if not can_be_followed(log, first) or not reaches(log, _end(self.node), vclock):
+            return None
+        state = {} if first is None else dict(first.tuples)
+        for row in log.records:
+            if row.kind != "write" or row.space < USER_SPACES or row.lsn > vclock.get(row.origin, 0):
+                continue
+            _put(state, row, self.node.fates[row.id])
+        return state
 
 
 def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> None:
@@ -275,14 +340,14 @@ def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> Non
         state[place] = row.tuple if row.is_whole else UNKNOWN
 
 
-def _compared(node: Replayed, snapshot: Snapshot, other: Replayed) -> Witness | None:
+def _compared(log: NodeLog, snapshot: Snapshot, other: Followed) -> Witness | None:
     """With what the log of `other` comes to at its vclock, if that log reaches so far."""
-    found = state_at(other, snapshot.vclock)
-    return None if found is None else _difference(node, snapshot, other, found)
+    found = other.state_at(snapshot.vclock)
+    return None if found is None else _difference(log, snapshot, other.log, found)
 
 
 def _difference(
-    node: Replayed, snapshot: Snapshot, other: Replayed, found: Mapping[Place, tuple[object, ...]]
+    log: NodeLog, snapshot: Snapshot, other: NodeLog, found: Mapping[Place, tuple[object, ...]]
 ) -> Witness | None:
     differing = [
         place
@@ -297,35 +362,14 @@ def _difference(
     there, here = found.get(place, ()), snapshot.tuples.get(place, ())
     return _witness(
         "snapshot-differs",
-        f"the snapshot of {node.log.node} at vclock {vclock_words(snapshot.vclock)} has {value_words(here or None)} "
-        f"under key {place[1]} of space {place[0]}, and the log of {other.log.node} came to "
+        f"the snapshot of {log.node} at vclock {vclock_words(snapshot.vclock)} has {value_words(here or None)} "
+        f"under key {place[1]} of space {place[0]}, and the log of {other.node} came to "
         f"{value_words(there or None)}",
-        node.log.node,
-        f"{node.log.node}: {snapshot.place}",
+        log.node,
+        f"{log.node}: {snapshot.place}",
         at=((origin, lsn) for origin, lsn in snapshot.vclock.items() if origin),
-        how="by its own log" if node is other else "by the log of another node",
+        how="by its own log" if log is other else "by the log of another node",
     )
-
-
-def state_at(node: Replayed, vclock: Mapping[int, int]) -> dict[Place, tuple[object, ...]] | None:
-    """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
-
-    None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
-    """
-    begins, end = node.log.begins, _end(node)
-    covers = all(lsn <= vclock.get(origin, 0) for origin, lsn in begins.items() if origin)
-    reaches = all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
-    if node.log.damage is not None or not (covers and reaches):
-        return None
-    first = next((each for each in node.log.snapshots if dict(each.vclock) == dict(begins)), None)
-    if first is None and any(begins.values()):
-        return None
-    state = {} if first is None else dict(first.tuples)
-    for row in node.log.records:
-        if row.kind != "write" or row.space < USER_SPACES or row.lsn > vclock.get(row.origin, 0):
-            continue
-        _put(state, row, node.fates[row.id])
-    return state
 
 
 def confirmed_order(cluster: Cluster) -> Iterator[Witness]:

@@ -89,11 +89,11 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
     was read, so the clock is at least so far ahead. A write must not be answered more than `LATE_NS` before the CONFIRM
     that decides about it was written. With a clock fault in the run nothing is judged.
     """
-    ahead_ns, names = _clocks(history)
+    ahead_ns, names = clocks(history)
     witnesses: list[Witness] = []
     judged = 0
     logs = {node.log.node: node for node in nodes}
-    for operation in history.operations if not _has_clock_faults(history) else ():
+    for operation in history.operations if not has_clock_faults(history) else ():
         is_done = operation.type == "ok" and operation.wait not in WAITS_FOR_NOTHING
         node = logs.get(operation.node or "")
         if not is_done or node is None or operation.complete_ns is None:
@@ -107,6 +107,11 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
             late_ns = decision.time_ns - clock_ns - operation.complete_ns
             if late_ns > LATE_NS:
                 witnesses.append(_late(operation, name, decision, late_ns))
+    return by_clocks(judged, witnesses)
+
+
+def by_clocks(judged: int, witnesses: Sequence[Witness] = ()) -> Verdict:
+    """The verdict of `check_by_clocks` over so many writes."""
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
     if witnesses:
         summary = witnesses[0].summary
@@ -138,9 +143,9 @@ def times_of_rows(
                 record = row.record()
                 times.setdefault((record.origin, record.lsn), effect.time_ns)
         return times
-    if _has_clock_faults(history):
+    if has_clock_faults(history):
         return times
-    ahead_ns, names = _clocks(history)
+    ahead_ns, names = clocks(history)
     for node in nodes:
         for record in node.log.records:
             clock_ns = ahead_ns.get(names.get(record.origin, ""))
@@ -149,11 +154,11 @@ def times_of_rows(
     return times
 
 
-def _has_clock_faults(history: History) -> bool:
+def has_clock_faults(history: History) -> bool:
     return any(fault.does == "clock" for fault in history.faults)
 
 
-def _clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
+def clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
     """By node, how far its wall clock was ahead of the run's at the most; and the nodes by their ids."""
     ahead_ns: dict[str, int] = {}
     names: dict[int, str] = {}
@@ -226,7 +231,7 @@ class _Judge:
         self._reads = 0
         self._disks: dict[str, Disk] = {}
         self._processes = _Processes(history)
-        self._ids = {name: number for number, name in _clocks(history)[1].items()}
+        self._ids = {name: number for number, name in clocks(history)[1].items()}
         self._records: dict[tuple[RowLine, ...], Sequence[Record]] = {}
         self._transactions: dict[Id, _Transaction] = {}
         self._written_by: dict[int, list[Id]] = {}

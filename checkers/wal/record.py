@@ -20,6 +20,10 @@ Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 
 
+class NotColumns(Exception):
+    """Logs hold something that has no place in columns (`checkers.wal.columns`)."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row. `file` and `row` are for a person: the file, and the number of the row in it (0: not numbered).
 
@@ -91,7 +95,7 @@ class NodeLog:
     """
 
     node: str
-    records: tuple[Record, ...]
+    records: Sequence[Record]
     begins: Mapping[int, int] = field(default_factory=dict)
     damage: str | None = None
     snapshots: tuple[Snapshot, ...] = ()

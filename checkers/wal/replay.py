@@ -18,7 +18,7 @@ Source: "Qsync internals", and `txn_limbo.c` of Tarantool.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -43,9 +43,15 @@ class Replayed:
     contradictions: list[Record] = field(default_factory=list)
     """CONFIRMs and ROLLBACKs that name no entry of the queue as it was when they were written."""
 
+    @property
+    def counts(self) -> Counter[Fate]:
+        return Counter(self.fates.values())
+
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class Waiting:
+    """An entry of the queue."""
+
     id: Id
     last: int
     is_synchronous: bool
@@ -58,7 +64,7 @@ class Limbo:
         self.replayed = replayed
         self.promotes = promotes
         self.waits = marks(replayed.log.records, promotes)
-        self.queue: deque[_Waiting] = deque()
+        self.queue: deque[Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
         self.owner = 0
@@ -86,7 +92,7 @@ class Limbo:
         if all(row.kind == "nop" for row in rows):
             self.replayed.fates[first.id] = "nop"
         elif is_synchronous or self.queue:
-            self.queue.append(_Waiting(first.id, rows[-1].lsn, is_synchronous))
+            self.queue.append(Waiting(first.id, rows[-1].lsn, is_synchronous))
             self.replayed.fates[first.id] = "pending"
         else:
             self.replayed.fates[first.id] = "committed"
@@ -147,7 +153,7 @@ class Limbo:
         while len(self.queue) > kept:
             self._settle(self.queue.pop(), "rolled back", decision)
 
-    def _settle(self, entry: _Waiting, fate: Fate, decision: Record) -> None:
+    def _settle(self, entry: Waiting, fate: Fate, decision: Record) -> None:
         self.replayed.fates[entry.id] = fate
         self.replayed.decided_by[entry.id] = decision
         if fate == "confirmed" and entry.is_synchronous:

@@ -78,7 +78,6 @@ def settle(
     settled: dict[str, list[int]] = {"happened": [], "did not": [], "open": []}
     lost: list[Operation] = []
     kept: list[Operation] = []
-    operations: list[Operation] = []
     for operation in history.operations:
         written = marks.get(operation.invoke_index)
         ids = {name for mark in written or () for name in found.get(mark, ())}
@@ -93,10 +92,8 @@ def settle(
             lost.append(operation)
         elif operation.type == "fail" and fates == "happened":
             kept.append(operation)
-        surely_not = operation.type == "info" and fates == "did not"
-        operations.append(structs.replace(operation, type="fail", error=DID_NOT) if surely_not else operation)
     return Settled(
-        history=replace(history, operations=_with_columns(history, operations, settled["did not"])),
+        history=settled_history(history, settled["did not"]),
         happened=tuple(settled["happened"]),
         did_not=tuple(settled["did not"]),
         open=tuple(settled["open"]),
@@ -106,22 +103,30 @@ def settle(
     )
 
 
-def _with_columns(history: History, settled: list[Operation], did_not: Sequence[int]) -> Sequence[Operation]:
-    """The operations after settling, read as columns if they were before."""
+def settled_history(history: History, did_not: Iterable[int]) -> History:
+    """The history with what surely did not happen (indexes of invocations) as failed; read as columns if it was."""
+    failed = frozenset(did_not)
+
+    def after(operations: Iterable[Operation]) -> Iterator[Operation]:
+        for each in operations:
+            is_failed = each.invoke_index in failed
+            yield structs.replace(each, type="fail", error=DID_NOT) if is_failed else each
+
     before = history.operations
     if not isinstance(before, StoredOperations):
-        return tuple(settled)
+        return replace(history, operations=tuple(after(before)))
     columns = before.columns
-    is_failed = numpy.isin(columns.invoke, numpy.array(did_not, dtype=numpy.int64))
+    is_failed = numpy.isin(columns.invoke, numpy.array(sorted(failed), dtype=numpy.int64))
     columns = replace(
         columns,
         type=numpy.where(is_failed, TYPES.index("fail"), columns.type).astype(columns.type.dtype),
         error=numpy.where(is_failed, len(columns.words), columns.error).astype(columns.error.dtype),
         words=(*columns.words, DID_NOT),
     )
-    return StoredOperations(
-        columns, lambda: settled, lambda places: [settled[place] for place in places.tolist()]
+    operations = StoredOperations(
+        columns, lambda: tuple(after(before)), lambda places: tuple(after(before.at(places)))
     )
+    return replace(history, operations=operations)
 
 
 def _revealing(
@@ -222,7 +227,7 @@ def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
             if read.setdefault(name, rows) is not rows and _are_alike(read[name], rows):
                 continue
             for row in rows:
-                mark = _mark_of(row)
+                mark = mark_of(row)
                 if mark is not None:
                     found.setdefault(mark, set()).add(name)
     return found
@@ -235,7 +240,7 @@ def _are_alike(one: Sequence[Record], other: Sequence[Record]) -> bool:
     )
 
 
-def _mark_of(row: Record) -> Mark | None:
+def mark_of(row: Record) -> Mark | None:
     """Key and value of a row, None for a deletion; of a list what was appended last."""
     if row.kind == "write" and row.is_whole and not row.tuple and isinstance(row.key, str):
         return row.key, None

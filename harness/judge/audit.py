@@ -16,9 +16,10 @@ Every verb judges by `Audit.judged`: `run` and `check` report all that `qsync au
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkers import wal
 from checkers.check import Check, RunCheck, run_here
@@ -31,6 +32,9 @@ from checkers.wal.effects import Effect, Rested
 from checkers.wal.settle import Marks, joined, shown
 from harness.causes import SETTLED
 from harness.doing import doing
+
+if TYPE_CHECKING:
+    from checkers.wal.columnar import Fine
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
@@ -101,6 +105,15 @@ def audit(
     `effects`: what the nodes' disks and links did, if anybody saw that.
     """
     doing("the nodes' logs")
+    if history is not None and not effects and _tells_when(history, effects):
+        fine = until_ended(lambda: _fine(logs, rules, history), lambda why: None)
+        if fine is not None:
+            return Audit(
+                logs=_of_all_members(fine.logs, logs, history),
+                early=fine.early,
+                settling=fine.settled,
+                settled=_again(fine.settled, checks, run_check),
+            )
     read = until_ended(lambda: _read(logs, rules, history), str)
     if isinstance(read, str):
         is_told = history is not None and _tells_when(history, effects)
@@ -108,7 +121,6 @@ def audit(
     nodes, marks, settling = read
     if history is None or marks is None or settling is None:
         return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
-    again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
     times_ns = early.times_of_rows(history, nodes, effects)
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling, times_ns))
     return Audit(
@@ -116,8 +128,32 @@ def audit(
         early=_early(history, effects, rules, nodes, marks, run_check),
         state=_state(history, effects, rules, run_check),
         settling=settling,
-        settled=tuple((check, run_check(check, settling.history)) for check in again),
+        settled=_again(settling, checks, run_check),
     )
+
+
+def _fine(logs: Sequence[NodeLog], rules: LogRules, history: History) -> Fine | None:
+    """The verdicts, if all logs are columns and everything is in order."""
+    if not all(isinstance(log.records, tuple) for log in logs):
+        from checkers.wal import columnar
+
+        began = time.perf_counter()
+        fine = columnar.judged(logs, rules, history, is_final=_is_final(logs, rules, history))
+        if fine is not None:
+            return replace(fine, logs=replace(fine.logs, seconds=time.perf_counter() - began))
+    return None
+
+
+def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> bool:
+    return rules.is_complete(logs) and history.settled is True
+
+
+def _again(
+    settling: Settled, checks: Sequence[Check], run_check: RunCheck
+) -> tuple[tuple[Check, Verdict], ...]:
+    """The checks that settling changes, with their verdicts."""
+    again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
+    return tuple((check, run_check(check, settling.history)) for check in again)
 
 
 def _read(
@@ -127,9 +163,9 @@ def _read(
     nodes = [wal.replay(log, rules.promotes) for log in logs]
     if history is None:
         return nodes, None, None
-    is_final = rules.is_complete(logs) and history.settled is True
     marks = Marks.of(history, nodes)
-    return nodes, marks, wal.settle(history, nodes, is_final=is_final, known=marks)
+    settled = wal.settle(history, nodes, is_final=_is_final(logs, rules, history), known=marks)
+    return nodes, marks, settled
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:

@@ -130,12 +130,11 @@ def decode(data: bytes) -> Xlog[Row]: ...
 def decode(data: bytes, unpacked: Unpacks[R]) -> Xlog[R]: ...
 def decode(data: bytes, unpacked: Unpacks[Any] = rows_of) -> Xlog[Any]:
     """The rows, as `unpacked` gives those of a block. Raises XlogError if it is no xlog, or its header is unusable."""
-    end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
-    if end < 0:
+    offset = rows_at(data)
+    if offset < 0:
         return _torn_header(data)
-    meta = _meta(data[:end])
+    meta = _meta(data[: offset - 2])
     rows: list[Any] = []
-    offset = end + 2
     finished = False
     try:
         while offset < len(data) and not finished:
@@ -173,9 +172,30 @@ def begun(logs: Sequence[bytes]) -> int:
     Those behind it are what a power loss leaves of files just made: nothing was in them.
     """
     count = len(logs)
-    while count and logs[count - 1].find(b"\n\n", 0, _HEADER_BYTES_MAX) < 0:
+    while count and rows_at(logs[count - 1]) < 0:
         count -= 1
     return count
+
+
+def rows_at(data: bytes) -> int:
+    """Where the first block of a file begins; -1 if its header is not whole."""
+    end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
+    return end if end < 0 else end + 2
+
+
+def plain_block(data: bytes, offset: int) -> tuple[bytes, int] | None:
+    """The block at `offset`, with plain rows where it is packed, and where it ends; None if it is none, or damaged."""
+    payloads: list[bytes] = []
+
+    def kept(payload: bytes) -> list[Row]:
+        payloads.append(payload)
+        return []
+
+    try:
+        _, end = _block(data, offset, kept)
+    except _Damage:
+        return None
+    return _fixheader(_PLAIN, payloads[0]) + payloads[0], end
 
 
 def goes_on(data: bytes, damage: int) -> bool:

@@ -6,16 +6,18 @@ options of its space do, which stand in the log and the snapshot as rows of `_sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import is_
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
+from checkers.compiled import why_plain
 from checkers.wal.effects import RowLine
-from checkers.wal.record import Kind, NodeLog, Record, Snapshot
+from checkers.wal.record import Kind, NodeLog, NotColumns, Record, Snapshot
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.inspection import Inspection, inspect
@@ -27,6 +29,10 @@ from nodes.kernel.effects import REMOVED
 from nodes.kernel.vclock import covers, text
 
 LOGS, SNAPSHOTS = ".xlog", ".snap"
+LARGE = 4 << 20
+"""Bytes of logs from which on they are read as columns; loading the code for that takes as long as reading so many."""
+Tuples = Mapping[tuple[int, object], tuple[object, ...]]
+"""By space and first part of the key."""
 SPACES = 280
 """The system space `_space`."""
 INDEXES = 288
@@ -85,20 +91,59 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     Damage is reported in the log that has it. A node without any xlog is not among them.
     """
     holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
+    found = _as_columns(holders)
+    if found is not None:
+        return found
     shared = Shared()
     return tuple(read_log(holder, shared) for holder in holders)
+
+
+def _as_columns(holders: Sequence[Path]) -> tuple[NodeLog, ...] | None:
+    """The logs in these folders as columns; None if they are short, or not columns' matter."""
+    logs = [path for holder in holders for path in _paths(holder) if path.suffix == LOGS]
+    try:
+        sizes = [path.stat().st_size for path in logs]
+        if sum(sizes) < LARGE or why_plain():
+            return None
+        from harness.systems.qsync.log_columns import InColumns
+
+        shared = InColumns(sum(sizes))
+        return tuple(log_of(holder.name, _Files(holder), shared) for holder in holders)
+    except (NotColumns, OSError):
+        return None
+
+
+class _Files(Mapping[str, bytes]):
+    """The logs and snapshots of a node, each read when it is asked for: those of a day do not fit into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {str(path.relative_to(folder)): path for path in _paths(folder)}
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._paths[name].read_bytes()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def _paths(folder: Path) -> list[Path]:
+    """Of the logs and snapshots of a node."""
+    found = sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*")))
+    return [path for path in found if path.suffix in (LOGS, SNAPSHOTS)]
 
 
 def read_log(folder: Path, shared: Shared | None = None) -> NodeLog:
     """The log of one node from its files. `shared`: with the logs of the other nodes."""
     files: dict[str, bytes] = {}
     unreadable: list[str] = []
-    for path in sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*"))):
-        if path.suffix in (LOGS, SNAPSHOTS):
-            try:
-                files[str(path.relative_to(folder))] = path.read_bytes()
-            except OSError as error:
-                unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
+    for path in _paths(folder):
+        try:
+            files[str(path.relative_to(folder))] = path.read_bytes()
+        except OSError as error:
+            unreadable.append(f"{path.name}: cannot be read: {error.strerror}")
     log = log_of(folder.name, files, shared)
     damage = "; ".join((*unreadable, *([log.damage] if log.damage else ())))
     return replace(log, damage=damage or None)
@@ -119,20 +164,22 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
 
     Files that the node removed make the log begin earlier, where its host kept them.
     """
-    removed = {name: PurePosixPath(name).name for name in files if name.startswith(f"{REMOVED}/")}
-    kept = {name: data for name, data in files.items() if name not in removed}
-    files = {last: files[name] for name, last in removed.items()} | kept
-    reader = _Reader(shared)
-    for name in sorted(files):
-        if name.endswith(".snap"):
-            reader.learn(name, files[name])
-    logs = sorted(name for name in files if name.endswith(".xlog"))
-    begun = xlog.begun([files[name] for name in logs])
+    removed = {PurePosixPath(name).name: name for name in files if name.startswith(f"{REMOVED}/")}
+    names = removed | {name: name for name in files if name not in removed.values()}
+    shared = Shared() if shared is None else shared
+    reader = shared.reader()
+    for name in sorted(names):
+        if name.endswith(SNAPSHOTS):
+            reader.learn(name, partial(files.__getitem__, names[name]))
+    logs = sorted(name for name in names if name.endswith(LOGS))
+    begun = len(logs)
+    while begun and xlog.rows_at(files[names[logs[begun - 1]]]) < 0:
+        begun -= 1
     for number, name in enumerate(logs, start=1):
-        reader.read(name, files[name], is_last=number >= begun)
+        reader.read(name, files[names[name]], is_last=number >= begun)
     return NodeLog(
         node=node,
-        records=tuple(reader.records),
+        records=reader.taken(lambda: log_of(node, files).records),
         begins=reader.begins or {},
         damage="; ".join(reader.damage) or None,
         snapshots=reader.comparable(),
@@ -141,7 +188,7 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
     )
 
 
-class _Reader:
+class LogReader:
     def __init__(self, shared: Shared | None = None) -> None:
         self._shared = Shared() if shared is None else shared
         self.records: list[Record] = []
@@ -159,10 +206,10 @@ class _Reader:
         self._not_comparable: set[int] = set()
         """Spaces that are local, have a key other than the first field alone, or were emptied at once."""
 
-    def learn(self, name: str, data: bytes) -> None:
+    def learn(self, name: str, read: Callable[[], bytes]) -> None:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
-            found = xlog.decode(data, self._shared.snapshots)
+            found = xlog.decode(read(), self._shared.snapshots)
             defining = [row for row in found.rows if row.body.get(SPACE_ID) in DEFINING]
             if len(defining) != len(self._learnt) or not all(map(is_, defining, self._learnt)):
                 for row in defining:
@@ -173,16 +220,19 @@ class _Reader:
             self.instance = found.meta.instance_uuid
             self.snapshot = found.meta.vclock
             if any(found.meta.vclock.values()):
-                rows = (record for row in found.rows if (record := _data_of(row)) is not None)
-                tuples = {(space, _first(values)): values for space, values in rows}
+                tuples = self._tuples(found.rows, read)
                 state = _state_in(found.rows)
                 self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples, **state))
         except XlogError:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
 
+    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
+        """Of a snapshot with these rows; `read` gives its bytes."""
+        return tuples_in(rows)
+
     def read(self, name: str, data: bytes, *, is_last: bool) -> None:
         try:
-            found = xlog.decode(data, self._shared.blocks)
+            found = self._decoded(data)
         except XlogError as error:
             self.damage.append(f"{name}: {error}")
             return
@@ -192,7 +242,7 @@ class _Reader:
             return
         if self.begins is None or self._is_behind_a_gap(found.meta.vclock):
             self.begins, self.vclock = found.meta.vclock, dict(found.meta.vclock)
-            self.records.clear()
+            self._forget()
         elif not covers(self.vclock, found.meta.vclock):
             before, after = text(self.vclock), text(found.meta.vclock)
             self.damage.append(f"{name}: begins at {after}, but the log before it ends at {before}")
@@ -200,14 +250,30 @@ class _Reader:
         if found.damage is not None and not xlog.is_torn(data, found):
             self.damage.append(f"{name}: {found.damage}, but more rows follow")
         self.instance = found.meta.instance_uuid
-        has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
+        self._take(name, found, has_flags=_version(found.meta.server_version) >= FLAGS_SINCE)
+
+    def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
+        return xlog.decode(data, self._shared.blocks)
+
+    def _forget(self) -> None:
+        """What was read before the file that was decoded last."""
+        self.records.clear()
+
+    def _take(self, name: str, found: xlog.Xlog[Read], *, has_flags: bool) -> None:
         for number, read in enumerate(found.rows, start=1):
-            self.vclock[read.origin] = max(read.lsn, self.vclock.get(read.origin, 0))
-            if read.definition is not None:
-                self.take_definition(read.definition)
+            self._pass(read)
             if read.record is not None:
                 record = read.record = _placed(read.record, name, number)
                 self.records.append(record if has_flags else self._by_spaces(record))
+
+    def _pass(self, read: Read) -> None:
+        self.vclock[read.origin] = max(read.lsn, self.vclock.get(read.origin, 0))
+        if read.definition is not None:
+            self.take_definition(read.definition)
+
+    def taken(self, again: Callable[[], Sequence[Record]]) -> Sequence[Record]:
+        """All records. `again` reads them once more, as objects."""
+        return tuple(self.records)
 
     def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
         """A log is gone and its rows stand in the snapshot: those before it could not be removed, and count no more."""
@@ -273,6 +339,12 @@ def _is_first_field(parts: object) -> bool:
     return False
 
 
+def tuples_in(rows: Sequence[Row]) -> Tuples:
+    """What a snapshot with these rows holds of users, by space and key."""
+    found = (each for row in rows if (each := _data_of(row)) is not None)
+    return {(space, _first(values)): values for space, values in found}
+
+
 def _data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
     """Space and tuple of a row of a snapshot, if it is of a user."""
     space, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
@@ -296,7 +368,7 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
 
 
 @dataclass(slots=True)
-class _Read:
+class Read:
     """A row: its name, itself if it defines something, its record if it is about data or the queue."""
 
     origin: int
@@ -310,19 +382,23 @@ class Shared:
 
     def __init__(self) -> None:
         self.snapshots = Recurring(_is_told_of)
-        self._blocks: dict[bytes, tuple[_Read, ...]] = {}
+        self._blocks: dict[bytes, tuple[Read, ...]] = {}
 
-    def blocks(self, payload: bytes) -> tuple[_Read, ...]:
+    def reader(self) -> LogReader:
+        """Reads the log of the next node."""
+        return LogReader(self)
+
+    def blocks(self, payload: bytes) -> tuple[Read, ...]:
         """The rows of a block. Most blocks are in the log of every node, and are read once. Raises MalformedFrame."""
         known = self._blocks.get(payload)
         if known is None:
-            known = self._blocks[payload] = tuple(map(_read, rows_of(payload)))
+            known = self._blocks[payload] = tuple(map(read_row, rows_of(payload)))
         return known
 
 
-def _read(row: Row) -> _Read:
+def read_row(row: Row) -> Read:
     defines = row.body.get(SPACE_ID) in DEFINING
-    return _Read(row.replica_id, row.lsn, row if defines else None, _record_of(row))
+    return Read(row.replica_id, row.lsn, row if defines else None, _record_of(row))
 
 
 def _placed(record: Record, file: str, number: int) -> Record:
@@ -386,7 +462,7 @@ class BlockReader:
     """Reads blocks of logs, and whole files, as they were written: one version of nodes at a time."""
 
     def __init__(self) -> None:
-        self._reader = _Reader()
+        self._reader = LogReader()
         self._snapshots = Recurring(_is_no_data)
         self._has_flags = True
 

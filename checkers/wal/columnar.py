@@ -1,0 +1,534 @@
+"""The audit of logs that are columns: whether everything is in order, and then the same verdicts as from objects.
+
+Where a rule is broken, an answer contradicted, or something has no place in columns, the answer is None, and the logs
+are judged as objects (`checkers.wal`), which find the witnesses. So a rule that looks at every row is said twice, as a
+question of arrays here and as a search for witnesses in `agreement`; rules about votes, terms and snapshots, and what
+PROMOTEs do to the queue, are those of the objects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy
+
+from checkers import wal
+from checkers.compiled import load
+from checkers.history.columns import TYPES, Columns
+from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, PAIR, PLAIN
+from checkers.history.operation import SUBMITTED
+from checkers.history.stored import StoredOperations
+from checkers.verdict import Verdict
+from checkers.wal import agreement, early, replay_kernels
+from checkers.wal.agreement import UNKNOWN, There
+from checkers.wal.columns import (
+    CONFIRM,
+    DEMOTE,
+    NO_KEY,
+    NOP,
+    ORIGINS_MAX,
+    PROMOTE,
+    USER_SPACES,
+    VOTE,
+    WRITE,
+    Rows,
+    StoredRecords,
+    numbered,
+)
+from checkers.wal.record import LogRules, NodeLog, Record, Snapshot
+from checkers.wal.replay import Fate, Limbo, Replayed, Waiting
+from checkers.wal.replay_kernels import (
+    COMMITTED,
+    CONFIRMED,
+    DECISION,
+    DONE,
+    HAS_PENDING,
+    HEAD,
+    NO_ROOM,
+    ORDERED,
+    PENDING,
+    POSITION,
+    REGS,
+    ROLLED_BACK,
+    TAIL,
+)
+from checkers.wal.row_kernels import SYNCHRONOUS
+from checkers.wal.settle import Settled, settled_history
+
+Array = Any  # numpy's
+FATES: tuple[Fate | None, ...] = (None, "nop", "committed", "confirmed", "rolled back", "pending")
+"""By their numbers in `replay_kernels`."""
+REGISTERS = frozenset({"read", "write", "cas", "dump"})
+"""The operations that can be joined to rows by columns."""
+_CONTROL = (PROMOTE, DEMOTE, VOTE)
+_ROLLBACK_ON = 3
+_QUEUE = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fine:
+    """The verdicts on logs with which everything is in order, as `harness.judge.audit` wants them."""
+
+    logs: Verdict
+    early: Verdict
+    settled: Settled
+
+
+def judged(logs: Sequence[NodeLog], rules: LogRules, history: History, *, is_final: bool) -> Fine | None:
+    """None if anything is not fine, or has no place in columns. `is_final`: as of `settle`."""
+    if not logs or not all(isinstance(log.records, StoredRecords) and _has_places(log) for log in logs):
+        return None
+    operations = history.operations
+    if not isinstance(operations, StoredOperations) or not history.names <= REGISTERS:
+        return None
+    if operations.columns.code(SUBMITTED) >= 0:
+        return None  # columns do not say which writes were only to be submitted
+    replays = [_replayed(log, rules) for log in logs]
+    nodes = [each for each in replays if each is not None]
+    if len(nodes) < len(replays) or not _agree(nodes, rules):
+        return None
+    marks = _Marks.of(operations.columns, nodes)
+    if marks is None:
+        return None
+    settled = _settled(history, operations.columns, marks, nodes, is_final=is_final)
+    answers = _early(history, operations.columns, marks, nodes)
+    if settled is None or answers is None:
+        return None
+    is_confirmed = numpy.zeros(nodes[0].rows.transactions, dtype=bool)
+    for node in nodes:
+        is_confirmed[node.order] = True
+    logs_agree = wal.verdict_on(nodes, rules, int(is_confirmed.sum()))
+    return Fine(logs=logs_agree, early=answers, settled=settled)
+
+
+def _has_places(log: NodeLog) -> bool:
+    vclocks = (log.begins, *(snapshot.vclock for snapshot in log.snapshots))
+    return all(0 <= origin < ORIGINS_MAX for vclock in vclocks for origin in vclock)
+
+
+# ---- the queue of each log
+
+
+@dataclass(slots=True)
+class Node:
+    """What `Replayed` says of one log, as arrays: `fates` and `decided` (a row; -1: nothing did) by transaction."""
+
+    log: NodeLog
+    rows: Rows
+    at: Array
+    fates: Array
+    decided: Array
+    order: Array
+    control: Replayed
+    """Only the PROMOTEs, DEMOTEs and votes, as objects."""
+
+    @property
+    def counts(self) -> Counter[Fate]:
+        many = numpy.bincount(self.fates, minlength=len(FATES)).tolist()
+        return Counter({fate: count for fate, count in zip(FATES, many, strict=True) if fate and count})
+
+    def end(self) -> dict[int, int]:
+        """By origin the last lsn."""
+        end = dict(self.log.begins)
+        origins, lsns = self.rows.origin[self.at], self.rows.lsn[self.at]
+        for each in numpy.unique(origins).tolist():
+            end[each] = max(int(lsns[origins == each].max()), end.get(each, 0))
+        return end
+
+    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
+        """As `agreement.on_the_way`."""
+        first = agreement.first_snapshot(self.log)
+        if not agreement.can_be_followed(self.log, first):
+            return
+        state = _State(self, first)
+        end, position = self.end(), 0
+        for snapshot in agreement.reached(self.log, end):
+            is_behind = ~self._is_until(snapshot.vclock)[position:]
+            until = position + int(is_behind.argmax()) if is_behind.any() else len(self.at)
+            state.take(self.at[position:until])
+            position = until
+            yield snapshot, self._there(first, position, state.held)
+
+    def state_at(self, vclock: Mapping[int, int]) -> Mapping[agreement.Place, tuple[object, ...]] | None:
+        """As `agreement.state_at`."""
+        first = agreement.first_snapshot(self.log)
+        if not agreement.can_be_followed(self.log, first) or not agreement.reaches(
+            self.log, self.end(), vclock
+        ):
+            return None
+        state = _State(self, first)
+        state.take(self.at[self._is_until(vclock)])
+        return state.held
+
+    def _is_until(self, vclock: Mapping[int, int]) -> Array:
+        limits = numpy.zeros(ORIGINS_MAX, dtype=numpy.int64)
+        for origin, lsn in vclock.items():
+            limits[origin] = lsn
+        return self.rows.lsn[self.at] <= limits[self.rows.origin[self.at]]
+
+    def _there(self, first: Snapshot | None, position: int, held: Mapping[agreement.Place, Any]) -> There:
+        rows, at = self.rows, self.at[:position]
+        kinds = rows.kind[at]
+        votes = at[kinds == VOTE]
+        promotes = numpy.flatnonzero(kinds == PROMOTE)
+        is_owned = first is not None and bool(first.owner)
+        owned_from = 0 if is_owned else int(promotes[0]) if len(promotes) else len(at)
+        chosen = at[owned_from:]
+        chosen = chosen[(rows.kind[chosen] == WRITE) & (rows.bits[chosen] & SYNCHRONOUS > 0)]
+        chosen = chosen[self.fates[rows.transaction[chosen]] == CONFIRMED]
+        origins, lsns = rows.origin[chosen], rows.lsn[chosen]
+        confirmed = {each: int(lsns[origins == each].max()) for each in numpy.unique(origins).tolist()}
+        vote = rows.record(int(votes[-1])) if len(votes) else None
+        return There(dict(held), vote, confirmed, is_owned or bool(len(promotes)))
+
+
+class _State:
+    """What a part of a log comes to: by space and key the tuple, () where it was deleted, or UNKNOWN."""
+
+    def __init__(self, node: Node, first: Snapshot | None) -> None:
+        self._node = node
+        self.held: dict[agreement.Place, tuple[object, ...]] = {} if first is None else dict(first.tuples)
+
+    def take(self, at: Array) -> None:
+        node, rows = self._node, self._node.rows
+        fates = node.fates[rows.transaction[at]]
+        is_put = (rows.kind[at] == WRITE) & (rows.space[at] >= USER_SPACES)
+        is_put &= (fates == CONFIRMED) | (fates == COMMITTED) | (fates == PENDING)
+        at, fates = at[is_put], fates[is_put]
+        place = rows.space[at].astype(numpy.int64) << 32 | rows.key[at]
+        _, last = numpy.unique(place[::-1], return_index=True)
+        last = len(at) - 1 - last
+        for row, fate in zip(at[last].tolist(), fates[last].tolist(), strict=True):
+            key, value = rows.keys[rows.key[row]], int(rows.value[row])
+            held = () if value == ABSENT else (key, value)
+            self.held[int(rows.space[row]), key] = UNKNOWN if fate == PENDING else held
+
+
+def _replayed(log: NodeLog, rules: LogRules) -> Node | None:
+    """None if the log contradicts itself, or a transaction is not as it should be."""
+    records = log.records
+    assert isinstance(records, StoredRecords)
+    rows, at = records.rows, records.at
+    kinds = rows.kind[at]
+    control = tuple(rows.record(row) for row in at[numpy.isin(kinds, _CONTROL)].tolist())
+    node = Node(
+        log=log,
+        rows=rows,
+        at=at,
+        fates=numpy.zeros(rows.transactions, dtype=numpy.int8),
+        decided=numpy.full(rows.transactions, -1, dtype=numpy.int32),
+        order=numpy.empty(rows.transactions, dtype=numpy.int32),
+        control=Replayed(replace(log, records=control)),
+    )
+    return node if _Queue(node, rules).replay() and _confirms_grow(node) else None
+
+
+class _Queue:
+    """Replays one log: `replay_kernels` where only rows and usual CONFIRMs come, `Limbo` at any other decision."""
+
+    def __init__(self, node: Node, rules: LogRules) -> None:
+        self._node = node
+        self._limbo = Limbo(node.control, rules.promotes)
+        self._regs = numpy.zeros(REGS, dtype=numpy.int64)
+        self._entries = numpy.zeros((_QUEUE, 4), dtype=numpy.int64)
+        self._begins = numpy.zeros(ORIGINS_MAX, dtype=numpy.int64)
+        for origin, lsn in node.log.begins.items():
+            self._begins[origin] = lsn
+        self._confirmed_of = numpy.zeros(ORIGINS_MAX, dtype=numpy.int64)
+        self._rows_of: dict[int, int] = {}
+        """The places of decisions, by the ids of their objects, which the limbo keeps."""
+        self._decisions: list[Record] = []
+
+    def replay(self) -> bool:
+        node, rows, regs = self._node, self._node.rows, self._regs
+        while True:
+            answer = load(replay_kernels).replay(
+                node.at, rows.kind, rows.bits, rows.origin, rows.owner, rows.lsn, rows.until, rows.transaction,
+                regs, self._begins, self._confirmed_of, self._entries, node.fates, node.decided, node.order,
+            )  # fmt: skip
+            if answer == NO_ROOM:
+                self._entries = numpy.concatenate((self._entries, numpy.zeros_like(self._entries)))
+            elif answer == DECISION:
+                self._decide(int(node.at[regs[POSITION]]))
+                regs[POSITION] += 1
+            else:
+                break
+            if node.control.contradictions or regs[ORDERED] > len(node.order):
+                return False
+        node.order = node.order[: regs[ORDERED]].copy()
+        return bool(answer == DONE)
+
+    def _decide(self, row: int) -> None:
+        """Hand the queue to the limbo, and take it back."""
+        limbo, regs, node = self._limbo, self._regs, self._node
+        entries = self._entries[regs[HEAD] : regs[TAIL]].tolist()
+        limbo.queue = deque(
+            Waiting((origin, name), last, bool(waits)) for name, origin, last, waits in entries
+        )
+        limbo.confirmed_of = {origin: lsn for origin, lsn in enumerate(self._confirmed_of.tolist()) if lsn}
+        decision = node.rows.record(row)
+        self._decisions.append(decision)
+        self._rows_of[id(decision)] = row
+        limbo.decide(decision)
+        found = node.control
+        for (_, name), fate in found.fates.items():
+            node.fates[name] = FATES.index(fate)
+        for (_, name), by in found.decided_by.items():
+            node.decided[name] = self._rows_of[id(by)]
+        for _, name in found.order:
+            if regs[ORDERED] < len(node.order):
+                node.order[regs[ORDERED]] = name
+            regs[ORDERED] += 1
+        found.fates, found.decided_by, found.order = {}, {}, []
+        for origin, lsn in limbo.confirmed_of.items():
+            self._confirmed_of[origin] = lsn
+        regs[HEAD], regs[TAIL] = 0, len(limbo.queue)
+        for place, entry in enumerate(limbo.queue):
+            self._entries[place] = entry.id[1], entry.id[0], entry.last, entry.is_synchronous
+        regs[HAS_PENDING] = bool(limbo.pending)
+
+
+def _confirms_grow(node: Node) -> bool:
+    """As `agreement.confirm_not_increasing`, where the terms of each writer's PROMOTEs grow."""
+    rows, kinds = node.rows, node.rows.kind[node.at]
+    places = numpy.flatnonzero(kinds == CONFIRM)
+    at = node.at[places]
+    writer = rows.origin[at].astype(numpy.int64) * ORIGINS_MAX + rows.owner[at]
+    for each in numpy.unique(writer).tolist():
+        own = writer == each
+        promotes = numpy.flatnonzero((kinds == PROMOTE) & (rows.origin[node.at] == each // ORIGINS_MAX))
+        term = numpy.searchsorted(promotes, places[own])
+        until = rows.until[at[own]]
+        if ((until[1:] <= until[:-1]) & (term[1:] == term[:-1])).any():
+            return False
+    return True
+
+
+# ---- what the logs must agree on
+
+
+def _agree(nodes: Sequence[Node], rules: LogRules) -> bool:
+    """Whether no rule of `agreement` is broken."""
+    rows = nodes[0].rows
+    cluster = wal.cluster_of([node.control for node in nodes], rules)
+    on_control = (
+        agreement.two_owners_of_a_term,
+        agreement.term_not_increasing,
+        agreement.two_votes_in_a_term,
+        agreement.promoted_without_votes,
+    )
+    if any(next(rule(cluster), None) for rule in on_control):
+        return False
+    is_confirmed = numpy.zeros(rows.transactions, dtype=bool)
+    holders = numpy.zeros(rows.transactions, dtype=numpy.int16)
+    for node in nodes:
+        is_confirmed[node.order] = True
+        holders += (node.fates != replay_kernels.ABSENT) & (node.fates != replay_kernels.NOP)
+    for node in nodes:
+        is_denied = (node.fates == ROLLED_BACK) | (node.fates == replay_kernels.NOP)
+        if (is_confirmed & is_denied).any():
+            return False
+    if cluster.is_complete and cluster.quorum and (holders[is_confirmed] < cluster.quorum).any():
+        return False
+    at = numpy.flatnonzero(_held(nodes) & (rows.kind != NOP) & (rows.kind != VOTE))
+    if not (_is_one_content(rows, at) and _is_nothing_missing(nodes, at) and _is_one_order(nodes)):
+        return False
+    on_snapshots = (agreement.snapshots_that_differ, agreement.snapshots_that_forget)
+    return not any(next(rule(nodes), None) for rule in on_snapshots)
+
+
+def _held(nodes: Sequence[Node]) -> Array:
+    """Which rows some log holds: files that a node began anew after do not count."""
+    held = numpy.zeros(len(nodes[0].rows.kind), dtype=bool)
+    for node in nodes:
+        held[node.at] = True
+    return held
+
+
+def _is_one_content(rows: Rows, at: Array) -> bool:
+    """As `agreement.same_lsn_other_content`."""
+    first = numpy.full(rows.places, -1, dtype=numpy.int32)
+    first[rows.place[at]] = at
+    same = first[rows.place[at]]
+    return bool(((rows.kind[same] == rows.kind[at]) & (rows.body[same] == rows.body[at])).all())
+
+
+def _is_nothing_missing(nodes: Sequence[Node], at: Array) -> bool:
+    """As `agreement.claimed_but_missing`."""
+    rows = nodes[0].rows
+    for node in nodes:
+        if node.log.damage is not None:
+            continue
+        has = numpy.zeros(rows.places, dtype=bool)
+        has[rows.place[node.at]] = True
+        begins, end = (numpy.zeros(ORIGINS_MAX, dtype=numpy.int64) for _ in range(2))
+        for limits, known in ((begins, node.log.begins), (end, node.end())):
+            for origin, lsn in known.items():
+                limits[origin] = lsn
+        lsns, origins = rows.lsn[at], rows.origin[at]
+        is_passed = (begins[origins] < lsns) & (lsns <= end[origins])
+        if (is_passed & ~has[rows.place[at]]).any():
+            return False
+    return True
+
+
+def _is_one_order(nodes: Sequence[Node]) -> bool:
+    """As `agreement.confirmed_order`."""
+    longest = max(nodes, key=lambda node: len(node.order))
+    for node in nodes:
+        if node is longest or not len(node.order):
+            continue
+        shift = 0
+        if any(longest.log.begins.values()) or any(node.log.begins.values()):
+            there = numpy.flatnonzero(longest.order == node.order[0])
+            here = numpy.flatnonzero(node.order == longest.order[0])
+            if not len(there) and not len(here):
+                continue
+            shift = int(there[0]) if len(there) else -int(here[0])
+        begin, end = max(0, -shift), min(len(node.order), len(longest.order) - shift)
+        if (node.order[begin:end] != longest.order[begin + shift : end + shift]).any():
+            return False
+    return True
+
+
+# ---- what clients were told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Marks:
+    """What `settle.Marks` says, by operation and by transaction, as arrays."""
+
+    is_writing: Array
+    is_marked: Array
+    """Operations with a mark that no other has."""
+    mark: Array
+    """Of each operation that writes, else of no meaning."""
+    one: Array
+    """By mark a transaction that writes it, -1: none."""
+    is_many: Array
+    """By mark whether there are several."""
+    is_there: Array
+    """By mark whether a row has it."""
+    at: Array
+    """The rows with a mark."""
+    of_rows: Array
+    """Their marks."""
+
+    @classmethod
+    def of(cls, columns: Columns, nodes: Sequence[Node]) -> _Marks | None:
+        rows = nodes[0].rows
+        is_write, is_cas = (columns.f == columns.code(name) for name in ("write", "cas"))
+        if (is_write & (columns.kind != PLAIN)).any() or (is_cas & (columns.kind != PAIR)).any():
+            return None
+        is_writing = (is_write | is_cas) & (columns.key != 0)
+        known = {key: number for number, key in enumerate(rows.keys)}
+        numbers = numpy.array(
+            [known.get(str(word), len(known) + at) for at, word in enumerate(columns.words)],
+            dtype=numpy.int64,
+        )
+        places = numpy.flatnonzero(is_writing)
+        marked = numpy.flatnonzero(_held(nodes) & (rows.key != NO_KEY))
+        if not len(places):
+            return None
+        found, count = numbered(
+            numpy.concatenate((numbers[columns.key[places]], rows.key[marked])),
+            numpy.concatenate((columns.new[places], rows.value[marked])),
+        )
+        of_operations, of_rows = found[: len(places)], found[len(places) :]
+        mark = numpy.zeros(len(columns), dtype=numpy.int32)
+        mark[places] = of_operations
+        writers = numpy.bincount(of_operations, minlength=count)
+        one = numpy.full(count, -1, dtype=numpy.int32)
+        transactions = rows.transaction[marked]
+        one[of_rows] = transactions
+        is_many = numpy.zeros(count, dtype=bool)
+        is_many[of_rows[one[of_rows] != transactions]] = True
+        return cls(
+            is_writing=is_writing,
+            is_marked=is_writing & (writers[mark] == 1),
+            mark=mark,
+            one=one,
+            is_many=is_many,
+            is_there=one >= 0,
+            at=marked,
+            of_rows=of_rows,
+        )
+
+
+def _settled(
+    history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node], *, is_final: bool
+) -> Settled | None:
+    """As `settle`; None if the logs contradict an answer."""
+    is_done, is_denied, is_open = (
+        numpy.logical_or.reduce([numpy.isin(node.fates, fates) for node in nodes])
+        for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, replay_kernels.NOP), (PENDING,))
+    )
+    has, one = marks.is_there[marks.mark], marks.one[marks.mark]
+    is_deletion = (columns.f == columns.code("write")) & (columns.kind == PLAIN) & (columns.new == ABSENT)
+    is_joined = marks.is_marked & ~marks.is_many[marks.mark] & ~(is_deletion & ~has)
+    done, denied, pending = (has & each[one] for each in (is_done, is_denied, is_open))
+    happened = is_joined & done & ~denied
+    did_not = is_joined & ~done & ~pending if is_final else numpy.zeros_like(happened)
+    is_ok, is_fail, is_info = (columns.type == TYPES.index(name) for name in ("ok", "fail", "info"))
+    if (is_ok & did_not).any() or (is_fail & happened).any():
+        return None
+    if is_final and _reveals(history, columns, marks, nodes[0].rows, is_done | is_open):
+        return None
+    is_left = is_info & marks.is_writing & ~(happened | did_not)
+    return Settled(
+        history=settled_history(history, columns.invoke[is_info & did_not]),
+        happened=tuple(columns.invoke[is_info & happened].tolist()),
+        did_not=tuple(columns.invoke[is_info & did_not].tolist()),
+        open=tuple(columns.invoke[is_left].tolist()),
+        lost=(),
+        kept=(),
+    )
+
+
+def _reveals(history: History, columns: Columns, marks: _Marks, rows: Rows, is_known: Array) -> bool:
+    """Whether a refusal showed a value that every log discarded; only the line of a refusal tells what it showed."""
+    is_kept = numpy.zeros(len(marks.one), dtype=bool)
+    is_kept[marks.of_rows[is_known[rows.transaction[marks.at]]]] = True
+    discarded = marks.at[~is_kept[marks.of_rows]]
+    pairs = zip(rows.key[discarded].tolist(), rows.value[discarded].tolist(), strict=True)
+    values = {(rows.keys[key], value) for key, value in pairs}
+    keys = {key for key, _ in values}
+    codes = [code for code, word in enumerate(columns.words) if word in keys]
+    refused = (
+        (columns.type == TYPES.index("fail")) & (columns.f == columns.code("cas")) & (columns.complete >= 0)
+    )
+    for index in columns.complete[refused & numpy.isin(columns.key, codes)].tolist():
+        event = history.events[index]
+        if isinstance(event.value, list) and len(event.value) == 3 and (event.key, event.value[2]) in values:
+            return True
+    return False
+
+
+def _early(history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node]) -> Verdict | None:
+    """As `early.check_by_clocks`; None if an answer came too early."""
+    ahead_ns, names = early.clocks(history)
+    if early.has_clock_faults(history):
+        return early.by_clocks(0)
+    clock_ns = numpy.full(ORIGINS_MAX, ABSENT, dtype=numpy.int64)
+    for origin, name in names.items():
+        if 0 <= origin < ORIGINS_MAX and name in ahead_ns:
+            clock_ns[origin] = ahead_ns[name]
+    one = marks.one[marks.mark]
+    is_joined = marks.is_marked & (one >= 0) & ~marks.is_many[marks.mark]
+    is_joined &= (columns.type == TYPES.index("ok")) & (columns.complete >= 0)
+    judged = 0
+    for node in nodes:
+        own = numpy.flatnonzero(is_joined & (columns.node == columns.code(node.log.node)))
+        decision = node.decided[one[own]]
+        own, decision = own[decision >= 0], decision[decision >= 0]
+        ahead, written_ns = clock_ns[node.rows.origin[decision]], node.rows.time[decision]
+        is_told = (ahead != ABSENT) & (written_ns != 0)
+        judged += int(is_told.sum())
+        late_ns = (written_ns - ahead - columns.complete_ns[own])[is_told]
+        if (late_ns > early.LATE_NS).any():
+            return None
+    return early.by_clocks(judged)

@@ -1,0 +1,295 @@
+"""The logs of a cluster as columns: what the audit of millions of rows reads in place of objects.
+
+`Rows` holds each row once, however many logs have it; the log of a node is an array of places in it. `Builder` makes
+them. It takes what a store of registers writes: rows of a text and a number, deletions, and decisions with their marks.
+`NotColumns` is raised at anything else: then the logs are read as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Final, overload
+
+import numpy
+
+from checkers.compiled import load
+from checkers.history.columns import VALUES_MAX
+from checkers.history.line_kernels import ABSENT
+from checkers.wal import row_kernels
+from checkers.wal.record import Kind, NodeLog, NotColumns, Record
+from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
+from checkers.wal.settle import mark_of
+
+Array = Any  # numpy's
+KINDS: Final[tuple[Kind, ...]] = ("write", "nop", "confirm", "rollback", "promote", "demote", "vote")
+WRITE, NOP, CONFIRM, ROLLBACK, PROMOTE, DEMOTE, VOTE = range(len(KINDS))
+USER_SPACES = 512
+NO_KEY = -1
+UNTOLD = -1
+"""In the column `waits`: the row does not say."""
+ORIGINS_MAX = 64
+KEY_BYTES_MAX = 15
+_INTEGERS = ("lsn", "first", "until", "term", "value", "body", "time", "head", "tail")
+_DTYPES = {
+    **dict.fromkeys(("kind", "bits", "waits", "origin", "owner"), numpy.int8),
+    "space": numpy.int32,
+    **dict.fromkeys(_INTEGERS, numpy.int64),
+}
+COLUMNS = tuple(_DTYPES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows as arrays of one length; the names are those of `Record`. `kind` is a place in KINDS; `bits` says whether a
+    row ends its transaction and makes it wait; `owner` of a vote is its candidate; `waits` may be UNTOLD; `key` is a
+    place in `keys`, or NO_KEY where a row has no mark (`settle.Mark`), `value` is ABSENT for a deletion; `body` is a
+    hash of the body. `transaction` and `place` number the transactions and the pairs of origin and lsn.
+    """
+
+    kind: Array
+    bits: Array
+    waits: Array
+    origin: Array
+    owner: Array
+    space: Array
+    lsn: Array
+    first: Array
+    until: Array
+    term: Array
+    value: Array
+    body: Array
+    time: Array
+    """Of its origin's clock, in ns."""
+    key: Array
+    keys: Sequence[str]
+    transaction: Array
+    transactions: int
+    place: Array
+    places: int
+
+    def record(self, at: int) -> Record:
+        """The decision or vote at a place; the file that it stands in is not known here."""
+        kind = KINDS[self.kind[at]]
+        is_vote = kind == "vote"
+        waits = int(self.waits[at])
+        return Record(
+            kind=kind,
+            origin=int(self.origin[at]),
+            lsn=int(self.lsn[at]),
+            file="",
+            first=int(self.first[at]),
+            ends=bool(self.bits[at] & ENDS),
+            owner=0 if is_vote else int(self.owner[at]),
+            until=int(self.until[at]),
+            term=int(self.term[at]),
+            waits=None if waits == UNTOLD else bool(waits),
+            vote=int(self.owner[at]) if is_vote else 0,
+        )
+
+
+class StoredRecords(Sequence[Record]):
+    """The records of a log by their places in rows; objects are made, and kept, when somebody asks for them."""
+
+    def __init__(self, builder: Builder, begin: int, end: int, make: Callable[[], Sequence[Record]]) -> None:
+        self.at = builder.at[begin:end]
+        self._builder = builder
+        self._make = make
+        self._made: Sequence[Record] | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """Of all logs together, which have been read."""
+        return self._builder.rows
+
+    @property
+    def all(self) -> Sequence[Record]:
+        if self._made is None:
+            self._made = self._make()
+            assert len(self._made) == len(self.at), (len(self._made), len(self.at))
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.all)
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Record]: ...
+    def __getitem__(self, place: int | slice) -> Record | Sequence[Record]:
+        return self.all[place]
+
+
+class Builder:
+    """Takes the rows of one log after another. `held` is how many places are in `at`, of all logs together.
+
+    `most`: so many there are, as a rule. Room that no row fills is never touched, and so takes no memory.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.columns = {name: numpy.empty(most, dtype=dtype) for name, dtype in _DTYPES.items()}
+        self.at = numpy.empty(most, dtype=numpy.int32)
+        self.seen = numpy.zeros((ORIGINS_MAX, 1 << 16), dtype=numpy.int32)
+        """By origin and lsn: one more than the place of the row that was read first."""
+        self.count = 0
+        self.held = 0
+
+    def grow(self) -> None:
+        """Room for twice as many rows."""
+        self.columns = {name: _longer(column) for name, column in self.columns.items()}
+        self.at = _longer(self.at)
+
+    def make_room(self, lsn: int) -> None:
+        """For a row of this lsn."""
+        if lsn > 1 << 31:
+            raise NotColumns
+        before = self.seen
+        if lsn >= before.shape[1]:
+            self.seen = numpy.zeros((ORIGINS_MAX, 2 << lsn.bit_length()), dtype=numpy.int32)
+            for origin in numpy.flatnonzero(before.any(axis=1)).tolist():
+                self.seen[origin, : before.shape[1]] = before[origin]
+
+    def put(self, record: Record) -> None:
+        """The next row of the log that is being read. Raises NotColumns."""
+        head, tail, value = _mark(record)
+        waits = UNTOLD if record.waits is None else int(record.waits)
+        if record.kind in ("promote", "demote") and waits == UNTOLD:
+            raise NotColumns  # what it means is told by the rows behind it
+        owner = record.vote if record.kind == "vote" else record.owner
+        if not (0 <= record.origin < ORIGINS_MAX and 0 <= owner < ORIGINS_MAX and record.lsn >= 0):
+            raise NotColumns
+        self.make_room(record.lsn)
+        if self.held == len(self.at):  # so there is room for the row itself, too
+            self.grow()
+        numbers = {
+            "kind": KINDS.index(record.kind),
+            "bits": (ENDS if record.ends else 0) | (SYNCHRONOUS if record.is_synchronous else 0),
+            "waits": waits,
+            "origin": record.origin,
+            "owner": owner,
+            "space": record.space,
+            "lsn": record.lsn,
+            "first": record.first,
+            "until": record.until,
+            "term": record.term,
+            "value": value,
+            "body": load(row_kernels).hash_of(
+                numpy.frombuffer(record.body, numpy.uint8), 0, len(record.body)
+            ),
+            "time": record.time_ns,
+            "head": head,
+            "tail": tail,
+        }
+        known = int(self.seen[record.origin, record.lsn]) - 1
+        if known < 0 or any(self.columns[name][known] != number for name, number in numbers.items()):
+            for name, number in numbers.items():
+                self.columns[name][self.count] = number
+            if known < 0:
+                self.seen[record.origin, record.lsn] = self.count + 1
+            known, self.count = self.count, self.count + 1
+        self.at[self.held] = known
+        self.held += 1
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All rows that were taken. No more can be."""
+        columns = {name: column[: self.count] for name, column in self.columns.items()}
+        self.columns = {}
+        self.seen = numpy.empty((0, 0), dtype=numpy.int32)
+        head, tail = columns.pop("head"), columns.pop("tail")
+        key, keys = _keys(head, tail)
+        origin = columns["origin"].astype(numpy.int64)
+        is_id = numpy.where(columns["first"] != 0, columns["first"], columns["lsn"])
+        transaction, transactions = numbered(origin, is_id)
+        place, places = numbered(origin, columns["lsn"])
+        return Rows(
+            **columns, key=key, keys=keys, transaction=transaction, transactions=transactions, place=place,
+            places=places,
+        )  # fmt: skip
+
+
+def of_logs(logs: Sequence[NodeLog]) -> list[NodeLog]:
+    """The same logs, with their records as columns. Raises NotColumns."""
+    builder = Builder(sum(len(log.records) for log in logs))
+    ends = [0]
+    for log in logs:
+        for record in log.records:
+            builder.put(record)
+        ends.append(builder.held)
+    return [
+        replace(log, records=StoredRecords(builder, begin, end, partial(tuple, log.records)))
+        for log, begin, end in zip(logs, ends, ends[1:], strict=False)
+    ]
+
+
+def _longer(column: Array) -> Array:
+    return numpy.concatenate((column, numpy.empty(len(column) + 1, dtype=column.dtype)))
+
+
+def numbered(one: Array, other: Array) -> tuple[Array, int]:
+    """A number for each pair, the same for the same pair; and how many numbers there are."""
+    numbers = numpy.empty(len(one), dtype=numpy.int32)
+    table = numpy.full(1 << max(4, (2 * len(one)).bit_length()), -1, dtype=numpy.int32)
+    firsts = numpy.empty(len(one), dtype=numpy.int32)
+    count = load(row_kernels).number_pairs(
+        numpy.ascontiguousarray(one, dtype=numpy.int64),
+        numpy.ascontiguousarray(other, dtype=numpy.int64),
+        table, firsts, numbers,
+    )  # fmt: skip
+    return numbers, int(count)
+
+
+def packed(key: str) -> tuple[int, int] | None:
+    """A key of at most KEY_BYTES_MAX bytes as two numbers, of which the second is never 0; None for a longer one."""
+    data = key.encode("utf-8", "surrogateescape")
+    if len(data) > KEY_BYTES_MAX:
+        return None
+    padded = data.ljust(KEY_BYTES_MAX, b"\0") + bytes([len(data) + 1])
+    return (
+        int.from_bytes(padded[:8], "big", signed=True),
+        int.from_bytes(padded[8:], "big", signed=True),
+    )
+
+
+def _unpacked(head: int, tail: int) -> str:
+    data = head.to_bytes(8, "big", signed=True) + tail.to_bytes(8, "big", signed=True)
+    return data[: data[-1] - 1].decode("utf-8", "surrogateescape")
+
+
+def _keys(head: Array, tail: Array) -> tuple[Array, list[str]]:
+    """Of each row a place in the list, or NO_KEY."""
+    key = numpy.full(len(head), NO_KEY, dtype=numpy.int32)
+    places = numpy.flatnonzero(tail)
+    if not len(places):
+        return key, []
+    numbers, count = numbered(head[places], tail[places])
+    key[places] = numbers
+    first = numpy.empty(count, dtype=numpy.int64)
+    first[numbers[::-1]] = places[::-1]
+    pairs = zip(head[first].tolist(), tail[first].tolist(), strict=True)
+    return key, [_unpacked(*pair) for pair in pairs]
+
+
+def _mark(record: Record) -> tuple[int, int, int]:
+    """Its key as two numbers (0, 0: it has no mark), and its value. Raises NotColumns."""
+    mark = mark_of(record)
+    is_users = record.kind == "write" and record.space >= USER_SPACES
+    if mark is None:
+        if is_users:
+            raise NotColumns
+        return 0, 0, ABSENT
+    key, value = mark
+    if (value is None) != (not record.tuple) or not isinstance(key, str):
+        raise NotColumns
+    if value is not None and (type(value) is not int or abs(value) > VALUES_MAX):
+        raise NotColumns
+    if is_users and (record.key != key or record.tuple not in ((), (key, value))):
+        raise NotColumns
+    found = packed(key)
+    if found is None:
+        raise NotColumns
+    return *found, ABSENT if value is None else value

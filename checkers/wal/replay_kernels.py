@@ -1,0 +1,94 @@
+"""The queue of `checkers.wal.replay` over columns, between the decisions that the caller makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.compiled import bare_kernel
+
+Array = Any  # numpy's
+POSITION, ORDERED, HEAD, TAIL, OPEN, OPEN_WAITS, OPEN_IS_VOID, FIRST, HAS_PENDING = range(9)
+REGS = 9
+ABSENT, NOP, COMMITTED, CONFIRMED, ROLLED_BACK, PENDING = range(6)
+DONE, DECISION, NO_ROOM, STRANGE = range(4)
+_WRITE, _NOP, _CONFIRM, _VOTE = 0, 1, 2, 6  # places in `columns.KINDS`
+_ENDS, _SYNCHRONOUS = 1, 2
+
+
+@bare_kernel
+def replay(
+    at: Array, kind: Array, bits: Array, origin: Array, owner: Array, lsn: Array, until: Array, transaction: Array,
+    regs: Array, begins: Array, confirmed_of: Array, queue: Array, fates: Array, decided: Array, order: Array,
+) -> int:  # fmt: skip
+    """Read the log from regs[POSITION] on. `queue` has a row for each entry between regs[HEAD] and regs[TAIL]:
+    transaction, origin, last lsn, whether it is synchronous. `begins` and `confirmed_of` are by origin.
+
+    DONE at the end; DECISION at one that only the caller knows the meaning of; NO_ROOM for the queue; STRANGE where a
+    transaction has something else among its rows.
+    """
+    while regs[POSITION] < at.shape[0]:
+        row = at[regs[POSITION]]
+        its_kind = kind[row]
+        if its_kind == _WRITE or its_kind == _NOP:
+            if regs[OPEN] == 0:
+                regs[FIRST] = transaction[row]
+                regs[OPEN_WAITS] = 0
+                regs[OPEN_IS_VOID] = 1
+            if bits[row] & _SYNCHRONOUS:
+                regs[OPEN_WAITS] = 1
+            if its_kind == _WRITE:
+                regs[OPEN_IS_VOID] = 0
+            regs[OPEN] = 1
+            if bits[row] & _ENDS:
+                regs[OPEN] = 0
+                name = regs[FIRST]
+                if regs[OPEN_IS_VOID]:
+                    fates[name] = NOP
+                elif regs[OPEN_WAITS] or regs[HEAD] < regs[TAIL]:
+                    if regs[HEAD] == regs[TAIL]:
+                        regs[HEAD] = regs[TAIL] = 0
+                    if regs[TAIL] >= queue.shape[0]:
+                        regs[OPEN] = 1  # this row comes again
+                        return NO_ROOM
+                    entry = regs[TAIL]
+                    queue[entry, 0] = name
+                    queue[entry, 1] = origin[row]
+                    queue[entry, 2] = lsn[row]
+                    queue[entry, 3] = regs[OPEN_WAITS]
+                    regs[TAIL] = entry + 1
+                    fates[name] = PENDING
+                else:
+                    fates[name] = COMMITTED
+            regs[POSITION] += 1
+            continue
+        if regs[OPEN] or not bits[row] & _ENDS:
+            return STRANGE
+        if its_kind == _VOTE:
+            regs[POSITION] += 1
+            continue
+        if its_kind != _CONFIRM:
+            return DECISION
+        who, last = owner[row], until[row]
+        names = last <= begins[who] or last <= confirmed_of[who]
+        for entry in range(regs[HEAD], regs[TAIL]):
+            if queue[entry, 1] == who and queue[entry, 2] == last and queue[entry, 3]:
+                names = True
+        if not names or regs[HAS_PENDING]:
+            return DECISION
+        if last > confirmed_of[who]:
+            confirmed_of[who] = last
+        while regs[HEAD] < regs[TAIL]:
+            entry = regs[HEAD]
+            if queue[entry, 3] and (queue[entry, 1] != who or queue[entry, 2] > last):
+                break
+            regs[HEAD] = entry + 1
+            name = queue[entry, 0]
+            fates[name] = CONFIRMED
+            decided[name] = row
+            if queue[entry, 3]:
+                if regs[ORDERED] >= order.shape[0]:
+                    return STRANGE
+                order[regs[ORDERED]] = name
+                regs[ORDERED] += 1
+        regs[POSITION] += 1
+    return DONE

@@ -1,0 +1,166 @@
+"""The rows of xlog files as columns: usual blocks are read by a kernel, the others one by one.
+
+The same records as `harness.systems.qsync.logs` gives as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy
+
+from checkers.compiled import load
+from checkers.wal import row_kernels
+from checkers.wal.columns import Builder, StoredRecords
+from checkers.wal.record import NotColumns, Record
+from checkers.wal.row_kernels import BEHIND, COUNT, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
+from harness.systems.qsync.logs import LogReader, Read, Shared, Tuples, read_row, tuples_in
+from nodes.iproto import xlog
+from nodes.iproto.messages import Row
+from nodes.iproto.rows import rows_of
+
+Array = Any  # numpy's
+SHORTEST: Final = 19 + 15
+"""Bytes that a block of one row has at least: its own, and a row's."""
+_POLYNOMIAL = 0x82F63B78
+"""Of CRC-32C, its bits from the last to the first."""
+
+
+class Table(Builder):
+    """For logs of so many bytes; blocks that are packed may hold more rows."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size // SHORTEST + 1)
+        self._regs = numpy.zeros(REGS, dtype=numpy.int64)
+        self._checksums = numpy.array([_checksum_of(byte) for byte in range(256)], dtype=numpy.int64)
+        self._bits = numpy.zeros(1, dtype=numpy.int64)
+
+    def decoded(self, data: bytes, oddly: Callable[[bytes], Sequence[Any]]) -> xlog.Xlog[Any]:
+        """Take all rows of a file; those of odd blocks are taken by `oddly`, which gives what the answer has as rows.
+
+        Raises XlogError if it is no xlog; NotColumns if something in it is damaged, but for a torn end.
+        """
+        begin = xlog.rows_at(data)
+        if begin < 0:
+            return xlog.decode(data, oddly)
+        header = data[:begin]
+        xlog.decode(header, oddly)
+        rows: list[Any] = []
+        while (begin := self._read(data, begin)) < len(data):
+            plain = xlog.plain_block(data, begin)
+            if plain is None:
+                break
+            block, begin = plain
+            if self._read(block, 0) < len(block):
+                odd = xlog.decode(_HEADER + block, oddly)
+                if odd.damage is not None:
+                    raise NotColumns
+                rows += odd.rows
+        found = xlog.decode(header + data[begin:], oddly)
+        if found.damage is not None and not xlog.is_torn(header + data[begin:], found):
+            raise NotColumns
+        return xlog.Xlog(found.meta, (*rows, *found.rows), begin, found.finished, None)
+
+    def ends(self, begin: int) -> dict[int, int]:
+        """By origin the last lsn among the rows that were taken from a place on."""
+        at = self.at[begin : self.held]
+        origins, lsns = self.columns["origin"][at], self.columns["lsn"][at]
+        return {int(each): int(lsns[origins == each].max()) for each in numpy.unique(origins)}
+
+    def _read(self, data: bytes, begin: int) -> int:
+        """Take usual blocks from a place on; where the first one begins that is not, or the end."""
+        padded = numpy.zeros(len(data) - begin + BEHIND, dtype=numpy.uint8)
+        padded[:-BEHIND] = numpy.frombuffer(data, dtype=numpy.uint8, offset=begin)
+        regs = self._regs
+        regs[POSITION], regs[COUNT], regs[HELD] = 0, self.count, self.held
+        while (answer := self._read_blocks(padded)) in (NO_ROOM, FULL):
+            if answer == FULL:
+                self.grow()
+            else:
+                self.make_room(int(regs[LSN]))
+        self.count, self.held = int(regs[COUNT]), int(regs[HELD])
+        return begin + int(regs[POSITION])
+
+    def _read_blocks(self, padded: Array) -> int:
+        answer: int = load(row_kernels).read_blocks(
+            padded, len(padded) - BEHIND, self._regs, self._checksums, self.at, self.seen, self._bits,
+            self._bits.view(numpy.float64), *self.columns.values(),
+        )  # fmt: skip
+        return answer
+
+
+class InColumns(Shared):
+    """Reads logs of so many bytes into one table."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.table = Table(size)
+
+    def reader(self) -> LogReader:
+        return _ColumnReader(self, self.table)
+
+
+class _ColumnReader(LogReader):
+    """The same into a table of rows. Raises NotColumns."""
+
+    def __init__(self, shared: Shared, table: Table) -> None:
+        super().__init__(shared)
+        self._table = table
+        self._from = self._last = table.held
+
+    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
+        """A long run has hundreds of snapshots, of which two or three are looked at at a time."""
+        return _Later(lambda: tuples_in(xlog.decode(read(), self._shared.snapshots).rows))
+
+    def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
+        self._last = self._table.held
+        return self._table.decoded(data, self._read_oddly)
+
+    def _read_oddly(self, payload: bytes) -> list[Read]:
+        found = list(map(read_row, rows_of(payload)))
+        for each in found:
+            if each.record is not None:
+                self._table.put(each.record)
+        return found
+
+    def _forget(self) -> None:
+        self._from = self._last
+
+    def _take(self, name: str, found: xlog.Xlog[Read], *, has_flags: bool) -> None:
+        if not has_flags:
+            raise NotColumns
+        for origin, lsn in self._table.ends(self._last).items():
+            self.vclock[origin] = max(lsn, self.vclock.get(origin, 0))
+        for read in found.rows:
+            self._pass(read)
+
+    def taken(self, again: Callable[[], Sequence[Record]]) -> Sequence[Record]:
+        return StoredRecords(self._table, self._from, self._table.held, again)
+
+
+class _Later(Mapping[tuple[int, object], tuple[object, ...]]):
+    """What a snapshot holds, read whenever somebody walks through it."""
+
+    def __init__(self, read: Callable[[], Tuples]) -> None:
+        self._read = read
+        self._found: Tuples = {}
+
+    def __getitem__(self, place: tuple[int, object]) -> tuple[object, ...]:
+        return self._found[place]
+
+    def __iter__(self) -> Iterator[tuple[int, object]]:
+        self._found = self._read()
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+
+_HEADER = xlog.encode_header("XLOG", "00000000-0000-0000-0000-000000000000", {})
+
+
+def _checksum_of(byte: int) -> int:
+    for _ in range(8):
+        byte = (byte >> 1) ^ (_POLYNOMIAL if byte & 1 else 0)
+    return byte

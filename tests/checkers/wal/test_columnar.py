@@ -1,0 +1,240 @@
+"""The audit of columns says what the audit of objects says, and finds nothing wrong exactly where that one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from checkers.history.columns import of_operations
+from checkers.history.history import Header, History
+from checkers.history.operation import Event, EventType
+from checkers.history.stored import StoredOperations
+from checkers.wal import LogRules, NodeLog, Record
+from checkers.wal.columns import StoredRecords, of_logs
+from checkers.wal.record import NotColumns, Snapshot
+from harness.judge.audit import Audit, audit
+from tests.checkers.wal.logs import confirm, nop, promote, rollback, vote, write
+
+NODES = ("n1", "n2", "n3")
+RULES = LogRules(promotes="synchronous", has_votes=False, quorum=2, members=3)
+SPACE = 512
+
+
+class Run:
+    """A cluster that is drawn: one order of rows, logs that follow it, and what clients were told."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance = chance
+        self.rows: list[Record] = []
+        self.last = dict.fromkeys((1, 2, 3), 0)
+        self.owner, self.term = 1, 1
+        self.waiting: list[tuple[Record, int]] = []
+        """With the place of its operation in `told`."""
+        self.told: list[tuple[str, str, Any, EventType]] = []
+        """Of each operation: f, key, value, outcome."""
+        self.confirmed = 0
+        for _ in range(chance.randint(0, 30)):
+            chance.choice(
+                (self.write, self.write, self.write, self.confirm, self.roll_back, self.promote, self.void)
+            )()
+
+    def next(self) -> int:
+        self.last[self.owner] += 1
+        return self.last[self.owner]
+
+    def write(self) -> None:
+        chance, lsn = self.chance, self.next()
+        key, value = (
+            chance.choice("xy"),
+            chance.choice((10 * lsn + self.owner, 10 * lsn + self.owner, 7, None)),
+        )
+        is_synchronous = chance.random() < 0.9
+        row = write(self.owner, lsn, value, key=key, waits=is_synchronous)
+        shown = () if value is None else (key, value)
+        row = structs.replace(row, space=SPACE, key=key, tuple=shown, time_ns=1_000 * len(self.rows) + 1)
+        self.rows.append(row)
+        self.told.append(("write", key, value, "info"))
+        if is_synchronous or self.waiting:
+            self.waiting.append((row, len(self.told) - 1))
+
+    def settle(self, count: int, outcome: EventType) -> None:
+        for _, place in self.waiting[:count]:
+            self.told[place] = (*self.told[place][:3], self.chance.choice((outcome, outcome, "info")))
+
+    def confirm(self) -> None:
+        many = self.chance.randint(0, len(self.waiting))
+        while many and not self.waiting[many - 1][0].is_synchronous:
+            many -= 1
+        if many:
+            self.settle(many, "ok")
+            row = confirm(self.owner, self.next(), self.waiting[many - 1][0].lsn, self.waiting[0][0].origin)
+            late_ns = self.chance.choice((0, 0, 0, 100_010_000, 200_000_000))
+            self.rows.append(structs.replace(row, time_ns=1_000 * len(self.rows) + late_ns))
+            del self.waiting[:many]
+
+    def roll_back(self) -> None:
+        if self.waiting and self.waiting[0][0].is_synchronous:
+            first = self.waiting[0][0]
+            self.settle(len(self.waiting), "fail")
+            self.rows.append(
+                structs.replace(rollback(self.owner, self.next(), first.lsn), owner=first.origin)
+            )
+            self.waiting.clear()
+
+    def promote(self) -> None:
+        kept = [entry for entry in self.waiting if entry[0].is_synchronous]
+        over = self.owner
+        until = kept[-1][0].lsn if kept else self.last[over]
+        self.owner, self.term = self.chance.choice((1, 2, 3)), self.term + 1
+        self.settle(len(self.waiting), "ok")
+        self.waiting.clear()
+        waits = self.chance.random() < 0.7
+        lsn = self.next()
+        row = promote(self.owner, lsn, over=over, until=until, term=self.term)
+        self.rows.append(structs.replace(row, waits=waits))
+        if waits and self.chance.random() < 0.9:
+            self.rows.append(confirm(self.owner, self.next(), lsn))
+
+    def void(self) -> None:
+        self.rows.append(nop(self.owner, self.next()))
+
+    def log(self, node: str) -> NodeLog:
+        chance = self.chance
+        rows = self.rows[: chance.choice((len(self.rows), len(self.rows), chance.randint(0, len(self.rows))))]
+        if rows and chance.random() < 0.25:
+            rows = self.spoilt(rows)
+        places = sorted(chance.randint(0, len(rows)) for _ in range(chance.randint(0, 2)))
+        for lsn, place in enumerate(places):
+            rows.insert(place + lsn, vote(lsn + 1, lsn + 2, chance.randint(1, 3)))
+        return NodeLog(node=node, records=tuple(rows), snapshots=self.snapshots(rows))
+
+    def spoilt(self, rows: list[Record]) -> list[Record]:
+        chance, rows = self.chance, list(rows)
+        at = chance.randrange(len(rows))
+        row = rows[at]
+        match chance.randrange(8):
+            case 0:
+                del rows[at]
+            case 1 if row.kind == "write":
+                rows[at] = structs.replace(row, tuple=(row.key, 1), body=b"other")
+            case 2:
+                rows[at] = structs.replace(nop(row.origin, row.lsn), time_ns=row.time_ns)
+            case 3:
+                rows[at:at] = [row]
+            case 4:
+                rows[at : at + 2] = rows[at : at + 2][::-1]
+            case 5:
+                rows[at] = structs.replace(row, until=row.until + 1, body=b"more")
+            case 6:
+                rows[at] = structs.replace(row, term=max(0, row.term - 1))
+            case 7:
+                rows.insert(
+                    at, structs.replace(rollback(row.origin, row.lsn + 100, row.until), owner=row.owner)
+                )
+        return rows
+
+    def snapshots(self, rows: list[Record]) -> tuple[Snapshot, ...]:
+        """One in the middle of the log, perhaps; right for a log in which all before it is confirmed."""
+        if self.chance.random() < 0.6:
+            return ()
+        until = self.chance.randint(0, len(rows))
+        tuples: dict[tuple[int, object], tuple[object, ...]] = {}
+        vclock: dict[int, int] = {}
+        for row in rows[:until]:
+            vclock[row.origin] = max(row.lsn, vclock.get(row.origin, 0))
+            if row.kind == "write":
+                tuples[row.space, row.key] = row.tuple
+        tuples = {place: values for place, values in tuples.items() if values}
+        if tuples and self.chance.random() < 0.2:
+            tuples.popitem()
+        last = max((row.until for row in rows[:until] if row.kind == "confirm"), default=0)
+        confirmed = dict.fromkeys(vclock, last) if self.chance.random() < 0.8 else {}
+        return (Snapshot(place="a.snap", vclock=vclock, tuples=tuples, owner=1, term=9, confirmed=confirmed),)
+
+    def history(self) -> History:
+        events: list[Event] = []
+
+        def say(type_: EventType, process: int | str, f: str, **fields: Any) -> None:
+            index = len(events)
+            events.append(
+                Event(index=index, time_ns=1_000 * index, type=type_, process=process, f=f, **fields)
+            )
+
+        for number, node in enumerate(NODES, start=1):
+            say(
+                "info",
+                "monitor",
+                "state",
+                node=node,
+                value={"up": True, "id": number, "wall_ns": 1_000 * number},
+            )
+        for process, (f, key, value, outcome) in enumerate(self.told):
+            is_wrong = self.chance.random() < 0.05
+            wrong: tuple[EventType, ...] = ("ok", "fail")
+            told = self.chance.choice(wrong) if is_wrong else outcome
+            node = self.chance.choice(NODES)
+            say("invoke", process, f, key=key, value=value, node=node)
+            if told != "info" or self.chance.random() < 0.5:
+                say(told, process, f, key=key, value=value, node=node)
+            if self.chance.random() < 0.2:
+                other = self.chance.choice(self.told)[2]
+                asked = [1, 10_000 + process]
+                say("invoke", 1_000 + process, "cas", key=key, value=asked, node=node)
+                say("fail", 1_000 + process, "cas", key=key, value=[*asked, other], node=node)
+            if self.chance.random() < 0.1:
+                say("invoke", 2_000 + process, "read", key=key, node=node)
+                say("ok", 2_000 + process, "read", key=key, value=value, node=node)
+        say("info", "harness", "settled", value=self.chance.random() < 0.8)
+        return History.of(Header(cluster="local", nodes=NODES), events)
+
+
+def stored(history: History) -> History:
+    operations = history.operations
+    columns = of_operations(operations)
+    assert columns is not None
+    some = lambda places: [operations[place] for place in places.tolist()]  # noqa: E731
+    return replace(history, operations=StoredOperations(columns, lambda: operations, some))
+
+
+def told(found: Audit) -> object:
+    settled = found.settling
+    assert settled is not None
+    verdicts = [replace(each, seconds=0.0) for each in found.verdicts]
+    operations = [(each.invoke_index, each.type, each.error) for each in settled.history.operations]
+    return verdicts, operations, settled.happened, settled.did_not, settled.open
+
+
+def columns_alone(log: NodeLog) -> NodeLog:
+    """A log of which nobody may ask for an object."""
+    assert isinstance(log.records, StoredRecords)
+
+    def never() -> tuple[Record, ...]:
+        pytest.fail("somebody asked for the records as objects, although everything is in order")
+
+    log.records._make = never
+    return log
+
+
+@given(st.integers(0, 1 << 40))
+def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
+    """Breaks if a rule, a fate, a join or a count were another one in columns, or if objects were made for nothing."""
+    run = Run(Random(seed))
+    logs = [run.log(node) for node in NODES]
+    history = run.history()
+    expected = audit(logs, RULES, history)
+    try:
+        columns = of_logs(logs)
+    except NotColumns:
+        return
+    is_fine = all(verdict.result != "invalid" for verdict in expected.verdicts) and any(
+        log.records for log in logs
+    )
+    if is_fine and run.told:
+        columns = [columns_alone(log) for log in columns]
+    assert told(audit(columns, RULES, stored(history))) == told(expected)

@@ -1,0 +1,147 @@
+"""Logs that are read as columns hold the same records as those that are read as objects, whatever befell the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.history.line_kernels import ABSENT
+from checkers.wal import NodeLog, Record
+from checkers.wal.columns import KINDS, UNTOLD, Rows, StoredRecords
+from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
+from harness.systems.qsync import logs
+from nodes.iproto import xlog
+from nodes.iproto.messages import Row, Type
+
+UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
+SPACE_ID, KEY, TUPLE = 0x10, 0x20, 0x21
+
+
+def rows_of_a_leader(chance: Random, count: int) -> list[list[Row]]:
+    """Transactions and decisions of replica 1 or 2, in the order of their lsn."""
+    found: list[list[Row]] = []
+    lsn = dict.fromkeys((0, 1, 2), 0)
+    for place in range(count):
+        origin = 1 if place < count / 2 else 2
+
+        def row(type_: int, body: dict[int, object], origin: int = origin, **flags: bool) -> Row:
+            lsn[origin] += 1
+            at = 1_700_000_000 + chance.random()
+            return Row(type_, origin, lsn[origin], at, lsn[origin], body=body, **flags)
+
+        def data(space: int = 512) -> Row:
+            key = chance.choice(("r0-1", "r1-22", "", "ä", "fifteen letters"))
+            value = chance.choice((lsn[1], 1 << 40, 0, 127, 128, 300, 70_000))
+            if chance.random() < 0.2:
+                return row(Type.DELETE, {SPACE_ID: space, KEY: (key,)}, wait_sync=True, wait_ack=True)
+            return row(Type.REPLACE, {SPACE_ID: space, TUPLE: (key, value)}, wait_sync=True, wait_ack=True)
+
+        match chance.randrange(9):
+            case 0 | 1 | 2 | 3:
+                found.append([data()])
+            case 4:
+                found.append([row(Type.CONFIRM, {2: origin, 3: lsn[origin]})])
+            case 5:
+                found.append([row(Type.PROMOTE, {2: 1, 3: 7, 0x53: place}, wait_sync=True)])
+            case 6:
+                found.append([row(Type.NOP, {})])
+            case 7:
+                several = [data() for _ in range(chance.choice((2, 3, 90)))]
+                first = several[0].lsn
+                each = [replace(one, tsn=first, is_commit=one is several[-1]) for one in several]
+                found.append(each)
+            case 8:
+                found.append([row(Type.RAFT, {0: place, 1: 1}, origin=0)])
+    return found
+
+
+def files_of(chance: Random, blocks: Sequence[Sequence[Row]]) -> dict[str, bytes]:
+    """One or two files, of which the last one may be torn and any of them damaged."""
+    cut = chance.choice((len(blocks), chance.randint(0, len(blocks))))
+    vclock: dict[int, int] = {}
+    files: dict[str, bytes] = {}
+    for part in (blocks[:cut], blocks[cut:]):
+        data = xlog.encode_header("XLOG", UUID, vclock)
+        name = xlog.file_name(vclock)
+        held = list(part)
+        while held:
+            many = chance.choice((1, 1, 2, 40))
+            data += xlog.encode_block([row for block in held[:many] for row in block])
+            held = held[many:]
+        for row in (row for block in part for row in block):
+            vclock[row.replica_id] = max(row.lsn, vclock.get(row.replica_id, 0))
+        files[name] = data + (xlog.encode_eof() if chance.random() < 0.5 else b"")
+    last = max(files)
+    match chance.randrange(5):
+        case 0:
+            files[last] = files[last][: chance.randint(0, len(files[last]))]
+        case 1:
+            spoilt = bytearray(files[min(files)])
+            spoilt[chance.randrange(len(spoilt))] ^= 1 << chance.randrange(8)
+            files[min(files)] = bytes(spoilt)
+        case 2 if len(files) > 1:
+            files[f"removed/{min(files)}"] = files.pop(min(files))
+    return files
+
+
+def told(rows: Rows, at: int) -> tuple[object, ...]:
+    """A row of columns, with all that a record of a user's data or of a decision has."""
+    waits = int(rows.waits[at])
+    kind = KINDS[rows.kind[at]]
+    key = None if rows.key[at] < 0 else rows.keys[rows.key[at]]
+    value = None if rows.value[at] == ABSENT else int(rows.value[at])
+    owner = int(rows.owner[at])
+    return (
+        *(kind, int(rows.origin[at]), int(rows.lsn[at]), int(rows.first[at])),
+        *(bool(rows.bits[at] & ENDS), bool(rows.bits[at] & SYNCHRONOUS), int(rows.space[at]), key, value),
+        *(owner, int(rows.until[at]), int(rows.term[at]), None if waits == UNTOLD else bool(waits)),
+        int(rows.time[at]),
+    )
+
+
+def expected(row: Record) -> tuple[object, ...]:
+    is_data = row.kind == "write"
+    return (
+        *(row.kind, row.origin, row.lsn, row.first, row.ends, row.is_synchronous, row.space),
+        *(row.key if is_data else None, row.tuple[1] if row.tuple else None),
+        *(row.vote if row.kind == "vote" else row.owner, row.until, row.term, row.waits, row.time_ns),
+    )
+
+
+@given(st.integers(0, 1 << 40))
+def test_columns_hold_the_same_records(seed: int) -> None:
+    """Breaks if the kernel read a row otherwise, took one from a damaged block, or left one out."""
+    chance = Random(seed)
+    blocks = rows_of_a_leader(chance, chance.randint(0, 25))
+    with TemporaryDirectory() as folder:
+        for node in ("n1", "n2"):
+            own = [block for block in blocks if chance.random() < 0.95]
+            for name, data in files_of(chance, own).items():
+                path = Path(folder) / node / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        plain = logs.read_logs(Path(folder))
+        with patch.object(logs, "LARGE", 0):
+            columns = logs.read_logs(Path(folder))
+        is_given_up = not any(isinstance(log.records, StoredRecords) for log in columns)
+        assert not is_given_up or not plain or any(log.damage for log in plain), "given up for nothing"
+        for one, other in zip(columns, plain, strict=True):
+            compare(one, other)
+
+
+def compare(columns: NodeLog, plain: NodeLog) -> None:
+    for name in ("node", "begins", "damage", "instance", "members", "snapshots"):
+        assert getattr(columns, name) == getattr(plain, name)
+    records = columns.records
+    if isinstance(records, StoredRecords):
+        assert [told(records.rows, at) for at in records.at.tolist()] == [
+            expected(row) for row in plain.records
+        ]
+    assert list(records) == list(plain.records)
