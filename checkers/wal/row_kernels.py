@@ -216,12 +216,6 @@ def read_rows(
             and first[known] == its_first
             and body[known] == its_body
             and time[known] == its_time
-            and owner[known] == its_owner
-            and until[known] == its_until
-            and space[known] == its_space
-            and value[known] == its_value
-            and head[known] == its_head
-            and tail[known] == its_tail
         )
         if not is_same:
             row = regs[COUNT]

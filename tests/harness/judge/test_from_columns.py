@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from checkers.history import jsonl
+from checkers.history.history import History
 from checkers.history.stored import StoredOperations
+from checkers.wal import NodeLog
+from checkers.wal.columns import StoredRecords
 from harness.judge.whole_run import verdict_of
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.plan import Plan
+from harness.systems.qsync import logs as qsync_logs
 from harness.systems.system import KeepsLogs
 from tests.harness.runs import small
 
@@ -39,13 +46,42 @@ def test_a_long_record_is_judged_as_a_short_one(
     with path.open("wb") as file:
         record = jsonl.Writer(file, header(parts))
         cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
-    logs, effects = parts.system.logs_of(cluster.files()), cluster.effects()
+    files, effects = cluster.files(), cluster.effects()
+    logs = parts.system.logs_of(files)
     expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
     assert expected["settled"] is not None
     monkeypatch.setattr(jsonl, "LARGE", 0)
     history = jsonl.read(path)
     assert isinstance(history.operations, StoredOperations) or plan.workload == "bank"
     assert _told(verdict_of(plan, history, logs, effects=effects)) == _told(expected)
+    if plan.workload == "register":
+        _logs_too(plan, history, files, logs, tmp_path, monkeypatch)
+
+
+def _logs_too(
+    plan: Plan,
+    history: History,
+    files: Mapping[str, Mapping[str, bytes]],
+    logs: Sequence[NodeLog],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a cluster of processes, where nobody records what disks and links do."""
+    for node, its_files in files.items():
+        for name, data in its_files.items():
+            path = folder / node / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    history = replace(history, header=structs.replace(history.header, cluster="local"))
+    expected = verdict_of(plan, history, logs)
+    monkeypatch.setattr(qsync_logs, "LARGE", 0)
+    columns = qsync_logs.read_logs(folder)
+    assert all(isinstance(log.records, StoredRecords) for log in columns)
+    assert _told(verdict_of(plan, history, columns)) == _told(expected)
+    if not plan.bugs and not plan.submits:
+        for log in columns:
+            assert isinstance(log.records, StoredRecords)
+            assert log.records._made is None, "objects were made, although the logs are in order"
 
 
 def _told(verdict: dict[str, Any]) -> dict[str, Any]:
