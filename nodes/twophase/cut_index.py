@@ -15,7 +15,7 @@ from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.site import Site
 
 FILE = "cuts.index"
-KINDS = frozenset({"start", "finish", "base", "base-done", "rebalanced", "restored"})
+KINDS = frozenset({"start", "finish", "void", "base", "base-done", "rebalanced", "restored"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,10 @@
 Each arrow is an event of its own: other messages may come in between. A message with the marker of a cut that this node
 has not begun begins it, and waits until the id is published; only then is its payload taken in.
 
+A cut may fail elsewhere after the FINISH of this node. Nodes mark no message any more then, and such a message may reach a
+node whose colour changes later. So this node takes its FINISH back (VOID) before it sends anything without a marker. A
+server that was away does so when it joins again.
+
 Of the collected transactions, one that rolls back does not count; one with the sign of this cut is AFTER (*excluded*,
 if its record stands before START); any other is BEFORE (*included*, if its record stands behind START). A commit by
 recovery carries no sign: then there is no FINISH, and the cut has failed.
@@ -22,7 +26,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from nodes.kernel.effects import Mark
-from nodes.twophase.agreed import Entry
+from nodes.records import Record
+from nodes.twophase.agreed import Agreed, Entry
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import (
     CUT_FAILED,
@@ -32,6 +37,7 @@ from nodes.twophase.sometimes import (
     INCLUDED,
     MARKER_FIRST,
     RECORDED,
+    TAKEN_BACK,
 )
 from nodes.twophase.states import State
 from nodes.twophase.stock import Local
@@ -87,6 +93,27 @@ class Cuts:
         """The cut that our messages are marked with."""
         self._known = 0
         """Up to this number, cuts have begun here or have been heard of."""
+        self._finished: set[str] = set()
+        """Cuts with a FINISH in our log, of which we have not heard how they ended."""
+
+    def load(self, records: Iterable[Record]) -> None:
+        """What the log has of cuts."""
+        for record in records:
+            match record:
+                case ["finish", cut, *_]:
+                    self._finished.add(cut)
+                case ["void", cut]:
+                    self._finished.discard(cut)
+                case ["restored", *_]:
+                    self._finished.clear()
+
+    def heard_of(self, agreed: Agreed) -> None:
+        """The state of a discovery log that was trimmed: cuts that ended in it were never delivered here."""
+        before = agreed.begun - (agreed.running is not None)
+        self._known = max(self._known, before)
+        for cut in agreed.cuts.values():
+            if cut.state in ("ok", "failed"):
+                self._take_back(cut.named, failed=cut.state == "failed")
 
     # ---- markers and signs
 
@@ -123,8 +150,9 @@ class Cuts:
             self._known = cut.number
             self._propose(["cut-done", cut.id, self._site.name, True, ""])
 
-    def ended(self, cut: Named) -> None:
+    def ended(self, cut: Named, *, failed: bool) -> None:
         """It is over at all nodes: well, or with a failure."""
+        self._take_back(cut, failed=failed)
         self._known = max(self._known, cut.number)
         if self._newest is None or self._newest.number < cut.number:
             self._newest = cut  # of a time when we were no member
@@ -133,6 +161,12 @@ class Cuts:
         here = self._here
         if here is not None and here.cut.number <= cut.number and not here.is_over:
             here.phase = Phase.FAILED
+
+    def _take_back(self, cut: Named, *, failed: bool) -> None:
+        if failed and cut.id in self._finished:
+            self._site.sometimes.note(TAKEN_BACK)
+            self._wal.append(["void", cut.id])
+        self._finished.discard(cut.id)
 
     # ---- the steps
 
@@ -226,6 +260,7 @@ class Cuts:
         self._site.sometimes.note(EXCLUDED, len(here.excluded))
         included, excluded = self._site.decisions.sets_of_finish(sorted(here.included), sorted(here.excluded))
         record = ["finish", here.cut.id, list(included), list(excluded)]
+        self._finished.add(here.cut.id)
         self._wal.append(record, lambda: self._done(here))
         self._site.out.append(Mark("finish", {"cut": here.cut.id}))
 

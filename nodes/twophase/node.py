@@ -138,6 +138,7 @@ class TwoPhase:
             if must_begin_anew(self.site.configuration.restore, records):
                 files = self._begin_anew(files)
             else:
+                self.cuts.load(records)
                 for local in self.stock.load(records):
                     self.recovery.doubt_at_start(local)
             if self.stock.not_restored:
@@ -219,6 +220,7 @@ class TwoPhase:
             raise StartAgain(f"life {site.life} of {site.name} has left the cluster")
         if change.joined == (site.name, site.life):
             self._is_member = True
+            self.cuts.heard_of(agreed)
         for node, life in change.left:
             self.links.forget(node, life)
             for local in self.preparing.left(node, life):
@@ -257,7 +259,7 @@ class TwoPhase:
     def _follow_cut(self, before: Any, entry: Entry) -> None:
         after = self.agreed.running
         if before is not None and before is not after:
-            self.cuts.ended(before.named)
+            self.cuts.ended(before.named, failed=before.state == "failed")
         if entry[0] == "cut" and self.agreed.cuts[entry[1]].state == "refused":
             self.site.sometimes.note(CUT_REFUSED)
         if after is not None and self._is_member:

@@ -1,7 +1,8 @@
 """The rows of a server as of a cut, from its files: the last base snapshot before the cut, and the log behind that.
 
 Before START every commit counts that FINISH does not exclude; behind START, only those that FINISH includes. STARTs of
-cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server:
+cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server, and that
+no server has taken back (VOID):
 `restored_files` gives the folders that a second cluster begins with, or refuses before there is any.
 
 Atomic spaces are left out: no cut has a moment of theirs. The first record of a restored log names them.
@@ -18,7 +19,7 @@ from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.configuration import Layout
 from nodes.twophase.cut_index import read_index
 from nodes.twophase.decisions import Decisions
-from nodes.twophase.wal import SEGMENT, read_log
+from nodes.twophase.wal import SEGMENT, is_segment, read_log
 
 
 class NotRestorable(Exception):
@@ -119,6 +120,9 @@ def check_restorable(
     if not (decisions or Decisions()).is_restorable(finished, baseline):
         missing = ", ".join(sorted(set(baseline) - set(finished)))
         raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+    void = next((node for node in finished if _is_void(files_by_node[node], cut, read)), None)
+    if void is not None:
+        raise NotRestorable(f"the cut {cut} has failed, and {void} has taken its FINISH back")
     return finished
 
 
@@ -138,6 +142,18 @@ def _has_finish(files: Mapping[str, bytes], cut: str, read: Read) -> bool:
     return any((entry.kind, entry.name) == ("finish", cut) for entry in read_index(files, read)) or any(
         record[:2] == ["finish", cut] for record in read_log(files, read)[0]
     )
+
+
+def _is_void(files: Mapping[str, bytes], cut: str, read: Read) -> bool:
+    """Whether the cut's FINISH was taken back: by the index, and by the part of the log that it may lack."""
+    index = read_index(files, read)
+    marks = [entry.kind for entry in index if entry.name == cut and entry.kind in ("finish", "void")]
+    if marks[-1:] == ["void"]:
+        return True
+    behind = range(index[-1].segment if index else 1, sum(map(is_segment, files)) + 1)
+    records = (record for n in behind for record in read(SEGMENT.format(n), files[SEGMENT.format(n)])[0])
+    last = [record[0] for record in records if record[0] in ("finish", "void") and record[1] == cut]
+    return last[-1:] == ["void"]
 
 
 def _of_one_life(records: list[Record], cut: str) -> list[Record]:

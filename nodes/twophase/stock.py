@@ -122,7 +122,7 @@ class Stock:
                     self.last_base += 1
                 case ["base-done", _]:
                     self.is_flagged = False
-                case ["start" | "finish", *_]:
+                case ["start" | "finish" | "void", *_]:
                     pass
                 case _:
                     raise StartRefused(f"the log has a record of an unknown kind: {record!r}"[:120])

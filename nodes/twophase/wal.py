@@ -8,6 +8,7 @@
 | `["atomic", xid, row]` | a write to an atomic space, at the backup before the primary |
 | `["start", cut, number, version, layout, spaces]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
+| `["void", cut]` | the cut has failed elsewhere after that, and FINISH does not count |
 | `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
 | `["restored", cut, rows, spaces]` | the node begins anew with these rows; what stands before counts no more |

@@ -19,15 +19,18 @@ from nodes.twophase.wal import read_log
 def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Logs:
     """The logs of those servers that left files.
 
-    A base snapshot stands where its rows were taken. It counts on every server if any has heard that it was done: a
-    server that died before it heard so has the rows all the same.
+    A FINISH that any server has taken back counts on none. A base snapshot stands where its rows were taken. It counts
+    on every server if any has heard that it was done: a server that died before it heard so has the rows all the same.
     """
     logs = {server: _read(files[server], read) for server in servers if server in files}
-    done = {record[1] for records, _ in logs.values() for record in records if record[0] == "base-done"}
+    done, void = (
+        {record[1] for records, _ in logs.values() for record in records if record[0] == kind}
+        for kind in ("base-done", "void")
+    )
     return logs_of(
         NodeLog(
             node=server,
-            records=[each for record in records if (each := _record(record, done)) is not None],
+            records=[each for record in records if (each := _record(record, done, void)) is not None],
             damage=damage,
         )
         for server, (records, damage) in logs.items()
@@ -42,7 +45,7 @@ def _read(files: Mapping[str, bytes], read: Read) -> tuple[Sequence[Sequence[Any
         return (), str(damaged)
 
 
-def _record(record: Sequence[Any], done: Collection[str]) -> Record | None:
+def _record(record: Sequence[Any], done: Collection[str], void: Collection[str]) -> Record | None:
     match record:
         case ["prepared", xid, _, _, _, _, participants, _]:
             return Record(kind="prepared", xid=xid, participants=_nodes(participants))
@@ -59,7 +62,7 @@ def _record(record: Sequence[Any], done: Collection[str]) -> Record | None:
             return Record(kind="rolled-back", xid=xid)
         case ["start", cut, *_]:
             return Record(kind="start", cut=cut)
-        case ["finish", cut, included, excluded]:
+        case ["finish", cut, included, excluded] if cut not in void:
             return Record(kind="finish", cut=cut, included=included, excluded=excluded)
         case ["rebalanced", *_]:
             return Record(kind="rebalanced")
@@ -148,11 +151,12 @@ def replayed(logs: Records, cut: str) -> dict[Any, Any]:
 
 
 def finished_in(records: Records) -> dict[str, list[str]]:
-    """Cut → the servers that have its FINISH, in the order in which logs name cuts."""
+    """Cut → the servers that have its FINISH, in the order in which logs name cuts; none if one has taken it back."""
     found: dict[str, list[str]] = {}
+    void = {record[1] for log in records.values() for record in log if record[0] == "void"}
     for server, log in records.items():
         for record in log:
-            if record[0] == "finish":
+            if record[0] == "finish" and record[1] not in void:
                 found.setdefault(record[1], []).append(server)
     return found
 

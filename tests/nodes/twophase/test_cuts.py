@@ -8,7 +8,9 @@ import pytest
 
 from nodes.kernel.events import Instant, Started
 from nodes.twophase.agreed import Cut
+from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
+from nodes.twophase.restore import NotRestorable, check_restorable
 from nodes.twophase.sometimes import (
     CUT_OF_FLAG,
     CUT_OF_RECOVERY,
@@ -162,6 +164,36 @@ def test_a_server_that_leaves_makes_the_cut_fail() -> None:
     logs = logs_of({server: cluster.machine(server).disk.files() for server in cluster.servers})
     assert all(["start", "a"] in [record[:2] for record in log] for log in logs.values())
     assert not any(record[0] == "finish" for log in logs.values() for record in log)
+
+
+def test_a_cut_that_fails_behind_all_finishes_is_taken_back() -> None:
+    """If it failed, the logs would have the cut as whole: nodes that heard of the failure mark no message any more, and
+    a slow node might take one of these and begin the cut only then (seeds 92000411 and 93100986)."""
+    cluster = settled()
+    cluster.world.network.stop([("c1", server) for server in cluster.servers], ["propose"])
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(100)
+
+    def kinds() -> list[list[str]]:
+        files = {server: cluster.machine(server).disk.files() for server in cluster.servers}
+        return [[record[0] for record in log if record[1:2] == ["a"]] for log in logs_of(files).values()]
+
+    finished = ["start", "finish"]
+    assert kinds() == [finished] * 3
+    assert cut_of(cluster, "a").state == "runs", "the client's report is missing"
+    cluster.machine("n3").kill()
+    cluster.run(1_500)
+    assert cut_of(cluster, "a").why == "server n3 left"
+    taken_back = [*finished, "void"]
+    assert kinds() == [taken_back, taken_back, finished]
+    cluster.machine("n3").start()
+    cluster.settle()
+    assert kinds() == [taken_back] * 3
+    files = {server: cluster.machine(server).disk.files() for server in cluster.servers}
+    for each in files.values():
+        with pytest.raises(NotRestorable, match="the cut a has failed, and n1 has taken its FINISH back"):
+            check_restorable(files, "a", cluster.servers)
+        each[INDEX] = b""  # what it may lack stands in the log
 
 
 def test_a_commit_by_recovery_makes_the_cut_fail() -> None:
