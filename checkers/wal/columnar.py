@@ -65,8 +65,8 @@ FATES: tuple[Fate | None, ...] = (None, "nop", "committed", "confirmed", "rolled
 REGISTERS = frozenset({"read", "write", "cas", "dump"})
 """The operations that can be joined to rows by columns."""
 _CONTROL = (PROMOTE, DEMOTE, VOTE)
-_ROLLBACK_ON = 3
 _QUEUE = 1 << 10
+"""Entries that it has room for to begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

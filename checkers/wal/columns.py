@@ -29,14 +29,18 @@ USER_SPACES = 512
 NO_KEY = -1
 UNTOLD = -1
 """In the column `waits`: the row does not say."""
-ORIGINS_MAX = 64
+ORIGINS_MAX = 32
+"""Of a replica set, as Tarantool has it."""
+LSN_END = 1 << 27
+"""A row has a place for each lsn before its own, of which only those that come take memory."""
 KEY_BYTES_MAX = 15
-_INTEGERS = ("lsn", "first", "until", "term", "value", "body", "time", "head", "tail")
 _DTYPES = {
     **dict.fromkeys(("kind", "bits", "waits", "origin", "owner"), numpy.int8),
-    "space": numpy.int32,
-    **dict.fromkeys(_INTEGERS, numpy.int64),
+    **dict.fromkeys(("space", "lsn", "first", "until", "term"), numpy.int32),
+    **dict.fromkeys(("value", "body", "time", "head", "tail"), numpy.int64),
 }
+NUMBERS_END = 1 << 31
+"""Greater than every number of a space, a row or a term."""
 COLUMNS = tuple(_DTYPES)
 
 
@@ -144,12 +148,12 @@ class Builder:
         self.at = _longer(self.at)
 
     def make_room(self, lsn: int) -> None:
-        """For a row of this lsn."""
-        if lsn > 1 << 31:
+        """For a row of this lsn. Raises NotColumns."""
+        if lsn >= LSN_END:
             raise NotColumns
         before = self.seen
         if lsn >= before.shape[1]:
-            self.seen = numpy.zeros((ORIGINS_MAX, 2 << lsn.bit_length()), dtype=numpy.int32)
+            self.seen = numpy.zeros((ORIGINS_MAX, 1 << lsn.bit_length()), dtype=numpy.int32)
             for origin in numpy.flatnonzero(before.any(axis=1)).tolist():
                 self.seen[origin, : before.shape[1]] = before[origin]
 
@@ -160,7 +164,12 @@ class Builder:
         if record.kind in ("promote", "demote") and waits == UNTOLD:
             raise NotColumns  # what it means is told by the rows behind it
         owner = record.vote if record.kind == "vote" else record.owner
-        if not (0 <= record.origin < ORIGINS_MAX and 0 <= owner < ORIGINS_MAX and record.lsn >= 0):
+        if not (0 <= record.origin < ORIGINS_MAX and 0 <= owner < ORIGINS_MAX):
+            raise NotColumns
+        if not all(
+            0 <= number < NUMBERS_END
+            for number in (record.space, record.lsn, record.first, record.until, record.term)
+        ):
             raise NotColumns
         self.make_room(record.lsn)
         if self.held == len(self.at):  # so there is room for the row itself, too

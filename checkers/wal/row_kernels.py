@@ -24,8 +24,9 @@ _TYPE, _REPLICA, _LSN, _TIME, _GROUP, _TSN, _FLAGS = 0, 2, 3, 4, 7, 8, 9
 _SPACE, _INDEX, _KEY, _TUPLE = 0x10, 0x11, 0x20, 0x21
 _COMMIT, _WAIT_ACK = 1, 4
 _LOCAL = 1
-_ORIGINS_MAX = 64
+_ORIGINS_MAX = 32
 _USER_SPACES = 512
+_NUMBERS_END = 1 << 31
 _FIXHEADER = 19
 BEHIND = 512
 """Bytes behind the end that a kernel may look at."""
@@ -127,7 +128,7 @@ def read_rows(
                 flags = found
             elif name != _GROUP or found == _LOCAL:
                 return ODD
-        if replica == 0 or replica >= _ORIGINS_MAX or back > number:
+        if replica == 0 or replica >= _ORIGINS_MAX or back > number or number >= _NUMBERS_END:
             return ODD
         if number >= seen.shape[1]:
             regs[LSN] = number
@@ -151,7 +152,7 @@ def read_rows(
             length = _length(int(data[here]))
             its_until = _number(data, here, length) if length else _NO_NUMBER
             here += length
-            if its_until < 0:
+            if its_until < 0 or its_until >= _NUMBERS_END:
                 return ODD
         elif row_type == _REPLACE or row_type == _INSERT or row_type == _DELETE:
             its_kind = _WRITE_KIND
@@ -195,7 +196,7 @@ def read_rows(
                     if its_value < 0 or its_value > _VALUES_MAX:
                         return ODD
                 fields += 1
-            if fields != 1 or its_space < _USER_SPACES or its_space > 1 << 30:
+            if fields != 1 or its_space < _USER_SPACES or its_space >= _NUMBERS_END:
                 return ODD
         elif row_type != _NOP:
             return ODD
