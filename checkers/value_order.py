@@ -24,6 +24,8 @@ import msgspec
 from checkers.history.operation import Operation
 
 NEVER = 1 << 62  # an event index after any real one
+CONFIRMED = ("read-confirmed", "linearizable", None)
+"""The modes of reads that show confirmed values."""
 Value = object  # a JSON scalar as it is; anything else as its text
 
 
@@ -185,7 +187,7 @@ class ValueOrder:
 
 def is_confirmed(read: Operation) -> bool:
     """A read that must show confirmed values only, wherever it was served."""
-    return read.mode in ("read-confirmed", "linearizable", None)
+    return read.mode in CONFIRMED
 
 
 def told(writer: Operation) -> str:

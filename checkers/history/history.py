@@ -7,7 +7,7 @@ must not be judged: a process has at most one open operation, and a completion n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -197,12 +197,14 @@ class History:
         outcome: Outcome | None = None,
         phase: Phase | None = None,
         node: str | None = None,
+        keys: Container[str | None] | None = None,
     ) -> tuple[Operation, ...]:
-        """The operations that have all of what is given, in order of invocation."""
+        """The operations that have all of what is given (of `keys` one), in order of invocation."""
         wanted = _names(f)
         operations = self.operations
         if isinstance(operations, StoredOperations):
-            return tuple(operations.at(operations.columns.places(wanted, outcome, phase, node)))
+            places = operations.columns.places(wanted, outcome, phase, node)
+            return tuple(operations.at(places if keys is None else _under(keys, operations.columns, places)))
         return tuple(
             operation
             for operation in operations
@@ -210,11 +212,19 @@ class History:
             and (outcome is None or operation.type == outcome)
             and (phase is None or operation.phase == phase)
             and (node is None or operation.node == node)
+            and (keys is None or operation.key in keys)
         )
 
 
 def _names(f: str | Iterable[str] | None) -> set[str] | None:
     return None if f is None else {f} if isinstance(f, str) else set(f)
+
+
+def _under(keys: Container[str | None], columns: Columns, places: Any) -> Any:
+    """Those of the places whose operations have one of the keys."""
+    import numpy
+
+    return places[numpy.array([word in keys for word in columns.words])[columns.key[places]]]
 
 
 def _others(events: Sequence[Event]) -> Sequence[Event]:

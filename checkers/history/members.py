@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +18,11 @@ from checkers.history.errors import HistoryError
 from checkers.history.faults import Span
 from checkers.history.history import History
 from checkers.history.operation import Event, Operation
+
+if TYPE_CHECKING:
+    from checkers.history.columns import Columns
+
+Array = Any  # numpy's
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -87,6 +93,21 @@ def answered_by(history: History, operation: Operation) -> str:
     if identity(history, node, operation.complete_index or operation.invoke_index) != first:
         return f"{node}, asked at event {operation.invoke_index}"
     return f"{node}, identity number {first + 1}" if first else node
+
+
+def servers(history: History, columns: Columns, places: Array) -> Array:
+    """The same of answered operations as columns: equal numbers for equal names, -1 for one that is unique."""
+    import numpy
+
+    node = columns.node[places].astype(numpy.int64)
+    came = _told(history).came if history.told_members else {}
+    server = node * (1 + max(map(len, came.values()), default=0))
+    for name, indexes in came.items():
+        at = numpy.flatnonzero(node == columns.code(name))
+        first = numpy.searchsorted(indexes, columns.invoke[places[at]])
+        last = numpy.searchsorted(indexes, columns.complete[places[at]])
+        server[at] = numpy.where(first == last, server[at] + first, -1)
+    return server
 
 
 def identity(history: History, node: str, index: int) -> int:

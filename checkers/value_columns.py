@@ -1,0 +1,200 @@
+"""The order of the values of all keys at once, as arrays: what `checkers.value_order` has one object a key for.
+
+A check asks these arrays whether anything is wrong, and has `ValueOrder` explain the keys where something is. So the
+rules of the order are stated there; here each is a step over all keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from checkers import value_kernels
+from checkers.compiled import load
+from checkers.history.columns import Columns
+from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
+from checkers.value_order import NEVER
+
+Array = Any  # numpy's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueOrders:
+    """Arrays with a place for each value under each key; moments are indexes of events, as in `ValueOrder`.
+
+    `earliest` and `latest` are NEVER for a value without a possible writer. `replaced` is the place of the value that a
+    compare-and-set surely replaced by this one, -1 if that is not known. Of the writes that happened surely after all
+    of a value, `overtaken` tells when the first was surely over, and `overwritten_ns` when the first was acknowledged
+    (both NEVER if there is none).
+    """
+
+    read: Array
+    """Of each confirmed read the place of the value that it showed."""
+    held: Array
+    """The places of the values that were asked for beside."""
+    earliest: Array
+    latest: Array
+    replaced: Array
+    overtaken: Array
+    overwritten_ns: Array
+
+    @classmethod
+    def of(cls, columns: Columns, reads: Array, held: tuple[Array, Array] = ((), ())) -> ValueOrders:
+        """`reads`: the places of confirmed reads. `held`: codes of keys, and values (ABSENT: nothing) under them.
+
+        Of keys that are odd (`odd_keys`) the answers mean nothing.
+        """
+        at = numpy.flatnonzero(are_writes(columns) & (columns.type != FAIL))
+        sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))
+        codes = numpy.arange(len(columns.words))  # every key has a value before the first write: nothing
+        (nothing, written, old, read, found), keys = _numbered_apart(
+            (codes, numpy.full(len(codes), ABSENT)),
+            (columns.key[at], columns.new[at]),
+            (columns.key[at[sets]], columns.old[at[sets]]),
+            (columns.key[reads], columns.new[reads]),
+            (numpy.asarray(held[0], dtype=numpy.int64), numpy.asarray(held[1], dtype=numpy.int64)),
+        )
+        writers = _Writers.of(columns, at, nothing, written)
+        only = writers.only(len(keys))
+        writers.see(only[read], columns.complete[reads])
+        replaced = writers.follow(sets + len(codes), old, only)
+        earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
+        numpy.minimum.at(earliest, writers.value, writers.earliest)
+        numpy.maximum.at(latest, writers.value, writers.latest)
+        latest[earliest == NEVER] = NEVER
+        overtaken, overwritten_ns = writers.behind(keys, latest)
+        return cls(
+            read=read,
+            held=found,
+            earliest=earliest,
+            latest=latest,
+            replaced=replaced,
+            overtaken=overtaken,
+            overwritten_ns=overwritten_ns,
+        )
+
+    @property
+    def surely_replaced(self) -> Array:
+        """By when each value surely had been replaced for good, by any proof; NEVER if it need not have been."""
+        moment = self.overtaken.copy()
+        made = numpy.flatnonzero(self.replaced >= 0)
+        numpy.minimum.at(moment, self.replaced[made], self.latest[made])
+        return moment
+
+
+def are_writes(columns: Columns) -> Array:
+    """Which operations are writes or compare-and-sets: an array of truths."""
+    return (columns.f == columns.code("write")) | (columns.f == columns.code("cas"))
+
+
+def are_reads(columns: Columns, modes: Iterable[str | None]) -> Array:
+    """Which operations are reads in one of these modes: an array of truths."""
+    is_in = numpy.isin(columns.mode, [columns.code(mode) for mode in modes if mode in columns.words])  # type: ignore[arg-type]  # None is a word
+    return (columns.f == columns.code("read")) & is_in
+
+
+def odd_keys(columns: Columns, reads: Array) -> Array:
+    """By code, the keys with a write, a cas or one of these reads with a value that columns do not have."""
+    expected = numpy.where(columns.f == columns.code("cas"), PAIR, PLAIN)
+    is_odd = are_writes(columns) & (columns.kind != expected)
+    is_odd[reads] = columns.kind[reads] != PLAIN
+    found = numpy.zeros(len(columns.words), dtype=bool)
+    found[columns.key[is_odd]] = True
+    return found
+
+
+def numbered(key: Array, value: Array) -> tuple[Array, Array]:
+    """Equal numbers for equal pairs, counted in the order of the pairs; and the key of each number."""
+    order = numpy.lexsort((value, key))
+    key, value = key[order], value[order]
+    is_new = numpy.ones(len(key), dtype=bool)
+    is_new[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
+    number = numpy.empty(len(key), dtype=numpy.int64)
+    number[order] = numpy.cumsum(is_new) - 1
+    return number, key[is_new]
+
+
+def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
+    """The same of several (keys, values) together: the numbers of each part."""
+    number, keys = numbered(*(numpy.concatenate(side) for side in zip(*parts, strict=True)))
+    ends = numpy.cumsum([len(key) for key, _ in parts])
+    return numpy.split(number, ends[:-1]), keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Writers:
+    """The possible writers of all values, as `value_order.Writer`; first those that were there from the beginning.
+
+    `done_ns`: when they were acknowledged; NEVER if they were not.
+    """
+
+    value: Array
+    earliest: Array
+    latest: Array
+    happened: Array
+    done_ns: Array
+
+    @classmethod
+    def of(cls, columns: Columns, at: Array, nothing: Array, written: Array) -> _Writers:
+        """`at`: the places of those that are operations, and `written` the values that they write."""
+        is_ok, first = columns.type[at] == OK, numpy.full(len(nothing), -1)
+        return cls(
+            numpy.concatenate((nothing, written)),
+            numpy.concatenate((first, columns.invoke[at])),
+            numpy.concatenate((first, numpy.where(is_ok, columns.complete[at], NEVER))),
+            numpy.concatenate((first < 0, is_ok)),
+            numpy.concatenate((first, numpy.where(is_ok, columns.complete_ns[at], NEVER))),
+        )
+
+    def only(self, values: int) -> Array:
+        """Of each value its only possible writer; -1 if there are several, or none."""
+        only = numpy.full(values, -1)
+        only[self.value] = numpy.arange(len(self.value))
+        only[numpy.bincount(self.value, minlength=values) > 1] = -1
+        return only
+
+    def see(self, writer: Array, complete: Array) -> None:
+        """A read proves that the only possible writer of its value had happened by then."""
+        shows = (writer >= 0) & (self.earliest[writer] < complete)
+        numpy.minimum.at(self.latest, writer[shows], complete[shows])
+        self.happened[writer[shows]] = True
+
+    def follow(self, sets: Array, old: Array, only: Array) -> Array:
+        """Hand bounds along compare-and-sets; each round goes as far again as all before it.
+
+        `sets`: the writers that are such, `old` the values that they replace. The answer is `ValueOrders.replaced`.
+        """
+        parent = numpy.where(self.happened[sets] & (self.value[sets] != old), only[old], -1)
+        is_sure = (parent >= 0) & (only[self.value[sets]] >= 0)
+        replaced = numpy.full(len(only), -1)
+        replaced[self.value[sets[is_sure]]] = old[is_sure]
+        child, up = sets[parent >= 0], numpy.full(len(self.value), -1)
+        up[child] = parent[parent >= 0]
+        for _ in range(len(child).bit_length() + 1):
+            child = child[up[child] >= 0]
+            above = up[child]
+            numpy.minimum.at(self.latest, above, self.latest[child])
+            self.earliest[child] = numpy.maximum(self.earliest[child], self.earliest[above])
+            up[child] = up[above]
+        return replaced
+
+    def behind(self, keys: Array, last: Array) -> tuple[Array, Array]:
+        """Of each value the least `latest` and `done_ns` of the writers under its key that happened, and begin after
+        `last`."""
+        happened = numpy.flatnonzero(self.happened)
+        key, earliest = keys[self.value[happened]].astype(numpy.int64), self.earliest[happened]
+        span = int(earliest.max(initial=0)) + 3
+        at = key * span + earliest + 1
+        order = numpy.argsort(at)
+        at, key, happened = at[order], key[order], happened[order]
+        latest, done_ns = self.latest[happened], self.done_ns[happened]
+        load(value_kernels).least_from_here_on(key, latest, done_ns)
+        beyond = keys.astype(numpy.int64) * span + numpy.minimum(last, span - 3) + 1
+        place = numpy.searchsorted(at, beyond, "right")
+        is_there = place < len(at)
+        place[~is_there] = 0
+        is_there &= key[place] == keys
+        return numpy.where(is_there, latest[place], NEVER), numpy.where(is_there, done_ns[place], NEVER)

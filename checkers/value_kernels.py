@@ -1,0 +1,63 @@
+"""What `checkers.value_columns` and `checkers.prefix` cannot ask of whole arrays at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.compiled import bare_kernel
+
+Array = Any  # numpy's
+NEVER = 1 << 62  # as in `checkers.value_order`
+
+
+@bare_kernel
+def least_from_here_on(key: Array, first: Array, second: Array) -> None:
+    """Make each entry of `first` and of `second` the least of its own and all behind it that have the same key.
+
+    Entries of one key stand together.
+    """
+    for place in range(key.shape[0] - 2, -1, -1):
+        if key[place] == key[place + 1]:
+            first[place] = min(first[place], first[place + 1])
+            second[place] = min(second[place], second[place + 1])
+
+
+@bare_kernel
+def went_back(
+    bounds: Array, asked: Array, ended: Array, invoke: Array, complete: Array, key: Array, value: Array,
+    is_judged: Array, earliest: Array, latest: Array, overtaken: Array, replaced: Array, newest: Array,
+    superseded: Array, concerned: Array,
+) -> None:  # fmt: skip
+    """Mark in `concerned` the keys of judged reads that went back, and of the reads that prove it.
+
+    The reads of a server stand from `bounds[server]` to `bounds[server + 1]`: in `asked` in the order of their
+    invocations, in `ended` of their completions. `key` and `value` are by read; `earliest`, `latest`, `overtaken` and
+    `replaced` by value, as `ValueOrders` has them. `newest` has room for each key, `superseded` for each value, filled
+    with -1.
+    """
+    for server in range(bounds.shape[0] - 1):
+        reached, reached_under = -1, -1
+        newest[:] = -1
+        position = bounds[server]
+        for place in range(bounds[server], bounds[server + 1]):
+            read = asked[place]
+            while position < bounds[server + 1] and complete[ended[position]] < invoke[read]:
+                shown = ended[position]
+                moment = earliest[value[shown]]
+                if moment < NEVER:
+                    newest[key[shown]] = max(newest[key[shown]], moment)
+                    if moment > reached:
+                        reached, reached_under = moment, key[shown]
+                old = replaced[value[shown]]
+                while old >= 0 and superseded[old] != server:
+                    superseded[old] = server
+                    old = replaced[old]
+                position += 1
+            if not is_judged[read]:
+                continue
+            mine = value[read]
+            if latest[mine] < newest[key[read]] or superseded[mine] == server:
+                concerned[key[read]] = True
+            if reached_under != key[read] and overtaken[mine] < reached:
+                concerned[key[read]] = True
+                concerned[reached_under] = True
