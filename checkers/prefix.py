@@ -13,19 +13,30 @@ alone (`checkers.value_order`), so only certain violations are reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers import value_order
+import numpy
+
+from checkers import value_columns, value_kernels, value_order
+from checkers.compiled import load
+from checkers.history.columns import TYPES, Columns, grouped
 from checkers.history.history import History, by_key
-from checkers.history.members import answered_by
+from checkers.history.line_kernels import OK
+from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
+from checkers.value_columns import ValueOrders
 from checkers.value_order import NEVER, Value, ValueOrder, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "prefix"
 MODEL = "monotone-prefix"
+MODES = ("read-confirmed", None)
+"""The modes of reads that show confirmed values, and that no stronger rule is about."""
+Array = Any  # numpy's
 Orders = dict[str | None, ValueOrder]
 Reads = Callable[[str | None, str | None], bool]
 """Of a read's role and mode."""
@@ -40,9 +51,32 @@ def check(history: History, *, stronger: Reads = lambda role, mode: False) -> Ve
     how many confirmed reads were asked of nodes that answered as a replica, or never as the owner. It is 0 if such
     nodes did answer, named no role, and a stronger promise judges all of these answers.
     """
-    confirmed = [operation for operation in history.select(f="read", outcome="ok") if _confirmed(operation)]
+    decided = _of_columns(history)
+    if decided is None:
+        witnesses, told = _of_operations(history)
+    else:
+        told, keys = decided
+        witnesses = _of_operations(history, keys)[0] if keys else []
+    return _verdict(witnesses, told, _unanswered(history, stronger))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """How many confirmed reads replicas answered, how many of them were stale, and for how long at least."""
+
+    reads: int = 0
+    stale_reads: int = 0
+    stale_ms_max: float = 0.0
+
+
+def _of_operations(
+    history: History, keys: Container[str | None] | None = None
+) -> tuple[list[Witness], _Told]:
+    """What is wrong under these keys (None: all), and what is told of their reads."""
+    answered = history.select(f="read", outcome="ok", keys=keys)
+    confirmed = [operation for operation in answered if _confirmed(operation)]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
-    orders = _orders(history, confirmed)
+    orders = _orders(history, confirmed, keys)
     witnesses: list[Witness] = []
     for read in replica_reads:
         witness = impossible_value(read, orders[read.key])
@@ -53,28 +87,101 @@ def check(history: History, *, stronger: Reads = lambda role, mode: False) -> Ve
     for reads in _of_each_node(history, confirmed):
         witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
-    elsewhere = _elsewhere(history)
-    answered = [read for read in elsewhere if read.type == "ok"]
-    names_replicas = any(each.role == "replica" for each in history.operations)
-    if answered and not names_replicas and all(stronger(read.role, read.mode) for read in answered):
-        return _verdict(witnesses, 0, 0, stale_ms)
-    return _verdict(
-        witnesses, len(replica_reads), len(replica_reads) + len(elsewhere) - len(answered), stale_ms
+    return witnesses, _Told(len(replica_reads), len(stale_ms), max(stale_ms, default=0.0))
+
+
+def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
+    """What is told of all reads, and the keys under which something is wrong. None if it takes more than columns."""
+    operations = history.operations
+    if not isinstance(operations, StoredOperations):
+        return None
+    columns = operations.columns
+    confirmed = numpy.flatnonzero(value_columns.are_reads(columns, MODES) & (columns.type == OK))
+    if value_columns.odd_keys(columns, confirmed).any():
+        return None
+    is_judged = columns.role[confirmed] == columns.code("replica")
+    if not is_judged.any():
+        return _Told(), set()
+    orders = ValueOrders.of(columns, confirmed)
+    judged, value = confirmed[is_judged], orders.read[is_judged]
+    stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
+    told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
+    concerned = _keys_gone_back(history, columns, confirmed, is_judged, orders)
+    concerned[columns.key[judged[orders.earliest[value] >= columns.complete[judged]]]] = True
+    return told, {columns.words[code] for code in numpy.flatnonzero(concerned).tolist()}
+
+
+def _keys_gone_back(
+    history: History, columns: Columns, confirmed: Array, is_judged: Array, orders: ValueOrders
+) -> Array:
+    """By code, whether `_going_back` or `_behind` has a witness that concerns the key."""
+    server = servers(history, columns, confirmed)
+    known = numpy.flatnonzero((server >= 0) & (columns.node[confirmed] > 0))
+    names, server = numpy.unique(server[known], return_inverse=True)
+    at = confirmed[known]
+    asked, bounds = grouped(server, len(names))
+    ended = numpy.argsort(columns.complete[at])
+    ended = ended[grouped(server[ended], len(names))[0]]
+    concerned = numpy.zeros(len(columns.words), dtype=bool)
+    load(value_kernels).went_back(
+        bounds, asked, ended, columns.invoke[at], columns.complete[at], columns.key[at].astype(numpy.int64),
+        orders.read[known], is_judged[known], orders.earliest, orders.latest, orders.overtaken, orders.replaced,
+        numpy.empty(len(concerned), dtype=numpy.int64), numpy.full(len(orders.latest), -1), concerned,
+    )  # fmt: skip
+    return concerned
+
+
+def _unanswered(history: History, stronger: Reads) -> int:
+    """How many confirmed reads were not answered, of those asked of nodes that never were known as the owner.
+
+    0 if such nodes did answer, named no role, and a stronger promise judges all of these answers.
+    """
+    elsewhere, names_replicas = _elsewhere(history)
+    answered = [(role, mode) for how, role, mode in elsewhere if how == "ok"]
+    if answered and not names_replicas and all(stronger(role, mode) for role, mode in answered):
+        return 0
+    return sum(many for (how, _, _), many in elsewhere.items() if how != "ok")
+
+
+def _elsewhere(history: History) -> tuple[Counter[tuple[str, str | None, str | None]], bool]:
+    """Of the confirmed reads asked of nodes that never were known as the owner: how many ended how, in which role and
+    mode. And whether any answer names a replica."""
+    operations, owner = history.operations, history.header.owner
+    if isinstance(operations, StoredOperations):
+        return _elsewhere_of_columns(operations.columns, owner)
+    owners = {each.node for each in operations if each.role == "owner"} | {owner, None}
+    reads = (each for each in history.select(f="read") if _confirmed(each) and each.node not in owners)
+    found = Counter((str(each.type), each.role, each.mode) for each in reads)
+    return found, any(each.role == "replica" for each in operations)
+
+
+def _elsewhere_of_columns(
+    columns: Columns, owner: str | None
+) -> tuple[Counter[tuple[str, str | None, str | None]], bool]:
+    words = columns.words
+    of_owner = numpy.unique(columns.node[columns.role == columns.code("owner")]).tolist()
+    owners = [*of_owner, *(code for code, word in enumerate(words) if word in (owner, None))]
+    is_elsewhere = value_columns.are_reads(columns, MODES) & ~numpy.isin(columns.node, owners)
+    places = numpy.flatnonzero(is_elsewhere)
+    rows = numpy.stack(
+        [column[places].astype(numpy.int64) for column in (columns.type, columns.role, columns.mode)]
     )
-
-
-def _elsewhere(history: History) -> list[Operation]:
-    """Confirmed reads asked of nodes that never were known as the owner."""
-    owners = {each.node for each in history.operations if each.role == "owner"} | {history.header.owner, None}
-    return [each for each in history.select(f="read") if _confirmed(each) and each.node not in owners]
+    classes, counts = numpy.unique(rows, axis=1, return_counts=True)
+    found = Counter(
+        {
+            (TYPES[how], words[role], words[mode]): many
+            for (how, role, mode), many in zip(classes.T.tolist(), counts.tolist(), strict=True)
+        }
+    )
+    return found, bool((columns.role == columns.code("replica")).any())
 
 
 def _confirmed(read: Operation) -> bool:
-    return read.mode in ("read-confirmed", None)
+    return read.mode in MODES
 
 
-def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
-    writes = by_key(history.select(f=("write", "cas")))
+def _orders(history: History, confirmed: Sequence[Operation], keys: Container[str | None] | None) -> Orders:
+    writes = by_key(history.select(f=("write", "cas"), keys=keys))
     reads = by_key(confirmed)
     return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
 
@@ -94,7 +201,7 @@ def _of_each_node(history: History, reads: Sequence[Operation]) -> list[list[Ope
     for read in reads:
         if read.node is not None:
             groups.setdefault(answered_by(history, read), []).append(read)
-    return list(groups.values())
+    return [group for _, group in sorted(groups.items())]
 
 
 def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
@@ -242,20 +349,20 @@ def _stale_ms(read: Operation, order: ValueOrder) -> float:
     return 0.0 if overwritten_ns is None else max(0.0, (read.invoke_ns - overwritten_ns) / 1e6)
 
 
-def _verdict(witnesses: Sequence[Witness], reads: int, asked: int, stale_ms: Sequence[float]) -> Verdict:
-    stale_ms_max = round(max(stale_ms, default=0.0), 3)
+def _verdict(witnesses: Sequence[Witness], told: _Told, unanswered: int) -> Verdict:
+    reads, asked, stale_ms_max = told.reads, told.reads + unanswered, round(told.stale_ms_max, 3)
     details: dict[str, Any] = {
         "replica_reads": reads,
         "asked": asked,
-        "stale_reads": len(stale_ms),
+        "stale_reads": told.stale_reads,
         "stale_ms_max": stale_ms_max,
         "violations": len(witnesses),
         "vacuous": reads == 0,
         "findings": [],
     }
-    if stale_ms:
+    if told.stale_reads:
         details["findings"] = [
-            f"{len(stale_ms)} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
+            f"{told.stale_reads} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
         ]
     summary = f"reads at replicas ({reads}) never went back"
     if witnesses:
