@@ -7,13 +7,18 @@ there is nothing to judge, and the verdict is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy
+
 from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, FAIL, OK
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.value_order import comparable
+from checkers.value_columns import are_writes, numbered, odd_keys
+from checkers.value_order import NEVER, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "dirty"
@@ -26,13 +31,33 @@ def check(history: History) -> Verdict:
     Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
     many such reads were invoked, answered or not; 0 if the store answered them, and each in another mode.
     """
-    all_reads = history.select(f=("read", "txn"))
-    asked_for = [each for each in all_reads if each.mode == "dirty"]
+    decided = _of_columns(history)
+    if decided is None:
+        witnesses, told = _of_operations(history)
+    else:
+        told, keys = decided
+        witnesses = _of_operations(history, keys)[0] if keys else []
+    is_elsewhere = told.asked and not told.reads and _are_answered_in_another_mode(history)
+    return _verdict(witnesses, told if not is_elsewhere else _Told())
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """How many dirty reads were asked and answered, and how many showed the value of a write that surely failed."""
+
+    asked: int = 0
+    reads: int = 0
+    undone: int = 0
+
+
+def _of_operations(
+    history: History, keys: Container[str | None] | None = None
+) -> tuple[list[Witness], _Told]:
+    """What is wrong under these keys (None: all), and what is told of their reads."""
+    asked_for = [each for each in history.select(f=("read", "txn"), keys=keys) if each.mode == "dirty"]
     reads = [each for each in asked_for if each.type == "ok"]
-    if not reads and _are_answered_in_another_mode(history, all_reads):
-        asked_for = []
     asked: dict[tuple[str | None, object], list[Operation]] = {}
-    for operation in history.select(f=("write", "cas", "txn")):
+    for operation in history.select(f=("write", "cas", "txn"), keys=keys):
         for key, value in _written(operation):
             asked.setdefault((key, comparable(value)), []).append(operation)
     witnesses: list[Witness] = []
@@ -45,16 +70,50 @@ def check(history: History) -> Verdict:
                 witnesses.append(_witness(read, key, value, askers))
             elif all(asker.type == "fail" for asker in in_time):
                 undone += 1
-    return _verdict(witnesses, len(reads), len(asked_for), undone)
+    return witnesses, _Told(len(asked_for), len(reads), undone)
 
 
-def _are_answered_in_another_mode(history: History, reads: Sequence[Operation]) -> bool:
+def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
+    """What is told of all reads, and the keys under which something is wrong. None if it takes more than columns."""
+    operations = history.operations
+    if not isinstance(operations, StoredOperations) or "txn" in history.names:
+        return None
+    columns = operations.columns
+    asked = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.mode == columns.code("dirty")))
+    reads = asked[columns.type[asked] == OK]
+    if odd_keys(columns, reads).any():
+        return None
+    seen = reads[columns.new[reads] != ABSENT]
+    is_read = numpy.zeros(len(columns.words), dtype=bool)
+    is_read[columns.key[seen]] = True
+    writes = numpy.flatnonzero(are_writes(columns) & is_read[columns.key])
+    number, keys = numbered(
+        *(numpy.concatenate((column[writes], column[seen])) for column in (columns.key, columns.new))
+    )
+    asked_first, may_be_first = numpy.full(len(keys), NEVER), numpy.full(len(keys), NEVER)
+    wrote, shown = number[: len(writes)], number[len(writes) :]
+    numpy.minimum.at(asked_first, wrote, columns.invoke[writes])
+    is_possible = columns.type[writes] != FAIL
+    numpy.minimum.at(may_be_first, wrote[is_possible], columns.invoke[writes[is_possible]])
+    is_wrong = asked_first[shown] > columns.complete[seen]
+    is_undone = ~is_wrong & (may_be_first[shown] > columns.complete[seen])
+    told = _Told(len(asked), len(reads), int(is_undone.sum()))
+    return told, {columns.words[code] for code in numpy.unique(columns.key[seen[is_wrong]]).tolist()}
+
+
+def _are_answered_in_another_mode(history: History) -> bool:
     """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
     operations = history.operations
-    if isinstance(operations, StoredOperations) and operations.columns.code("dirty") < 0:
-        return False
-    dirty = {event.index for event in history.events if event.type == "invoke" and event.mode == "dirty"}
-    return any(each.type == "ok" and each.mode != "dirty" and each.invoke_index in dirty for each in reads)
+    if isinstance(operations, StoredOperations):
+        columns = operations.columns
+        is_read = (columns.f == columns.code("read")) | (columns.f == columns.code("txn"))
+        others = is_read & (columns.type == OK) & (columns.mode != columns.code("dirty"))
+        answered = set(columns.invoke[others].tolist())
+    else:
+        reads = history.select(f=("read", "txn"), outcome="ok")
+        answered = {each.invoke_index for each in reads if each.mode != "dirty"}
+    asked = (event.index for event in history.events if event.type == "invoke" and event.mode == "dirty")
+    return any(index in answered for index in asked)
 
 
 def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
@@ -90,7 +149,8 @@ def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Oper
     )
 
 
-def _verdict(witnesses: Sequence[Witness], reads: int, asked: int, undone: int) -> Verdict:
+def _verdict(witnesses: Sequence[Witness], told: _Told) -> Verdict:
+    reads, asked, undone = told.reads, told.asked, told.undone
     details: dict[str, Any] = {
         "dirty_reads": reads,
         "asked": asked,
