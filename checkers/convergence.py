@@ -19,16 +19,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
+
+from checkers import value_columns
+from checkers.history.columns import VALUES_MAX
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
+from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.kept import last_dumps
-from checkers.value_order import Value, ValueOrder, Writer, comparable, is_confirmed, told
+from checkers.value_columns import ValueOrders
+from checkers.value_order import CONFIRMED, NEVER, Value, ValueOrder, Writer, comparable, is_confirmed, told
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
+Array = Any  # numpy's
 DIFFERENT_MAX = 5
 _ABSENT = ("absent",)
 
@@ -52,16 +60,21 @@ def check(history: History, *, space: str = "register") -> Verdict:
     dumps = [_dump(each) for each in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
     are_equal = history.settled is not False
-    caught_up = dumps if are_equal else [dump for dump in dumps if dump.node == history.header.owner]
+    places = [place for place, dump in enumerate(dumps) if are_equal or dump.node == history.header.owner]
+    caught_up = [dumps[place] for place in places]
     witnesses += _diverged(caught_up)
-    shown = by_key(read for read in history.select(f="read", outcome="ok") if is_confirmed(read))
-    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+    doubts = _Doubts.of(history, dumps, space, by_reads=True)
+    keys = None
+    if doubts is not None:
+        keys = doubts.keys(doubts.is_impossible.any(axis=0) | doubts.is_lost[places].any(axis=0))
+    shown = by_key(read for read in history.select(f="read", outcome="ok", keys=keys) if is_confirmed(read))
+    for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
         order = ValueOrder.of(operations, shown.get(key, ()))
         for holders in _by_value(dumps, space, key):
             witnesses += _impossible_value(holders, space, key, order)
         for holders in _by_value(caught_up, space, key):
             witnesses += _lost(holders, space, key, order)
-    asked = {operation.key for operation in history.select(f=("write", "cas"))}
+    asked = history.keys(f=("write", "cas"))
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
     return _verdict(history, dumps, witnesses)
@@ -73,11 +86,61 @@ def gone_everywhere(
     """For `kept`, by acknowledged writes alone: a value (or nothing) that was surely replaced, where all nodes hold
     such a one, each perhaps another."""
     read = [_dump(each) for each in dumps]
-    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+    doubts = _Doubts.of(history, read, space, by_reads=False)
+    keys = None if doubts is None else doubts.keys(doubts.is_lost.all(axis=0))
+    for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
         order = ValueOrder.of(operations)
         lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
         if all(lost):
             yield lost[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """By columns: the keys that were written to, and which of their values in the dumps may be wrong.
+
+    All values of an odd key may be wrong. The others are impossible or lost exactly if `_impossible_value` or `_lost`
+    says so of the dump alone.
+    """
+
+    written: Sequence[str | None]
+    is_odd: Array
+    is_impossible: Array
+    """Of each dump and each key."""
+    is_lost: Array
+
+    @classmethod
+    def of(cls, history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> _Doubts | None:
+        """None if the history has no columns. `by_reads`: what confirmed reads showed counts, too."""
+        operations = history.operations
+        if not isinstance(operations, StoredOperations):
+            return None
+        columns = operations.columns
+        are_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
+        reads = numpy.flatnonzero(are_shown)
+        codes = numpy.unique(columns.key[value_columns.are_writes(columns)])
+        written = [columns.words[code] for code in codes.tolist()]
+        held = [dump.spaces.get(space, {}).get(key) for dump in dumps for key in written]
+        is_number = [value is None or (type(value) is int and abs(value) <= VALUES_MAX) for value in held]
+        values = [
+            value if is_one and value is not None else ABSENT
+            for value, is_one in zip(held, is_number, strict=True)
+        ]
+        orders = ValueOrders.of(columns, reads, (numpy.tile(codes, len(dumps)), values))
+        shape = len(dumps), len(codes)
+        asked = numpy.array([[dump.operation.invoke_index] for dump in dumps], dtype=numpy.int64)
+        is_odd = value_columns.odd_keys(columns, reads)[codes]
+        is_odd |= ~numpy.array(is_number, dtype=bool).reshape(shape).all(axis=0)
+        return cls(
+            written,
+            is_odd,
+            (orders.earliest[orders.held] == NEVER).reshape(shape),
+            orders.surely_replaced[orders.held].reshape(shape) < asked.reshape(-1, 1),
+        )
+
+    def keys(self, are_doubted: Array) -> set[str | None]:
+        """These keys, and the odd ones."""
+        return {self.written[place] for place in numpy.flatnonzero(are_doubted | self.is_odd).tolist()}
 
 
 def _dump(operation: Operation) -> Dump:
