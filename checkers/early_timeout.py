@@ -7,8 +7,14 @@ excuse: timers have a clock of their own. Rule: early-timeout. Cost: linear.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy
+
 from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, PLAIN
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "early-timeout"
@@ -25,14 +31,11 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
         summary = "it is not known how long the store waits for a quorum"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL)
     least_ns = int(wanted_ns * (1 - DRIFT_SHARE))
-    # What looked at another's entry and waits for that may be told sooner: a compare, or a deletion of nothing.
-    writes = [each for each in history.select(f="write") if not each.is_deletion]
-    told = [each for each in writes if each.error is not None and each.error.endswith(TIMED_OUT)]
-    early = [each for each in told if (each.complete_ns or each.invoke_ns) - each.invoke_ns < least_ns]
+    told, early = _told(history, least_ns)
     witnesses = tuple(_witness(each, wanted_ns) for each in early[:WITNESSES_MAX])
-    details = {"timeouts": len(told), "early": len(early), "vacuous": not told}
+    details = {"timeouts": told, "early": len(early), "vacuous": not told}
     summary = (
-        f"{len(told)} timeouts were reported, none before its time"
+        f"{told} timeouts were reported, none before its time"
         if told
         else "nothing to judge: no timeout was reported"
     )
@@ -44,6 +47,25 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
         witnesses=witnesses,
         details=details,
     )
+
+
+def _told(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:
+    """How many timeouts were told, and the operations that were told so too early.
+
+    What looked at another's entry and waits for that may be told sooner: a compare, or a deletion of nothing.
+    """
+    operations = history.operations
+    if isinstance(operations, StoredOperations):
+        columns = operations.columns
+        are_timeouts = numpy.array([(word or "").endswith(TIMED_OUT) for word in columns.words])
+        is_told = (columns.f == columns.code("write")) & are_timeouts[columns.error]
+        is_told &= (columns.kind != PLAIN) | (columns.new != ABSENT)
+        is_early = is_told & (columns.complete_ns - columns.invoke_ns < least_ns)
+        return int(is_told.sum()), operations.at(numpy.flatnonzero(is_early))
+    writes = [each for each in history.select(f="write") if not each.is_deletion]
+    told = [each for each in writes if each.error is not None and each.error.endswith(TIMED_OUT)]
+    early = [each for each in told if (each.complete_ns or each.invoke_ns) - each.invoke_ns < least_ns]
+    return len(told), early
 
 
 def _witness(operation: Operation, wanted_ns: int) -> Witness:

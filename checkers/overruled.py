@@ -15,11 +15,15 @@ elements of a set, so there every one is seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy
+
 from checkers.history.history import History, by_key
+from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
 from checkers.value_order import Value, comparable
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -31,7 +35,7 @@ ROLLED_BACK = ("(216)", "(217)", "(40)")
 
 def check(history: History, *, space: str = "register") -> Verdict:
     """Whether every write that was reported rolled back stayed so. `details`: rolled_back, overruled."""
-    writes = by_key(history.select(f=("write", "cas", "add")))
+    writes = by_key(_concerned(history))
     held = _held(history, space)
     shown = _shown(history)
     rolled_back = 0
@@ -47,6 +51,28 @@ def check(history: History, *, space: str = "register") -> Verdict:
             if proof is not None:
                 witnesses.append(_witness(write, value, *proof))
     return _verdict(rolled_back, witnesses)
+
+
+def _concerned(history: History) -> Sequence[Operation]:
+    """The writes, of columns without most of those that have no value in common with what was told rolled back."""
+    operations, names = history.operations, ("write", "cas", "add")
+    if not isinstance(operations, StoredOperations):
+        return history.select(f=names)
+    columns = operations.columns
+    places = columns.places(names, None, None, None)
+    are_rolled_back = numpy.array([(word or "").endswith(ROLLED_BACK) for word in columns.words])
+    told = places[are_rolled_back[columns.error[places]]]
+    values = numpy.unique(columns.new[told])
+    values = values[values != ABSENT]
+    is_pair = columns.kind[places] == PAIR
+    shares = numpy.isin(columns.new[places], values) | (is_pair & numpy.isin(columns.old[places], values))
+    shares[numpy.unique(columns.key[places], return_index=True)[1]] = (
+        True  # the order of the keys hangs on these
+    )
+    is_odd = (columns.kind[places] == OTHER) | ((columns.f[places] == columns.code("cas")) & ~is_pair)
+    under = numpy.zeros(len(columns.words), dtype=bool)
+    under[columns.key[told]] = under[columns.key[places[is_odd]]] = True
+    return operations.at(places[(shares | is_odd) & under[columns.key[places]]])
 
 
 def _written(operation: Operation) -> object:
