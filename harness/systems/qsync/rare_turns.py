@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
+from checkers.history.stored import StoredOperations
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.node_options import OPTION, RESTARTED, RUNNING
 from harness.run.plan import Plan
@@ -74,7 +75,7 @@ class HasRareTurns:
 def counted(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often: of changes each node once, and once more when it is changed back."""
     rows = Counter(dict.fromkeys(ROWS, 0))
-    rows[STRAY] = sum(each.error == READ_ONLY for each in history.operations if each.phase == "load")
+    rows[STRAY] = _refused(history)
     busy_ns = sorted(state.time_ns for state in history.states if _is_busy(state.status.get("limbo")))
     came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.took_effect]
     rows[MEMBER_CAME_BUSY] = sum(_was_busy(busy_ns, fault) for fault in came)
@@ -82,6 +83,15 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     rows.update(from_the_start(plan))
     rows.update(_by_fault(history))
     return dict(rows)
+
+
+def _refused(history: History) -> int:
+    """How many operations of the load a node refused because it does not lead."""
+    operations = history.operations
+    if isinstance(operations, StoredOperations):
+        columns = operations.columns
+        return int(((columns.error == columns.code(READ_ONLY)) & ~columns.is_final).sum())
+    return sum(each.error == READ_ONLY for each in operations if each.phase == "load")
 
 
 def from_the_start(plan: Plan) -> Iterator[str]:
