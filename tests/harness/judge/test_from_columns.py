@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from checkers.history import jsonl
+from checkers.history import jsonl, stored
 from checkers.history.history import History
 from checkers.history.stored import StoredOperations
 from checkers.wal import NodeLog
 from checkers.wal.columns import StoredRecords
+from harness.judge.evidence import evidence_of
+from harness.judge.outcome import checks_of
+from harness.judge.promised import promise_of
 from harness.judge.whole_run import verdict_of
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
@@ -82,6 +85,33 @@ def _logs_too(
         for log in columns:
             assert isinstance(log.records, StoredRecords)
             assert log.records._made is None, "objects were made, although the logs are in order"
+
+
+@pytest.mark.parametrize("read", ["linearizable", "read-confirmed"])
+def test_a_valid_run_of_registers_is_judged_without_all_objects(
+    read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken, a run of a day takes half a KiB for each of its operations when it is judged."""
+    plan = small(seed=8, read=read, faults=("all",), time_limit_s=12.0, replica_reads=0.5)
+    parts = parts_of(plan)
+    cluster = simulated(parts, None)
+    with (tmp_path / "history.jsonl").open("wb") as file:
+        record = jsonl.Writer(file, header(parts))
+        cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(stored, "MANY", 1.0)
+    monkeypatch.setattr(StoredOperations, "all", property(_no_objects))
+    history = jsonl.read(tmp_path / "history.jsonl")
+    promise = promise_of(plan, history)
+    verdicts = {check.name: check.run(history) for check in checks_of(plan, promise)}
+    assert {name for name, each in verdicts.items() if each.result == "invalid"} <= {"early-timeout"}
+    assert verdicts["convergence"].result == "valid"
+    assert bool(verdicts["prefix"].details["replica_reads"]) == (read == "read-confirmed")
+    assert evidence_of(plan, parts.workload, history, False, None, promise=promise)["ok"]
+
+
+def _no_objects(operations: StoredOperations) -> None:
+    raise AssertionError("all operations are asked for")
 
 
 def _told(verdict: dict[str, Any]) -> dict[str, Any]:
