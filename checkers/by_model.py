@@ -14,20 +14,23 @@ domain's own rules); to transactions the isolation models of `checkers.transacti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy
 from msgspec import structs
 
 from checkers import domain, linearizable, sessions
+from checkers.history.columns import Columns
 from checkers.history.history import History
-from checkers.history.line_kernels import PLAIN
+from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.meaning import Judged
+from checkers.value_columns import odd_keys
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 MEMORY_MIB = 1024.0  # for a search, by default
@@ -334,20 +337,33 @@ def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping
 
 def _results_everywhere(model: Model, history: History, failed_cas_observes: bool) -> dict[str, Result]:
     """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
-    reads = sessions.all_but_dirty
+    reads, in_doubt = sessions.all_but_dirty, history
     first = None
-    if isinstance(
-        history.operations, StoredOperations
-    ):  # an order of all spares the rest, which needs objects
+    if isinstance(history.operations, StoredOperations):
+        # An order of all spares the rest, which needs objects; that of a key spares the key.
         first = _linearizable(model, history, failed_cas_observes, reads)
         if first.result == "valid":
             return {first.checker: first.result}
-    weaker = {verdict.checker: verdict for verdict in _weaker(history, reads)}
+        in_doubt = _only_in_doubt(history, history.operations.columns, first)
+    weaker = {verdict.checker: verdict for verdict in _weaker(in_doubt, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
     if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
         return {"linearizable": "invalid", **results}
     first = first or _linearizable(model, history, failed_cas_observes, reads)
     return {first.checker: first.result, **({} if first.result == "valid" else results)}
+
+
+def _only_in_doubt(history: History, columns: Columns, verdict: Verdict) -> History:
+    """The operations on keys that are not known to be linearizable: the others satisfy all weaker models, too.
+
+    And those on one key with a value that was written twice, if there is one: there no weaker model is judged.
+    """
+    reads = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.type == OK))
+    if "keys_invalid" not in verdict.details or odd_keys(columns, reads).any():
+        return history
+    names = {*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]}
+    names |= {str(columns.words[code]) for code in sessions.repeated_keys(columns)[:1].tolist()}
+    return _only_keys(history, {key for key in columns.words if str(key) in names})
 
 
 def strongest_of(results: Mapping[str, Result]) -> str:
@@ -365,8 +381,11 @@ def strongest_of(results: Mapping[str, Result]) -> str:
 
 def only_key(history: History, key: str) -> History:
     """The history with the operations of one key alone. Its lines keep their numbers."""
-    operations = tuple(operation for operation in history.operations if operation.key == key)
-    return replace(history, operations=operations)
+    return _only_keys(history, {key})
+
+
+def _only_keys(history: History, keys: Container[str | None]) -> History:
+    return replace(history, operations=history.select(keys=keys))
 
 
 # ---- guessing

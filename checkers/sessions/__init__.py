@@ -14,6 +14,14 @@ read-your-writes adds, `checker` the verdicts, `staleness` how far reads lag beh
 
 from checkers.sessions.checker import GUARANTEES, THROUGH_READERS, check
 from checkers.sessions.staleness import check as check_staleness
-from checkers.sessions.steps import Reads, all_but_dirty
+from checkers.sessions.steps import Reads, all_but_dirty, repeated_keys
 
-__all__ = ["GUARANTEES", "THROUGH_READERS", "Reads", "all_but_dirty", "check", "check_staleness"]
+__all__ = [
+    "GUARANTEES",
+    "THROUGH_READERS",
+    "Reads",
+    "all_but_dirty",
+    "check",
+    "check_staleness",
+    "repeated_keys",
+]

@@ -13,11 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy
+
+from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
+from checkers.history.line_kernels import ABSENT, FAIL
 from checkers.history.operation import Operation
+from checkers.value_columns import are_writes, numbered
 from checkers.value_order import Value, comparable
 
+Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
 
 INITIAL: Value = None
@@ -77,6 +83,18 @@ def _key(key: str | None, operations: Sequence[Operation], reads: Reads) -> Key:
         else:
             made.sessions.setdefault(operation.process, []).append(step)
     return made
+
+
+def repeated_keys(columns: Columns) -> Array:
+    """The codes of the keys with `Key.repeated`, by columns. All values must be numbers, or nothing."""
+    may_write = are_writes(columns) & (columns.type != FAIL)
+    may_write &= (columns.f != columns.code("cas")) | (columns.old != columns.new)
+    places = numpy.flatnonzero(may_write)
+    number, keys = numbered(columns.key[places], columns.new[places])
+    to_nothing = columns.key[places[columns.new[places] == ABSENT]]
+    return numpy.unique(
+        numpy.concatenate((keys[numpy.bincount(number, minlength=len(keys)) > 1], to_nothing))
+    )
 
 
 def written(operation: Operation) -> Value:

@@ -84,7 +84,7 @@ class Run:
         for process in range(chance.randint(2, 40)):
             begin, took = chance.uniform(0, 60), chance.uniform(1, self._longest)
             drawn.append((begin + took * chance.random(), begin, begin + took, process))
-        come = sorted(chance.uniform(0, 60) for _ in range(chance.choice((0, 0, 0, 2))))
+        come = sorted(chance.uniform(0, 60) for _ in range(chance.choice((0, 0, 0, 6))))
         for moment, begin, end, process in sorted(drawn):
             while come and come[0] < moment:
                 self._replace(chance.choice(NODES), come.pop(0))
@@ -121,6 +121,8 @@ class Run:
             self._log.append((key, value[1] if f == "cas" else value))
         question = None if f == "read" else self._spoilt(value)
         answer: Any = self._read(key, node, mode) if f == "read" else None
+        if f == "read" and chance.random() < 0.05:
+            asked["node"] = None
         if f == "cas" and how == "fail":
             answer = [*value, self._now(key)]
         self._moments.append((begin, {**asked, "type": "invoke", "value": question}))
