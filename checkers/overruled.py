@@ -66,9 +66,8 @@ def _concerned(history: History) -> Sequence[Operation]:
     values = values[values != ABSENT]
     is_pair = columns.kind[places] == PAIR
     shares = numpy.isin(columns.new[places], values) | (is_pair & numpy.isin(columns.old[places], values))
-    shares[numpy.unique(columns.key[places], return_index=True)[1]] = (
-        True  # the order of the keys hangs on these
-    )
+    _, first = numpy.unique(columns.key[places], return_index=True)
+    shares[first] = True  # the order of the keys hangs on these
     is_odd = (columns.kind[places] == OTHER) | ((columns.f[places] == columns.code("cas")) & ~is_pair)
     under = numpy.zeros(len(columns.words), dtype=bool)
     under[columns.key[told]] = under[columns.key[places[is_odd]]] = True

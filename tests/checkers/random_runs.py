@@ -47,6 +47,7 @@ class Run:
             "dirty",
             *("read-confirmed",) * (30 if is_forgetful else 4),
         )
+        self._hides = chance.choice((0.0, 0.0, 0.0, 0.5))  # the share of reads of which no node is told
         self._names_roles = chance.random() < 0.9
         self._keys = ("a", "b", "c")[: chance.randint(1, 3)]
         self._asked: list[tuple[str, Any]] = []
@@ -121,14 +122,14 @@ class Run:
             self._log.append((key, value[1] if f == "cas" else value))
         question = None if f == "read" else self._spoilt(value)
         answer: Any = self._read(key, node, mode) if f == "read" else None
-        if f == "read" and chance.random() < 0.05:
+        if f == "read" and chance.random() < self._hides:
             asked["node"] = None
         if f == "cas" and how == "fail":
             answer = [*value, self._now(key)]
         self._moments.append((begin, {**asked, "type": "invoke", "value": question}))
         if how:
             ended = {"type": how, "value": self._spoilt(answer) if f == "read" else answer, "role": role}
-            if f == "read" and chance.random() < 0.05:
+            if f == "read" and chance.random() < self._hides:
                 ended["mode"] = "read-confirmed"
             self._moments.append((end, {**asked, **ended, "error": error}))
 
@@ -150,9 +151,7 @@ class Run:
         chance = self._chance
         if chance.random() < self._wrong:
             before = [value for under, value in self._asked if under == key]
-            return chance.choice(
-                (*before, *before, *before, None, self._last, self._last + chance.randint(1, 3))
-            )
+            return chance.choice((*before, *before, *before, None, *(self._last + more for more in range(4))))
         if node != "n1" and mode != "linearizable":
             first = 0 if chance.random() < self._forgets else self._shown[node]
             self._shown[node] = chance.randint(min(first, len(self._log)), len(self._log))
