@@ -1,7 +1,7 @@
 """Operations as columns: what a checker of a million operations reads in place of objects.
 
-`Columns` are paired operations. `paired` makes them of events that were read as columns, `of_operations` of objects;
-`checkers.history.as_columns` gives those of a history.
+`Columns` are paired operations. `Pairing` makes them of events that are read as columns, some at a time;
+`of_operations` makes them of objects; `checkers.history.as_columns` gives those of a history.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from checkers.history.operation import Operation, Outcome, Phase
 
 Array = Any  # numpy's
 VALUES_MAX = 1 << 60
+WORDS_MAX = (1 << 15) - 2  # words that codes of 16 bits can tell apart, one more that a reader adds included
+PROCESS_MAX = (1 << 31) - 1
 FEW = 5_000  # rows that are sorted without a kernel: loading one takes longer
 TYPES = ("invoke", "ok", "fail", "info")
 
@@ -32,6 +34,9 @@ class Columns:
     times; `process` is who asked; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places
     in `words`, of which the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN
     (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
+
+    Numbers of events, times and values have 64 bits. The others have as few as they need: mind that numpy's sums and
+    products of them have no more.
     """
 
     invoke: Array
@@ -105,7 +110,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Clients' events in their order. `info` is as `line_kernels` has it; the other columns are those of `Columns`."""
+    """Some events in their order. `info` is as `line_kernels` has it; the other columns are those of `Columns`."""
 
     index: Array
     time_ns: Array
@@ -119,36 +124,72 @@ class Events:
     error: Array
     old: Array
     new: Array
-    words: Sequence[str | None]
 
 
-def paired(events: Events) -> Columns | None:
-    """The operations; None if the events do not add up."""
-    if not _have_places(events.process):
-        return None
-    count = int((events.info & 3 == 0).sum())
-    numbers = numpy.empty((6, count), dtype=numpy.int64)
-    types, kind = (numpy.empty(count, dtype=numpy.int8) for _ in range(2))
-    f, key, node, role, mode, error = (numpy.empty(count, dtype=numpy.int32) for _ in range(6))
-    is_final = numpy.empty(count, dtype=numpy.bool_)
-    process = numpy.empty(count, dtype=numpy.int64)
-    found = load(pairing_kernels).pair_columns(
-        events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
-        events.mode, events.error, events.old, events.new, _nobody(events.process), numbers, process, types, f, key,
-        node, role, mode, error, is_final, kind,
-    )  # fmt: skip
-    if found < 0:
-        return None
-    return Columns(
-        invoke=numbers[0], complete=numbers[1], invoke_ns=numbers[4], complete_ns=numbers[5], process=process,
-        type=types, f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=is_final, kind=kind,
-        old=numbers[2], new=numbers[3], words=events.words,
-    )  # fmt: skip
+class Pairing:
+    """Operations of events that come some at a time: open operations are carried on."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: events at the most. Room that no operation fills is never touched, and so takes no memory."""
+        self._most = most
+        self._numbers = numpy.empty((6, most), dtype=numpy.int64)
+        self._codes: Array = numpy.empty((5, most), dtype=numpy.int16)
+        self._bits = numpy.empty((3, most), dtype=numpy.int8)
+        self._process, self._key = (numpy.empty(most, dtype=numpy.int32) for _ in range(2))
+        self._running = numpy.zeros(1 << 12, dtype=numpy.int64)
+        self._count = 0
+
+    def take(self, events: Events, words: int) -> bool:
+        """The next events, with codes of so many words; False if they do not add up."""
+        if words > WORDS_MAX and self._codes.dtype == numpy.int16:
+            self._widen()
+        if not self._made_places(events.process):
+            return False
+        found = load(pairing_kernels).pair_columns(
+            events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
+            events.mode, events.error, events.old, events.new, self._running, self._count, self._numbers, self._codes,
+            self._bits, self._process, self._key,
+        )  # fmt: skip
+        self._count = max(found, 0)
+        return bool(found >= 0)
+
+    def columns(self, words: Sequence[str | None]) -> Columns:
+        """All operations."""
+        invoke, complete, invoke_ns, complete_ns, old, new = self._numbers[:, : self._count]
+        f, node, role, mode, error = self._codes[:, : self._count]
+        type_, kind, is_final = self._bits[:, : self._count]
+        return Columns(
+            invoke=invoke, complete=complete, invoke_ns=invoke_ns, complete_ns=complete_ns,
+            process=self._process[: self._count], type=type_, f=f, key=self._key[: self._count], node=node, role=role,
+            mode=mode, error=error, is_final=is_final.view(numpy.bool_), kind=kind, old=old, new=new, words=words,
+        )  # fmt: skip
+
+    def _widen(self) -> None:
+        wider = numpy.empty((5, self._most), dtype=numpy.int32)
+        wider[:, : self._count] = self._codes[:, : self._count]
+        self._codes = wider
+
+    def _made_places(self, process: Array) -> bool:
+        """Whether the numbers of processes are small enough to have a place each; they have it then."""
+        if not len(process):
+            return True
+        last = int(process.max())
+        if process.min() < 0 or last > min(_places_max(self._most), PROCESS_MAX):
+            return False
+        if last >= len(self._running):
+            wider = numpy.zeros(1 << last.bit_length(), dtype=numpy.int64)
+            wider[: len(self._running)] = self._running
+            self._running = wider
+        return True
 
 
 def _have_places(process: Array) -> bool:
     """Whether the numbers of processes are small enough to have a place each."""
-    return not len(process) or (process.min() >= 0 and process.max() <= 4 * len(process) + 1_000_000)
+    return not len(process) or (process.min() >= 0 and process.max() <= _places_max(len(process)))
+
+
+def _places_max(events: int) -> int:
+    return 4 * events + 1_000_000
 
 
 def _nobody(process: Array) -> Array:

@@ -5,7 +5,10 @@ The record stays open for as long as the history is there, so that it can give t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -13,10 +16,24 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import line_kernels
-from checkers.history.columns import VALUES_MAX, Events, paired
+from checkers.history.columns import VALUES_MAX, Events, Pairing
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History, operations_of
-from checkers.history.line_kernels import ABSENT, FINAL, LINE, NEW_WORD, OTHER, PAIR, PLAIN, POSITION, ROWS
+from checkers.history.line_kernels import (
+    ABSENT,
+    FINAL,
+    LEFT,
+    LINE,
+    NEW_WORD,
+    NO_CLIENT,
+    OTHER,
+    PAIR,
+    PLAIN,
+    POSITION,
+    ROWS,
+    TIME,
+    WORDS,
+)
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
 from checkers.history.segments import Record
@@ -28,10 +45,12 @@ Decode = Callable[[bytes, int, int], Event]
 Torn = Callable[[bytes, int], str | None]
 """What is missing of the last line, of this number, which has no newline; None if that is all it lacks."""
 PIECE_BYTES = 4 << 20
+ROWS_MAX = 1 << 15  # lines that are read at once
 SHORTEST = 50  # bytes that an event's line has at least
 ODD_MAX = 1_000  # clients' lines, beside one in sixteen, that the kernel may leave to us before columns are given up
+WORDS_OF_A_LINE = ("f", "key", "node", "role", "mode", "error", "wait")
 NUMBERS = ("index", "time_ns", "process", "old", "new")
-COLUMNS = ("index", "time_ns", "process", "info", "f", "key", "node", "role", "mode", "error", "old", "new")
+COLUMNS = ("index", "time_ns", "process", "info", *WORDS_OF_A_LINE, "old", "new")
 TYPES = ("invoke", "ok", "fail", "info")
 
 
@@ -40,30 +59,32 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
 
     Raises HistoryError of a line; if operations do not add up, the answer is None too.
     """
-    reader = _Reader(record, begin, decode, torn_of)
-    if not reader.read():
+    scan = Scan(record, begin, decode, torn_of)
+    pairing = Pairing(scan.lines_max)
+    others: list[Event] = []
+    for batch in scan.batches():
+        if not pairing.take(batch.events, scan.words_count):
+            return None
+        others += (event for event in batch.odd.values() if isinstance(event.process, str))
+    if not scan.is_whole:
         return None
-    events, lines = reader.events(), reader.lines()
-    operations = paired(events)
-    if operations is None:
-        return None
+    operations, lines = pairing.columns(scan.words()), scan.lines()
     decoder = msgspec.json.Decoder(Event)
 
     def decoded(line: bytes) -> Event:
         try:
             return decoder.decode(line)
         except msgspec.DecodeError as error:
-            raise HistoryError(
-                expected="the lines that were read before",
-                came=f"others ({error})",
-                attempt="judge the file again: it has changed meanwhile",
-            ) from error
+            raise changed(f"others ({error})") from error
 
     def walk() -> Iterator[Event]:
         return map(decoded, lines.all())
 
+    def again() -> Scan:
+        return Scan(record, begin, decode, torn_of)
+
     stored = StoredEvents(
-        len(lines), walk, tuple(reader.others), lambda index: decoded(lines.at(index)), lines.offsets
+        len(lines), walk, tuple(others), lambda index: decoded(lines.at(index)), lines, again
     )
 
     def some(places: Array) -> list[Operation]:
@@ -79,41 +100,69 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         header,
         stored,
         StoredOperations(operations, lambda: operations_of(stored, 2), some),
-        torn=reader.torn,
+        torn=scan.torn,
+    )
+
+
+def changed(came: str) -> HistoryError:
+    """The record has changed since it was read."""
+    return HistoryError(
+        expected="the lines that were read before",
+        came=came,
+        attempt="judge the file again: it has changed meanwhile",
     )
 
 
 class Lines:
-    """The lines of a record, by number; line 0 is that of event 0."""
+    """The lines of a record, by number; line 0 is that of event 0.
 
-    def __init__(self, record: Record, offsets: Array) -> None:
+    The record is divided into pieces of whole lines: `firsts` has the number of the first line of each, and of the one
+    that would come next; `bases` where that begins in the record, in bytes. `offsets`: where each line begins in its
+    piece.
+    """
+
+    def __init__(self, record: Record, firsts: list[int], bases: list[int], offsets: Array) -> None:
         self._record = record
+        self._firsts = firsts
+        self._bases = bases
         self._offsets = offsets
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return self._firsts[-1]
 
-    @property
-    def offsets(self) -> Array:
-        """Where each line begins, in bytes, and where the last one ends."""
-        return self._offsets
+    def begins(self, lines: Array) -> Array:
+        """Where these lines begin, in bytes."""
+        pieces = numpy.searchsorted(numpy.array(self._firsts), lines, side="right") - 1
+        return numpy.array(self._bases)[pieces] + self._offsets[lines]
 
     def at(self, line: int) -> bytes:
-        begin, end = int(self._offsets[line]), int(self._offsets[line + 1])
+        begin, end = self._begin(line), self._begin(line + 1)
         return self._record.read(begin, end - begin).rstrip(b"\n")
 
+    def _begin(self, line: int) -> int:
+        return self._bases[bisect_right(self._firsts, line) - 1] + int(self._offsets[line])
+
     def all(self) -> Iterator[bytes]:
-        begin = 0
-        offsets = self._offsets
-        while begin < len(self):
-            end = int(numpy.searchsorted(offsets, offsets[begin] + PIECE_BYTES, side="right")) - 1
-            end = min(max(end, begin + 1), len(self))
-            piece = self._record.read(int(offsets[begin]), int(offsets[end] - offsets[begin]))
-            yield from piece.split(b"\n")[: end - begin]
-            begin = end
+        for (first, begin), (following, end) in pairwise(zip(self._firsts, self._bases, strict=True)):
+            yield from self._record.read(begin, end - begin).split(b"\n")[: following - first]
 
 
-class _Reader:
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some lines, a row each, until the next batch is asked for.
+
+    `odd`: the events of lines that the kernel left to us, by row; clients' have their row filled. `texts`: where in
+    `data` the value begins and ends, and where the transaction does; all 0 in an odd row.
+    """
+
+    events: Events
+    wait: Array
+    texts: Array
+    data: Array
+    odd: dict[int, Event]
+
+
+class Scan:
     """One walk over the lines: what the kernel fills, and the lines that it leaves to us."""
 
     def __init__(self, record: Record, begin: int, decode: Decode, torn_of: Torn) -> None:
@@ -121,54 +170,80 @@ class _Reader:
         self._next = begin  # where the next piece begins
         self._decode = decode
         self._torn_of = torn_of
-        most = (record.size - begin) // SHORTEST + 2
+        self.lines_max = (record.size - begin) // SHORTEST + 2
         self._kernels = load(line_kernels)
         self._regs = numpy.zeros(line_kernels.REGS, dtype=numpy.int64)
-        self._offsets = numpy.empty(most + 1, dtype=numpy.int64)
-        self._columns = {  # room that no line fills is never touched, and so takes no memory
-            name: numpy.empty(most, dtype=numpy.int64 if name in NUMBERS else numpy.int32) for name in COLUMNS
+        self._firsts: list[int] = []
+        self._bases: list[int] = []
+        # Room that no line fills is never touched, and so takes no memory.
+        self._offsets = numpy.empty(self.lines_max + 1, dtype=numpy.uint32)
+        self._columns = {
+            name: numpy.empty(ROWS_MAX, dtype=numpy.int64 if name in NUMBERS else numpy.int32)
+            for name in COLUMNS
         }
+        self._texts = numpy.empty((4, ROWS_MAX), dtype=numpy.int32)
         self._buffer = bytearray(PIECE_BYTES)
         self._starts = numpy.zeros(1 << 12, dtype=numpy.int64)
         self._pool = numpy.zeros(1 << 16, dtype=numpy.uint8)
         self._table = numpy.full(1 << 13, -1, dtype=numpy.int64)
-        self._regs[line_kernels.WORDS] = 1
+        self._regs[WORDS] = 1
+        self._codes: dict[str | None, int] = {None: 0}
         self._odd = 0
-        self.others: list[Event] = []
+        self.is_whole = False
+        """Whether all lines were read, and were worth it."""
         self.torn: str | None = None
 
-    def read(self) -> bool:
-        """Read all lines; whether that was worth it. Raises HistoryError."""
+    def batches(self, group: int = 0) -> Iterator[Batch]:
+        """All lines; no batch has lines on both sides of a multiple of `group`. Raises HistoryError."""
         while size := self._piece():
             data = numpy.frombuffer(self._buffer, dtype=numpy.uint8, count=size)
-            self._regs[POSITION] = 0
-            while (answer := self._read_lines(data)) != line_kernels.DONE:
-                if answer == NEW_WORD:
-                    self._grow(0)
-                    continue
-                at = int(self._regs[POSITION])
-                end = self._buffer.index(b"\n", at)
-                if not self._take(bytes(self._buffer[at:end]), self._next + at):
-                    return False
-                self._regs[POSITION] = end + 1
+            yield from self._batches(data, group)
+            if self._regs[POSITION] < size:
+                return
             self._next += size
-        return self._take_last()
-
-    def events(self) -> Events:
-        """The clients' events."""
-        count = int(self._regs[ROWS])
-        columns = {name: column[:count] for name, column in self._columns.items()}
-        return Events(**columns, words=self._words())
+        rest = self._record.read(self._next, self._record.size)
+        if rest:
+            self.torn = self._torn_of(rest, int(self._regs[LINE]) + 2)
+        if rest and self.torn is None:  # it lacks its newline alone
+            yield from self._batches(numpy.frombuffer(bytearray(rest + b"\n"), dtype=numpy.uint8), group)
+            if self._regs[POSITION] <= len(rest):
+                return
+            self._next += len(rest)
+        self._begin_piece()
+        self._offsets[int(self._regs[LINE])] = 0
+        self.is_whole = True
 
     def lines(self) -> Lines:
         """All lines, clients' or not."""
-        return Lines(self._record, self._offsets[: int(self._regs[LINE]) + 1].copy())
+        return Lines(self._record, self._firsts, self._bases, self._offsets[: int(self._regs[LINE]) + 1])
 
-    def _words(self) -> list[str | None]:
-        count = int(self._regs[line_kernels.WORDS])
-        text, starts = self._pool.tobytes(), self._starts[: count + 1].tolist()
-        named = (text[starts[word] : starts[word + 1]] for word in range(1, count))
-        return [None, *(each.decode("utf-8", "surrogatepass") for each in named)]
+    @property
+    def words_count(self) -> int:
+        """How many words there are, the first of which is None."""
+        return int(self._regs[WORDS])
+
+    def words(self, begin: int = 0) -> list[str | None]:
+        """Those from this code on."""
+        count, first = self.words_count, max(begin, 1)
+        starts = self._starts[first : count + 1].tolist()
+        text = self._pool[starts[0] : starts[-1]].tobytes()
+        named = [
+            text[start - starts[0] : end - starts[0]].decode("utf-8", "surrogatepass")
+            for start, end in pairwise(starts)
+        ]
+        return [None, *named] if begin == 0 else [*named]
+
+    def code(self, word: str | None) -> int:
+        """That of the word, which is noted."""
+        known = self._codes.get(word)
+        if known is None:
+            assert word is not None
+            known = self._codes[word] = self._noted(word)
+        return known
+
+    def _begin_piece(self) -> None:
+        self._firsts.append(int(self._regs[LINE]))
+        self._bases.append(self._next)
 
     def _piece(self) -> int:
         """Read whole lines from `_next` on into the buffer, at least one if there is one. Their bytes; 0 at the end."""
@@ -179,55 +254,73 @@ class _Reader:
                 return end
             self._buffer = bytearray(4 * len(self._buffer))
 
-    def _read_lines(self, data: Array) -> int:
-        answer: int = self._kernels.read_lines(
-            data, len(data), self._next, self._regs, self._offsets, *self._columns.values(), self._table, self._pool,
-            self._starts,
-        )  # fmt: skip
-        return answer
+    def _batches(self, data: Array, group: int) -> Iterator[Batch]:
+        """Those of a piece; it ends early at a line that columns are given up for."""
+        self._begin_piece()
+        self._regs[POSITION] = 0
+        while self._regs[POSITION] < len(data):
+            self._regs[ROWS] = 0
+            begin, before_ns = int(self._regs[POSITION]), int(self._regs[TIME])
+            room = group - int(self._regs[LINE]) % group if group else ROWS_MAX
+            self._read_lines(data, min(ROWS_MAX, room))
+            odd = self._odd_events(data, before_ns)
+            if odd is None:
+                self._regs[POSITION] = begin
+                return
+            rows = int(self._regs[ROWS])
+            columns = {name: column[:rows] for name, column in self._columns.items()}
+            wait = columns.pop("wait")
+            yield Batch(Events(**columns), wait, self._texts[:, :rows], data, odd)
 
-    def _take_last(self) -> bool:
-        """A last line without its newline is an event, or torn."""
-        rest = self._record.read(self._next, self._record.size)
-        if rest:
-            self.torn = self._torn_of(rest, int(self._regs[LINE]) + 2)
-        if rest and self.torn is None:
-            if not self._take(rest, self._next):
-                return False
-            self._next += len(rest)
-        self._offsets[int(self._regs[LINE])] = self._next
-        return True
+    def _read_lines(self, data: Array, stop: int) -> None:
+        columns = self._columns.values()
+        while self._kernels.read_lines(
+            data, len(data), self._regs, self._offsets, *columns, self._texts, self._table, self._pool, self._starts,
+            stop,
+        ) == NEW_WORD:  # fmt: skip
+            self._grow(0)
 
-    def _take(self, line: bytes, offset: int) -> bool:
-        """A line that the kernel does not read; False if there are too many of them."""
-        number = int(self._regs[LINE])
-        event = self._decode(line, number, int(self._regs[line_kernels.TIME]))
-        if event.time_ns > VALUES_MAX:
-            return False
-        self._offsets[number] = offset
-        self._regs[LINE] += 1
-        self._regs[line_kernels.TIME] = event.time_ns
+    def _odd_events(self, data: Array, before_ns: int) -> dict[int, Event] | None:
+        """The events of the rows that are left, which have their numbers then; None if columns are to be given up.
+
+        The kernel compared the times of the other lines with each other alone.
+        """
+        rows, times_ns = int(self._regs[ROWS]), self._columns["time_ns"]
+        first = int(self._regs[LINE]) - rows
+        begins = [*self._offsets[first : first + rows].tolist(), int(self._regs[POSITION])]
+        is_left = self._columns["info"][:rows] == LEFT
+        odd: dict[int, Event] = {}
+        for row in numpy.flatnonzero(is_left).tolist():
+            line = data[begins[row] : begins[row + 1] - 1].tobytes()
+            event = self._decode(line, first + row, int(times_ns[row - 1]) if row else before_ns)
+            if event.time_ns > VALUES_MAX or not self._put(row, event):
+                return None
+            if row + 1 < rows and not is_left[row + 1] and times_ns[row + 1] < event.time_ns:
+                line = data[begins[row + 1] : begins[row + 2] - 1].tobytes()
+                self._decode(line, first + row + 1, event.time_ns)
+            odd[row] = event
+        self._regs[TIME] = times_ns[rows - 1]
+        return odd
+
+    def _put(self, row: int, event: Event) -> bool:
+        """Fill the row; False if columns are to be given up."""
+        self._texts[:, row] = 0
         if isinstance(event.process, str):
-            self.others.append(event)
+            self._columns["index"][row], self._columns["time_ns"][row] = event.index, event.time_ns
+            self._columns["process"][row], self._columns["info"][row] = 0, NO_CLIENT
             return True
         self._odd += 1
-        if self._odd > ODD_MAX + number // 16 or abs(event.process) > VALUES_MAX:
+        if self._odd > ODD_MAX + event.index // 16 or abs(event.process) > VALUES_MAX:
             return False
         kind, old, new = _value(event.value)
-        row = int(self._regs[ROWS])
         info = TYPES.index(event.type) | kind << 2 | (FINAL if event.phase == "final" else 0)
-        words = (event.f, event.key, event.node, event.role, event.mode, event.error)
-        codes = [0 if word is None else self._code(word) for word in words]
-        for column, each in zip(
-            self._columns.values(),
-            (number, event.time_ns, event.process, info, *codes, old, new),
-            strict=True,
-        ):
+        words = (event.f, event.key, event.node, event.role, event.mode, event.error, event.wait)
+        numbers = (event.index, event.time_ns, event.process, info, *map(self.code, words), old, new)
+        for column, each in zip(self._columns.values(), numbers, strict=True):
             column[row] = each
-        self._regs[ROWS] += 1
         return True
 
-    def _code(self, word: str) -> int:
+    def _noted(self, word: str) -> int:
         text = numpy.frombuffer(word.encode("utf-8", "surrogatepass"), dtype=numpy.uint8)
         while True:
             code: int = self._kernels.word_of(
@@ -244,7 +337,7 @@ class _Reader:
         )
         self._starts = numpy.concatenate((self._starts, numpy.zeros_like(self._starts)))
         self._table = numpy.full(2 * len(self._table), -1, dtype=numpy.int64)
-        self._kernels.note_words(int(self._regs[line_kernels.WORDS]), self._table, self._pool, self._starts)
+        self._kernels.note_words(self.words_count, self._table, self._pool, self._starts)
 
 
 def _value(value: Any) -> tuple[int, int, int]:

@@ -8,7 +8,10 @@ from checkers.compiled import bare_kernel
 
 Array = Any  # numpy's, of int64
 PAIRED, ODD = 0, 1
-OK, INFO, FINAL, ABSENT = 1, 3, 16, -(1 << 62)  # as in `line_kernels`
+OK, INFO, FINAL, NO_CLIENT, ABSENT = 1, 3, 16, 64, -(1 << 62)  # as in `line_kernels`
+INVOKE_AT, COMPLETE_AT, INVOKE_NS, COMPLETE_NS, OLD, NEW = range(6)
+F, NODE, ROLE, MODE, ERROR = range(5)
+TYPE, KIND, IS_FINAL = range(3)
 
 
 @bare_kernel
@@ -36,51 +39,53 @@ def pair(process: Array, invokes: Array, running: Array, partner: Array) -> int:
 @bare_kernel
 def pair_columns(
     index: Array, time_ns: Array, process: Array, info: Array, f: Array, key: Array, node: Array, role: Array,
-    mode: Array, error: Array, old: Array, new: Array, running: Array, numbers: Array, o_process: Array, types: Array,
-    o_f: Array, o_key: Array, o_node: Array, o_role: Array, o_mode: Array, o_error: Array, is_final: Array, kind: Array,
+    mode: Array, error: Array, old: Array, new: Array, running: Array, count: int, numbers: Array, codes: Array,
+    bits: Array, o_process: Array, o_key: Array,
 ) -> int:  # fmt: skip
-    """Fill the columns of operations from those of events; how many operations, -1 if events do not add up.
+    """Add operations to `count` of them from more events; how many there are then, -1 if events do not add up.
 
-    `running` has a place for every process, filled with -1; `numbers` gets (invoke, complete, old, new,
-    invoke_ns, complete_ns), a row each.
+    `running` has a place for every process: the number of its open operation, from 1 on; 0 if it has none. `numbers`,
+    `codes` and `bits` have a row for each of the names above.
     """
-    count = 0
     for row in range(process.shape[0]):
+        if info[row] & NO_CLIENT:
+            continue
         who = process[row]
-        bits = info[row]
-        place = running[who]
-        if bits & 3 == 0:
+        told = info[row]
+        place = running[who] - 1
+        if told & 3 == 0:
             if place >= 0:
                 return -1
-            running[who] = count
-            numbers[0, count] = index[row]
-            numbers[1, count] = -1
-            numbers[2, count], numbers[3, count] = old[row], new[row]
-            numbers[4, count], numbers[5, count] = time_ns[row], -1
+            numbers[INVOKE_AT, count], numbers[INVOKE_NS, count] = index[row], time_ns[row]
+            numbers[COMPLETE_AT, count] = numbers[COMPLETE_NS, count] = -1
+            numbers[OLD, count], numbers[NEW, count] = old[row], new[row]
+            codes[F, count], codes[NODE, count] = f[row], node[row]
+            codes[ROLE, count], codes[MODE, count] = role[row], mode[row]
+            codes[ERROR, count] = 0
+            bits[TYPE, count] = INFO
+            bits[KIND, count] = told >> 2 & 3
+            bits[IS_FINAL, count] = told & FINAL != 0
             o_process[count] = who
-            types[count] = INFO
-            o_f[count], o_key[count], o_role[count], o_mode[count] = f[row], key[row], role[row], mode[row]
-            o_node[count], o_error[count] = node[row], 0
-            is_final[count] = bits & FINAL != 0
-            kind[count] = bits >> 2 & 3
+            o_key[count] = key[row]
             count += 1
+            running[who] = count
             continue
-        if place < 0 or f[row] != o_f[place] or (key[row] != 0 and key[row] != o_key[place]):
+        if place < 0 or f[row] != codes[F, place] or (key[row] != 0 and key[row] != o_key[place]):
             return -1
-        running[who] = -1
-        numbers[1, place], numbers[5, place] = index[row], time_ns[row]
-        types[place] = bits & 3
-        o_error[place] = error[row]
+        running[who] = 0
+        numbers[COMPLETE_AT, place], numbers[COMPLETE_NS, place] = index[row], time_ns[row]
+        bits[TYPE, place] = told & 3
+        codes[ERROR, place] = error[row]
         if node[row]:
-            o_node[place] = node[row]
+            codes[NODE, place] = node[row]
         if role[row]:
-            o_role[place] = role[row]
+            codes[ROLE, place] = role[row]
         if mode[row]:
-            o_mode[place] = mode[row]
-        answer = bits >> 2 & 3
-        if bits & 3 == OK and (answer or new[row] != ABSENT):
-            kind[place] = answer
-            numbers[2, place], numbers[3, place] = old[row], new[row]
+            codes[MODE, place] = mode[row]
+        answer = told >> 2 & 3
+        if told & 3 == OK and (answer or new[row] != ABSENT):
+            bits[KIND, place] = answer
+            numbers[OLD, place], numbers[NEW, place] = old[row], new[row]
     return count
 
 

@@ -124,23 +124,28 @@ class Record:
 
     def read(self, at: int, length: int) -> bytes:
         """`length` bytes from the place on, or those up to the end. Raises HistoryError of a damaged segment."""
-        found = []
+        found = list(self._parts(at, length))
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def into(self, buffer: bytearray | memoryview, at: int) -> int:
+        """Fill the buffer from the place on; returns the number of bytes."""
+        filled = 0
+        with memoryview(buffer) as room:
+            for part in self._parts(at, len(buffer)):
+                room[filled : filled + len(part)] = part
+                filled += len(part)
+        return filled
+
+    def _parts(self, at: int, length: int) -> Iterator[bytes]:
         while length > 0 and at < self.size:
             piece = bisect_right(self._begins, at) - 1
             part = self._pieces[piece].read(
                 at - self._begins[piece], min(length, self._begins[piece + 1] - at)
             )
             if not part:
-                break  # it has become shorter meanwhile
-            found.append(part)
+                return  # it has become shorter meanwhile
+            yield part
             at, length = at + len(part), length - len(part)
-        return found[0] if len(found) == 1 else b"".join(found)
-
-    def into(self, buffer: bytearray | memoryview, at: int) -> int:
-        """Fill the buffer from the place on; returns the number of bytes."""
-        data = self.read(at, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 class _Stream(io.RawIOBase):

@@ -14,6 +14,7 @@ from checkers.history.operation import Event, Operation
 
 if TYPE_CHECKING:
     from checkers.history.columns import Columns
+    from checkers.history.lines import Lines, Scan
 
 MANY = 1 / 5
 """The share of the operations from which on all are made."""
@@ -94,7 +95,7 @@ class StoredOperations(Stored[Operation]):
 
 class StoredEvents(Stored[Event]):
     """Events; `others` are those that are no client's. `walk` makes all of them, one after the other; `one` the event
-    of an index, where that is cheap. `places`: where their lines begin in the record, in bytes, if it has lines."""
+    of an index, where that is cheap. If the record has lines, these are `lines`, and `scan` begins a walk over them."""
 
     def __init__(
         self,
@@ -102,13 +103,15 @@ class StoredEvents(Stored[Event]):
         walk: Callable[[], Iterator[Event]],
         others: tuple[Event, ...],
         one: Callable[[int], Event] | None = None,
-        places: Any = None,
+        lines: Lines | None = None,
+        scan: Callable[[], Scan] | None = None,
     ) -> None:
         super().__init__(count, lambda: list(walk()))
         self._walk = walk
         self._one = one
         self.others = others
-        self.places = places
+        self.lines = lines
+        self.scan = scan
 
     def __iter__(self) -> Iterator[Event]:
         return self._walk() if self._made is None else iter(self._made)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy
 
-from checkers.history.columns import VALUES_MAX, Events, paired
+from checkers.history.columns import VALUES_MAX, Columns, Events, Pairing
 from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
 from checkers.history.operation import Event, Operation
@@ -45,9 +45,7 @@ def read(
     reader = _Reader(file, to_events)
     if not reader.read():
         return None
-    operations = paired(reader.events())
-    if operations is None:
-        return None
+    operations = reader.operations()
     rows = file.metadata.num_rows
 
     def walk() -> Iterator[Event]:
@@ -93,14 +91,14 @@ class _Reader:
         self._file = file
         self._to_events = to_events
         self._numbers: dict[str | None, int] = {None: 0}
-        self._parts: list[dict[str, Array]] = []
+        self._pairing = Pairing(file.metadata.num_rows)
         self._next = 0
         self._others_until = 0
         self._odd = 0
         self.others: list[Event] = []
 
     def read(self) -> bool:
-        """Read all; whether rows are numbered as they stand, and their values can be told apart."""
+        """Read all; whether rows are numbered as they stand, their values can be told apart, and they add up."""
         names = set(self._file.schema_arrow.names)
         needed = [name for name in (*NUMBERS, *WORDS) if name in names]
         if not {"index", "time_ns", "process", "type", "f", "value"} <= names:
@@ -111,14 +109,8 @@ class _Reader:
                     return False
         return True
 
-    def events(self) -> Events:
-        """The clients' events."""
-        columns = {}
-        for name in ("index", "time_ns", "process", "info", *KEPT, "old", "new"):
-            columns[name] = numpy.concatenate(
-                [part.pop(name) for part in self._parts] or [numpy.zeros(0, int)]
-            )
-        return Events(**columns, words=tuple(self._numbers))
+    def operations(self) -> Columns:
+        return self._pairing.columns(tuple(self._numbers))
 
     def _take(self, group: int, table: Arrow) -> bool:
         import pyarrow
@@ -133,7 +125,7 @@ class _Reader:
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))
-        part = {name: _int64(table[name]) for name in ("index", "time_ns", "process")}
+        part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
         kind, part["old"], part["new"] = _values(table["value"])
         others = table["value"].take(pyarrow.array(numpy.flatnonzero(kind == OTHER)))
         others = others.filter(compute.invert(compute.match_substring_regex(others, _TRIPLE)))
@@ -148,8 +140,8 @@ class _Reader:
         if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any():
             return False
         part["info"] = (type_ | kind << 2 | numpy.where(phase == 1, FINAL, 0)).astype(numpy.int32)
-        self._parts.append(part | {name: words[name] for name in KEPT})
-        return bool((words["f"] != 0).all())
+        events = Events(**part, **{name: words[name] for name in KEPT})
+        return bool((words["f"] != 0).all()) and self._pairing.take(events, len(self._numbers))
 
     def _take_others(self, group: int) -> None:
         """The events of this row group that are no client's, once."""

@@ -254,7 +254,7 @@ class _Gathering:
         if not (isinstance(operations, StoredOperations) and isinstance(events, StoredEvents)):
             return False
         last_ns = events[len(events) - 1].time_ns if events else 0
-        if events.places is None or history.torn is not None or as_time_ns(last_ns) is None:
+        if events.lines is None or history.torn is not None or as_time_ns(last_ns) is None:
             return False
         columns = operations.columns
         self.header, self.lines, self.last_ns = history.header, len(events), last_ns
@@ -266,7 +266,7 @@ class _Gathering:
             self.operations.update(dict.fromkeys(operation.events, operation))
         near = self.wanted.near(columns) & ~is_named
         self.neighbours += operations.at(order[near[order]][:NEIGHBOURS_KEPT])
-        self.columns = run_columns(columns, order, events.places)
+        self.columns = run_columns(columns, order, events.lines)
         return True
 
     def _take_other(self, event: Event) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from checkers.history import Event, HistoryError, Operation, segments
 from checkers.history.columns import Columns
 from checkers.history.jsonl import NOT_JSON
+from checkers.history.lines import Lines
 from checkers.history.operation import Outcome, paired
 
 OK, FAIL, INFO = 0, 1, 2
@@ -73,8 +74,8 @@ def of_completion(columns: Columns) -> NDArray[numpy.int64]:
     return numpy.argsort(ends, kind="stable")
 
 
-def run_columns(columns: Columns, order: NDArray[numpy.int64], places: NDArray[numpy.int64]) -> RunColumns:
-    """What `Gathered` comes to, of operations that were read as columns. `places`: where lines begin, in bytes."""
+def run_columns(columns: Columns, order: NDArray[numpy.int64], lines: Lines) -> RunColumns:
+    """What `Gathered` comes to, of operations that were read as columns. `lines`: theirs."""
     invoke, complete, end_ns = columns.invoke[order], columns.complete[order], columns.complete_ns[order]
     outcome = (columns.type[order] - 1).astype(numpy.int8)
     node, nodes = _in_order_met(columns.node[order], columns.words)
@@ -99,8 +100,8 @@ def run_columns(columns: Columns, order: NDArray[numpy.int64], places: NDArray[n
         key=number_of_key[key] if len(keys) else key,
         writes=~is_read,
         final=final,
-        at=places[invoke],
-        end_at=numpy.where(complete < 0, -1, places[complete]),
+        at=lines.begins(invoke),
+        end_at=numpy.where(complete < 0, -1, lines.begins(complete)),
         nodes=tuple(node or "" for node in nodes),
         keys=tuple(key for key in keys if key is not None),
         kinds=Counter({(str(words[f]), OUTCOMES[how]): many for (f, how), many in kinds.items()}),
