@@ -81,7 +81,13 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         return map(decoded, lines.all())
 
     def again() -> Scan:
-        return Scan(record, begin, decode, torn_of)
+        known = {event.index: event for event in stored.others}
+        return Scan(
+            record,
+            begin,
+            lambda line, index, time_ns: known.get(index) or decode(line, index, time_ns),
+            torn_of,
+        )
 
     stored = StoredEvents(
         len(lines), walk, tuple(others), lambda index: decoded(lines.at(index)), lines, again
@@ -289,12 +295,16 @@ class Scan:
         first = int(self._regs[LINE]) - rows
         begins = [*self._offsets[first : first + rows].tolist(), int(self._regs[POSITION])]
         is_left = self._columns["info"][:rows] == LEFT
+        left = numpy.flatnonzero(is_left)
+        self._texts[:, left], self._columns["index"][left] = 0, first + left
+        self._columns["process"][left], self._columns["info"][left] = 0, NO_CLIENT
         odd: dict[int, Event] = {}
-        for row in numpy.flatnonzero(is_left).tolist():
+        for row in left.tolist():
             line = data[begins[row] : begins[row + 1] - 1].tobytes()
             event = self._decode(line, first + row, int(times_ns[row - 1]) if row else before_ns)
-            if event.time_ns > VALUES_MAX or not self._put(row, event):
+            if event.time_ns > VALUES_MAX or (isinstance(event.process, int) and not self._put(row, event)):
                 return None
+            times_ns[row] = event.time_ns
             if row + 1 < rows and not is_left[row + 1] and times_ns[row + 1] < event.time_ns:
                 line = data[begins[row + 1] : begins[row + 2] - 1].tobytes()
                 self._decode(line, first + row + 1, event.time_ns)
@@ -303,12 +313,8 @@ class Scan:
         return odd
 
     def _put(self, row: int, event: Event) -> bool:
-        """Fill the row; False if columns are to be given up."""
-        self._texts[:, row] = 0
-        if isinstance(event.process, str):
-            self._columns["index"][row], self._columns["time_ns"][row] = event.index, event.time_ns
-            self._columns["process"][row], self._columns["info"][row] = 0, NO_CLIENT
-            return True
+        """Fill the row of a client's event; False if columns are to be given up."""
+        assert isinstance(event.process, int), event
         self._odd += 1
         if self._odd > ODD_MAX + event.index // 16 or abs(event.process) > VALUES_MAX:
             return False

@@ -27,7 +27,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
 from checkers.history.operation import Event
-from checkers.history.stored import without_collections
+from checkers.history.stored import StoredEvents, without_collections
 
 _METADATA = FORMAT.encode()
 _SEALED = b"qsync-seal"
@@ -38,7 +38,8 @@ _TAIL_BYTES = 8
 _CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
 _AT_ONCE = 1 << 15
-"""Events that are turned into columns at once: their Python lists take much more memory than the columns."""
+"""Events that are turned into columns at once, a part of a row group: their Python lists take much more memory than the
+columns."""
 _ROW_GROUP = 1 << 18  # events
 LARGE = 20_000
 """Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
@@ -63,9 +64,7 @@ def write(path: Path, history: History) -> None:
 
     columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
     with pyarrow.parquet.ParquetWriter(path, columns, compression="zstd", write_page_checksum=True) as file:
-        events = iter(history.events)
-        while batches := list(islice(_tables(events, columns), _ROW_GROUP // _AT_ONCE)):
-            table = pyarrow.concat_tables(batches).unify_dictionaries().combine_chunks()
+        for table in _row_groups(_tables(history.events, columns)):
             file.write_table(table, row_group_size=_ROW_GROUP)
     _seal(path)
 
@@ -205,8 +204,36 @@ def _header(path: Path, schema: Any) -> Header:
     return parse_header(metadata[_METADATA])
 
 
-def _tables(events: Iterator[Event], schema: Any) -> Iterator[Any]:
-    """The events as tables, a few at a time."""
+def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
+    """The same rows, a table for each row group."""
+    some: list[Any] = []
+    for table in tables:
+        some.append(table)
+        if sum(map(len, some)) == _ROW_GROUP:
+            yield _joined(some)
+    if some:
+        yield _joined(some)
+
+
+def _joined(tables: list[Any]) -> Any:
+    """One table of these, whose memory is given back."""
+    import pyarrow
+
+    together = pyarrow.concat_tables(tables).unify_dictionaries()
+    tables.clear()
+    return together.combine_chunks()
+
+
+def _tables(events: Sequence[Event], schema: Any) -> Iterator[Any]:
+    """The events as tables, a few at a time, none of which is of two row groups."""
+    if isinstance(events, StoredEvents) and events.scan is not None:
+        from checkers.history import rows
+
+        return rows.tables(events.scan(), schema, _ROW_GROUP, _CLIENT)
+    return _tables_of_objects(iter(events), schema)
+
+
+def _tables_of_objects(events: Iterator[Event], schema: Any) -> Iterator[Any]:
     import pyarrow
 
     while some := list(islice(events, _AT_ONCE)):
