@@ -193,7 +193,7 @@ class Scan:
         self._pool = numpy.zeros(1 << 16, dtype=numpy.uint8)
         self._table = numpy.full(1 << 13, -1, dtype=numpy.int64)
         self._regs[WORDS] = 1
-        self._codes: dict[str | None, int] = {None: 0}
+        self.codes = _Codes(self._noted)
         self._odd = 0
         self.is_whole = False
         """Whether all lines were read, and were worth it."""
@@ -238,14 +238,6 @@ class Scan:
             for start, end in pairwise(starts)
         ]
         return [None, *named] if begin == 0 else [*named]
-
-    def code(self, word: str | None) -> int:
-        """That of the word, which is noted."""
-        known = self._codes.get(word)
-        if known is None:
-            assert word is not None
-            known = self._codes[word] = self._noted(word)
-        return known
 
     def _begin_piece(self) -> None:
         self._firsts.append(int(self._regs[LINE]))
@@ -321,7 +313,15 @@ class Scan:
         kind, old, new = _value(event.value)
         info = TYPES.index(event.type) | kind << 2 | (FINAL if event.phase == "final" else 0)
         words = (event.f, event.key, event.node, event.role, event.mode, event.error, event.wait)
-        numbers = (event.index, event.time_ns, event.process, info, *map(self.code, words), old, new)
+        numbers = (
+            event.index,
+            event.time_ns,
+            event.process,
+            info,
+            *map(self.codes.__getitem__, words),
+            old,
+            new,
+        )
         for column, each in zip(self._columns.values(), numbers, strict=True):
             column[row] = each
         return True
@@ -344,6 +344,18 @@ class Scan:
         self._starts = numpy.concatenate((self._starts, numpy.zeros_like(self._starts)))
         self._table = numpy.full(2 * len(self._table), -1, dtype=numpy.int64)
         self._kernels.note_words(self.words_count, self._table, self._pool, self._starts)
+
+
+class _Codes(dict[str | None, int]):
+    """The codes of words; a new word is noted."""
+
+    def __init__(self, noted: Callable[[str], int]) -> None:
+        super().__init__({None: 0})
+        self._noted = noted
+
+    def __missing__(self, word: str) -> int:
+        code = self[word] = self._noted(word)
+        return code
 
 
 def _value(value: Any) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ The same tables as `checkers.history.parquet` makes of the events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -50,7 +51,7 @@ def _put_words(batch: Batch, others: Mapping[int, Event], scan: Scan) -> None:
         NO_CLIENT | TYPES.index(event.type) | (FINAL if event.phase == "final" else 0) for event in events
     ]
     for name in WORDS_OF_A_LINE:
-        _words(batch, name)[rows] = [scan.code(getattr(event, name)) for event in events]
+        _words(batch, name)[rows] = [*map(scan.codes.__getitem__, map(attrgetter(name), events))]
 
 
 def _words(batch: Batch, name: str) -> Array:
@@ -59,20 +60,16 @@ def _words(batch: Batch, name: str) -> Array:
 
 def _put_texts(batch: Batch) -> Array:
     """Note the places of the texts of odd rows, which begin at the end of the data; gives these texts."""
-    at = len(batch.data)
-    more: list[bytes] = []
-    places = numpy.zeros((len(batch.odd), 4), dtype=numpy.int32)
-    for row, event in enumerate(batch.odd.values()):
-        if event.value is not None:
-            more.append(msgspec.json.encode(event.value))
-            places[row, :2] = at, at + len(more[-1])
-            at += len(more[-1])
-        if event.transaction is not None:
-            more.append(event.transaction.encode())
-            places[row, 2:] = at, at + len(more[-1])
-            at += len(more[-1])
-    batch.texts[:, list(batch.odd)] = places.T
-    return numpy.frombuffer(bytearray(b"".join(more)), dtype=numpy.uint8)
+    events = batch.odd.values()
+    values = [None if event.value is None else msgspec.json.encode(event.value) for event in events]
+    transactions = [None if event.transaction is None else event.transaction.encode() for event in events]
+    texts = [*values, *transactions]
+    lengths = numpy.array([0 if text is None else len(text) for text in texts], dtype=numpy.int64)
+    is_there = numpy.array([text is not None for text in texts], dtype=numpy.bool_)
+    ends = len(batch.data) + numpy.cumsum(lengths)
+    places = numpy.where(is_there, (ends - lengths, ends), 0).reshape(2, 2, len(events))
+    batch.texts[:, list(batch.odd)] = places.swapaxes(0, 1).reshape(4, len(events))
+    return numpy.frombuffer(bytearray(b"".join(text or b"" for text in texts)), dtype=numpy.uint8)
 
 
 def _columns(batch: Batch, words: Sequence[str | None], more: Array) -> dict[str, Arrow]:

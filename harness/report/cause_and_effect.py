@@ -73,7 +73,7 @@ def cause_and_effect(read: Material, ranking: Sequence[Sighted], bands: Sequence
     lanes, places = [], {}
     y: float = top
     for node in read.nodes:
-        story = node_states.node_story(node, read.monitor, bands)
+        story = node_states.story_of(read, node, bands)
         lanes.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
         lanes.append(node_states.lane(story.stretches(start_ns, end_ns), scale, y))
         places[node] = y

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
+from numpy.typing import NDArray
 
+from checkers.history.spans import united
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import as_mapping, clipped
 from harness.report.material import Material
@@ -70,20 +72,19 @@ def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
 def _faults(read: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, int, int]]:
     injected = Counter(band.name for band in bands)
     in_effect = Counter(band.name for band in bands if band.took_effect)
-    ends_ns = read.load.end_ns[read.load.outcome == OK]
+    ends_ns = numpy.sort(read.load.end_ns[read.load.outcome == OK])
     return [
         (name, count, in_effect[name], _within(ends_ns, [band for band in bands if band.name == name]))
         for name, count in sorted(injected.items())
     ]
 
 
-def _within(ends_ns: numpy.ndarray[tuple[int], numpy.dtype[numpy.int64]], bands: Sequence[FaultBand]) -> int:
-    """How many of these moments lie within a band that took effect, each counted once."""
-    inside = numpy.zeros(len(ends_ns), dtype=bool)
-    for band in bands:
-        if band.took_effect:
-            inside |= (ends_ns >= band.start_ns) & (ends_ns <= band.end_ns)
-    return int(inside.sum())
+def _within(ends_ns: NDArray[numpy.int64], bands: Sequence[FaultBand]) -> int:
+    """How many of these moments, which are in order, lie within a band that took effect, each counted once."""
+    spans = united((band.start_ns, band.end_ns) for band in bands if band.took_effect)
+    starts, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))
+    before, until = numpy.searchsorted(ends_ns, starts), numpy.searchsorted(ends_ns, ends, side="right")
+    return int((until - before).sum())
 
 
 def _keys(read: Material) -> str:

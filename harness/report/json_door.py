@@ -43,6 +43,9 @@ def as_time_ns(value: object) -> int | None:
     return time_ns if time_ns is not None and 0 <= time_ns <= TIME_LIMIT_NS else None
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def as_text(value: object, limit: int = 400) -> str:
     """Text as it is, anything else as compact JSON; None is empty. Longer than `limit` is cut with an ellipsis."""
     if value is None:
@@ -50,7 +53,7 @@ def as_text(value: object, limit: int = 400) -> str:
     if isinstance(value, str):
         return clipped(value, limit)
     # Most values of a history are whole numbers, and json.dumps takes ten times as long for one.
-    text = str(value) if type(value) is int else json.dumps(value, ensure_ascii=False, default=str)
+    text = str(value) if type(value) is int else _encode(value)
     return clipped(text, limit)
 
 

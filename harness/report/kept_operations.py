@@ -51,12 +51,11 @@ def kept(
         ("others", numpy.ones(len(columns), dtype=bool)),
     )
     free = numpy.ones(len(columns), dtype=bool)
-    order = numpy.argsort(columns.index, kind="stable")
     chosen: list[Rows] = []
     shares: list[Share] = []
     left = room
     for number, (words, belongs) in enumerate(groups):
-        rows = order[(belongs & free)[order]]
+        rows = numpy.flatnonzero(belongs & free)
         free &= ~belongs
         share = left if number in (0, len(groups) - 1) or len(columns) <= room else left // 2
         taken = _thinned(rows, share)

@@ -99,9 +99,11 @@ def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
     y = _log_scale(decades, top)
     frame = _decade_lines(decades, y, scale)
     if len(latency_ns) <= POINTS_DRAWN:
+        order = numpy.argsort(load.complete[ended], kind="stable")
+        groups = (order[outcome[order] == code] for code in range(len(OUTCOMES)))
         marks = joined(
-            _points(start_ns[outcome == code], latency_ns[outcome == code], scale, y, word)
-            for code, word in enumerate(OUTCOMES)
+            _points(start_ns[rows], latency_ns[rows], scale, y, word)
+            for rows, word in zip(groups, OUTCOMES, strict=True)
         )
         return joined([title, frame, marks]), f"Latency of {len(latency_ns):,} operations, one point each."
     chosen = outcome == OK if (outcome == OK).any() else outcome >= 0
@@ -235,7 +237,7 @@ def _round_step(highest: float) -> int:
 def _lanes(material: Material, bands: Sequence[FaultBand], scale: Scale, y: float) -> tuple[Markup, float]:
     parts = []
     for node in material.nodes:
-        story = node_states.node_story(node, material.monitor, bands)
+        story = node_states.story_of(material, node, bands)
         parts.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
         parts.append(node_states.lane(story.stretches(0, scale.end_ns), scale, y))
         y += node_states.LANE_HEIGHT

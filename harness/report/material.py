@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy
@@ -25,6 +25,9 @@ from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
 from harness.report.run_columns import Gathered, RunColumns, of_completion, run_columns
 
+if TYPE_CHECKING:
+    from harness.report.node_states import NodeStory
+
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
 MONITOR_LINES_KEPT = 200_000
@@ -32,10 +35,11 @@ MONITOR_LINES_KEPT = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All client operations as columns, in the order of their completion."""
+    """All client operations as columns, in the order of their invocation; `complete`: the event of the end."""
 
     start_ns: NDArray[numpy.int64]
     end_ns: NDArray[numpy.int64]
+    complete: NDArray[numpy.int64]
     outcome: NDArray[numpy.int8]
     node: NDArray[numpy.int32]
     writes: NDArray[numpy.bool_]
@@ -70,6 +74,8 @@ class Material:
     end_ns: int
     lines: int
     notes: list[str] = field(default_factory=list)
+    stories: dict[str, NodeStory] = field(default_factory=dict)
+    """By node, those that were asked for: `harness.report.node_states.story_of` keeps them."""
 
     @property
     def has_times(self) -> bool:
@@ -223,10 +229,13 @@ def _header(line: bytes, notes: list[str]) -> Header:
 
 def _load(columns: RunColumns) -> Load:
     """The operations before the final phase."""
-    chosen = ~columns.final
+    count = int((~columns.final).sum())
+    is_first = not columns.final[:count].any()  # as a rule: nothing needs to be copied then
+    chosen = slice(count) if is_first else numpy.flatnonzero(~columns.final)
     return Load(
         start_ns=columns.start_ns[chosen],
         end_ns=columns.end_ns[chosen],
+        complete=columns.complete[chosen],
         outcome=columns.outcome[chosen],
         node=columns.node[chosen],
         writes=columns.writes[chosen],
@@ -261,12 +270,11 @@ class _Gathering:
         for event in events.others:
             self._take_other(event)
         is_named = self.wanted.named(columns)
-        order = of_completion(columns)
-        for operation in operations.at(order[is_named[order]]):
+        for operation in operations.at(of_completion(columns, numpy.flatnonzero(is_named))):
             self.operations.update(dict.fromkeys(operation.events, operation))
-        near = self.wanted.near(columns) & ~is_named
-        self.neighbours += operations.at(order[near[order]][:NEIGHBOURS_KEPT])
-        self.columns = run_columns(columns, order, events.lines)
+        near = numpy.flatnonzero(self.wanted.near(columns) & ~is_named)
+        self.neighbours += operations.at(of_completion(columns, near)[:NEIGHBOURS_KEPT])
+        self.columns = run_columns(columns, events.lines)
         return True
 
     def _take_other(self, event: Event) -> None:

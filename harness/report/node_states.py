@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -19,6 +20,9 @@ from checkers.history.faults import CUTS
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import as_mapping, as_text
 from harness.report.svg import Scale, element, joined, moment, text_width
+
+if TYPE_CHECKING:
+    from harness.report.material import Material
 
 Links = tuple[tuple[str, str], ...]
 
@@ -55,34 +59,54 @@ class NodeStory:
 
     def stretches(self, start_ns: int, end_ns: int) -> list[Stretch]:
         """The states between two times; neighbours that look the same are one."""
-        edges = {start_ns, end_ns}
-        edges.update(time_ns for time_ns in self.told_at if start_ns < time_ns < end_ns)
+        turns = {start_ns}
         for band in self.faults:
             times = (band.start_ns, band.end_ns, *(ns for s in band.shapes for ns in (s.start_ns, s.end_ns)))
-            edges.update(time_ns for time_ns in times if start_ns < time_ns < end_ns)
-        ordered = sorted(edges)
+            turns.update(time_ns for time_ns in times if start_ns < time_ns < end_ns)
+        told = (time_ns for time_ns in self.told_at if start_ns < time_ns < end_ns)
         found: list[Stretch] = []
-        for first, last in pairwise(ordered):
-            here = self._stretch(first, last)
-            if found and found[-1].look == here.look:
-                here = replace(here, start_ns=found.pop().start_ns)
-            found.append(here)
+        for first, last in pairwise(sorted({*turns, *told, end_ns})):
+            if first in turns:  # until the next turn the faults stay the same
+                faults = self._faults_then(first, last)
+            look = self._look(first, faults)
+            begin = found.pop().start_ns if found and found[-1].look == look else first
+            found.append(Stretch(begin, last, *look))
         return found
 
-    def _stretch(self, start_ns: int, end_ns: int) -> Stretch:
+    def _faults_then(self, start_ns: int, end_ns: int) -> _Faults:
         active = [band for band in self.faults if band.start_ns <= start_ns and band.end_ns >= end_ns]
         cuts = [links for band in active for links in _cut_then(band, start_ns, end_ns)]
         cuts = [links for links in cuts if any(self.node in link for link in links)]
-        cut_words = _cut_words(self.node, cuts)
         clocks = [band.clock for band in active if band.clock]
-        cut_words += f", clock {clocks[-1]}" if clocks else ""
-        if any(band.does in DOWN for band in active):
-            return Stretch(start_ns, end_ns, "down", "down", False)
-        if any(band.does == "pause" for band in active):
-            return Stretch(start_ns, end_ns, "paused", "paused" + cut_words, bool(cuts))
+        words = _cut_words(self.node, cuts) + (f", clock {clocks[-1]}" if clocks else "")
+        is_paused = any(band.does == "pause" for band in active)
+        return _Faults(any(band.does in DOWN for band in active), is_paused, words, bool(cuts))
+
+    def _look(self, start_ns: int, faults: _Faults) -> tuple[str, str, bool]:
+        if faults.is_down:
+            return "down", "down", False
+        if faults.is_paused:
+            return "paused", "paused" + faults.words, faults.is_cut
         position = bisect_right(self.told_at, start_ns) - 1
         kind, words = self.told[position] if position >= 0 else ("unseen", "not seen yet")
-        return Stretch(start_ns, end_ns, kind, words + cut_words, bool(cuts))
+        return kind, words + faults.words, faults.is_cut
+
+
+@dataclass(frozen=True, slots=True)
+class _Faults:
+    """What the active faults make of a node; `words` are those of its cuts and its clock."""
+
+    is_down: bool
+    is_paused: bool
+    words: str
+    is_cut: bool
+
+
+def story_of(read: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory:
+    """That of a node with these faults of a run, made once."""
+    if node not in read.stories:
+        read.stories[node] = node_story(node, read.monitor, bands)
+    return read.stories[node]
 
 
 def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) -> NodeStory:
@@ -105,8 +129,10 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
 
 def _shows_versions(monitor: Sequence[Event]) -> bool:
     """Whether nodes reported more than one version in this run."""
-    states = [as_mapping(event.value) for event in monitor if event.f == "state"]
-    return len({as_text(status.get("version"), 40) for status in states if status.get("up") is True}) > 1
+    states = (as_mapping(event.value) for event in monitor if event.f == "state")
+    told = (status.get("version") for status in states if status.get("up") is True)
+    words = {version if isinstance(version, str) else as_text(version, 40) for version in told}
+    return len({as_text(each, 40) for each in words}) > 1
 
 
 def _told(event: Event, shows_versions: bool) -> tuple[str, str]:

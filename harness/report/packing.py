@@ -31,13 +31,15 @@ class Coded:
     codes: list[int] = field(default_factory=list)
     _places: dict[Any, int] = field(default_factory=dict)
 
-    def add(self, text: Any) -> None:
-        """A text, None, or a tuple of texts."""
-        known = len(self.table)
-        place = self._places.setdefault(text, known)
-        self.codes.append(known - place)
-        if place == known:
-            self.table.append(text)
+    def add(self, texts: Iterable[Any]) -> None:
+        """Each is a text, None, or a tuple of texts."""
+        table, places, codes = self.table, self._places, self.codes
+        for text in texts:
+            known = len(table)
+            place = places.setdefault(text, known)
+            codes.append(known - place)
+            if place == known:
+                table.append(text)
 
 
 def varints(values: Whole) -> bytes:
@@ -56,9 +58,10 @@ def varints(values: Whole) -> bytes:
     return out.tobytes()
 
 
-def differences(values: Whole) -> Whole:
+def differences(values: Whole | NDArray[numpy.int32]) -> Whole:
     """Each number less the one before, with the sign in the lowest bit."""
-    return with_sign_last(numpy.diff(values, prepend=0))
+    whole: Whole = values.astype(numpy.int64)
+    return with_sign_last(numpy.diff(whole, prepend=0))
 
 
 def with_sign_last(values: Whole) -> Whole:

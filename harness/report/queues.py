@@ -15,7 +15,7 @@ from markupsafe import Markup
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_mapping, as_mappings, as_text, as_texts, as_time_ns, as_whole
 from harness.report.material import Material
-from harness.report.node_states import node_story
+from harness.report.node_states import story_of
 from harness.report.queue_boxes import queue_boxes
 from harness.report.queue_lanes import queue_lanes
 from harness.report.svg import moment
@@ -65,7 +65,7 @@ def _tells_most(told: Json) -> bool:
 
 def _stretch(told: Json, read: Material, bands: Sequence[FaultBand], *, is_open: bool) -> StretchView:
     names = [as_text(lane.get("name"), 60) for lane in as_mappings(told.get("lanes"))]
-    stories = {name: node_story(name, read.monitor, bands) for name in names}
+    stories = {name: story_of(read, name, bands) for name in names}
     start_ns, end_ns = as_time_ns(told.get("start_ns")), as_time_ns(told.get("end_ns"))
     when = "" if start_ns is None or end_ns is None else f", {moment(start_ns)} – {moment(end_ns)}"
     return StretchView(

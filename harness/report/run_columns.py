@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,25 +32,24 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class RunColumns:
-    """In the order of completion. `index` is the event of the invocation, `complete` that of the end (-1: none).
+    """In the order of invocation. `index` is the event of the invocation, `complete` that of the end (-1: none).
 
-    `end_ns` is -1 without an end. `key` is a place in `keys`, -1 without a key. `at` and `end_at` are the places of the
-    two lines in the file, in bytes; `end_at` is -1 without an end.
+    `end_ns` is -1 without an end. `key` is a place in `keys`, -1 without a key. `places` gives where the two lines of
+    some rows begin in the file, in bytes; that of the end is -1 without an end.
     """
 
     index: NDArray[numpy.int64]
     complete: NDArray[numpy.int64]
     start_ns: NDArray[numpy.int64]
     end_ns: NDArray[numpy.int64]
-    process: NDArray[numpy.int64]
+    process: NDArray[numpy.int64] | NDArray[numpy.int32]
     outcome: NDArray[numpy.int8]
     node: NDArray[numpy.int32]
     key: NDArray[numpy.int32]
     writes: NDArray[numpy.bool_]
     """True for every operation that is not a read: if it was acknowledged, it changed something."""
     final: NDArray[numpy.bool_]
-    at: NDArray[numpy.int64]
-    end_at: NDArray[numpy.int64]
+    places: Callable[[NDArray[numpy.int64]], tuple[NDArray[numpy.int64], NDArray[numpy.int64]]]
     nodes: tuple[str, ...]
     keys: tuple[str, ...]
     kinds: Counter[tuple[str, Outcome]]
@@ -68,40 +67,48 @@ class RunColumns:
         return chosen[self.key]
 
 
-def of_completion(columns: Columns) -> NDArray[numpy.int64]:
-    """The places of operations in the order of completion; those without an end come last."""
-    ends = numpy.where(columns.complete < 0, numpy.iinfo(numpy.int64).max, columns.complete)
-    return numpy.argsort(ends, kind="stable")
+def of_completion(columns: Columns, places: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """These operations in the order of completion; those without an end come last."""
+    return places[numpy.argsort(_ends(columns)[places], kind="stable")]
 
 
-def run_columns(columns: Columns, order: NDArray[numpy.int64], lines: Lines) -> RunColumns:
+def _ends(columns: Columns) -> NDArray[numpy.int64]:
+    """The places of operations in the order of completion, with gaps."""
+    never = numpy.iinfo(numpy.int64).max - len(columns) + numpy.arange(len(columns))
+    return numpy.where(columns.complete < 0, never, columns.complete)
+
+
+def run_columns(columns: Columns, lines: Lines) -> RunColumns:
     """What `Gathered` comes to, of operations that were read as columns. `lines`: theirs."""
-    invoke, complete, end_ns = columns.invoke[order], columns.complete[order], columns.complete_ns[order]
-    outcome = (columns.type[order] - 1).astype(numpy.int8)
-    node, nodes = _in_order_met(columns.node[order], columns.words)
-    key, keys = _in_order_met(columns.key[order], columns.words)
-    names, final = columns.f[order], columns.is_final[order]
-    is_read = numpy.isin(names, [columns.code(name) for name in READS])
+    outcome = (columns.type - 1).astype(numpy.int8)
+    ends = _ends(columns)
+    node, nodes = _in_order_met(columns.node, ends, columns.words)
+    key, keys = _in_order_met(columns.key, ends, columns.words)
+    is_read = numpy.isin(columns.f, [columns.code(name) for name in READS])
     has_key = numpy.array([word is not None for word in keys], dtype=numpy.bool_)
     number_of_key = numpy.where(has_key, numpy.cumsum(has_key) - 1, -1).astype(numpy.int32)
-    load = ~final
-    answered = load & (outcome == OK) & (names == columns.code("read"))
-    kinds = _counted(names[load], outcome[load])
-    reads = _counted(*(each[order][answered] for each in (columns.node, columns.role, columns.mode)))
+    load = ~columns.is_final
+    answered = load & (outcome == OK) & (columns.f == columns.code("read"))
+    kinds = _counted(columns.f[load], outcome[load])
+    reads = _counted(*(each[answered] for each in (columns.node, columns.role, columns.mode)))
     words = columns.words
+
+    def places(rows: NDArray[numpy.int64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+        complete = columns.complete[rows]
+        return lines.begins(columns.invoke[rows]), numpy.where(complete < 0, -1, lines.begins(complete))
+
     return RunColumns(
-        index=invoke,
-        complete=complete,
-        start_ns=columns.invoke_ns[order],
-        end_ns=end_ns,
-        process=columns.process[order],
+        index=columns.invoke,
+        complete=columns.complete,
+        start_ns=columns.invoke_ns,
+        end_ns=columns.complete_ns,
+        process=columns.process,
         outcome=outcome,
         node=node,
         key=number_of_key[key] if len(keys) else key,
         writes=~is_read,
-        final=final,
-        at=lines.begins(invoke),
-        end_at=numpy.where(complete < 0, -1, lines.begins(complete)),
+        final=columns.is_final,
+        places=places,
         nodes=tuple(node or "" for node in nodes),
         keys=tuple(key for key in keys if key is not None),
         kinds=Counter({(str(words[f]), OUTCOMES[how]): many for (f, how), many in kinds.items()}),
@@ -115,27 +122,34 @@ def run_columns(columns: Columns, order: NDArray[numpy.int64], lines: Lines) -> 
 
 
 def _in_order_met(
-    codes: NDArray[numpy.int32], words: Sequence[str | None]
+    codes: NDArray[Any], order: NDArray[numpy.int64], words: Sequence[str | None]
 ) -> tuple[NDArray[numpy.int32], tuple[str | None, ...]]:
-    """The codes by new numbers, and the words of these: the first one that is met is number 0."""
-    found, first, inverse = numpy.unique(codes, return_index=True, return_inverse=True)
-    order = numpy.argsort(first)
-    number = numpy.empty(len(found), dtype=numpy.int32)
-    number[order] = numpy.arange(len(found), dtype=numpy.int32)
-    return number[inverse], tuple(words[code] for code in found[order].tolist())
+    """The codes by new numbers, and the words of these: the first one that is met in this order is number 0."""
+    never = numpy.iinfo(numpy.int64).max
+    first = numpy.full(len(words), never)
+    numpy.minimum.at(first, codes, order)
+    met = numpy.argsort(first, kind="stable")[: int((first < never).sum())]
+    number = numpy.zeros(len(words), dtype=numpy.int32)
+    number[met] = numpy.arange(len(met), dtype=numpy.int32)
+    return number[codes], tuple(words[code] for code in met.tolist())
 
 
 def _counted(*codes: NDArray[Any]) -> dict[tuple[int, ...], int]:
     """How many rows have which codes."""
     if not len(codes[0]):
         return {}
-    rows, many = numpy.unique(numpy.stack(codes), axis=1, return_counts=True)
-    return {tuple(row): count for row, count in zip(rows.T.tolist(), many.tolist(), strict=True)}
+    sizes = tuple(int(each.max()) + 1 for each in codes)
+    together = codes[0].astype(numpy.int64)
+    for each, size in zip(codes[1:], sizes[1:], strict=True):
+        together = together * size + each
+    rows, many = numpy.unique(together, return_counts=True)
+    found = zip(*(each.tolist() for each in numpy.unravel_index(rows, sizes)), strict=True)
+    return dict(zip(found, many.tolist(), strict=True))
 
 
 @dataclass(slots=True)
 class Gathered:
-    """The columns while the file is read."""
+    """The columns while the file is read: in the order of completion."""
 
     whole: dict[str, array[int]] = field(
         default_factory=lambda: {
@@ -177,13 +191,17 @@ class Gathered:
                 self.reads[operation.node or "", operation.role or "", operation.mode or ""] += 1
 
     def columns(self) -> RunColumns:
+        order = numpy.argsort(numpy.array(self.whole["index"], dtype=numpy.int64), kind="stable")
+        whole = {name: numpy.array(values, dtype=numpy.int64)[order] for name, values in self.whole.items()}
+        at, end_at = whole.pop("at"), whole.pop("end_at")
         return RunColumns(
-            **{name: numpy.array(values, dtype=numpy.int64) for name, values in self.whole.items()},
-            outcome=numpy.array(self.outcome, dtype=numpy.int8),
-            node=numpy.array(self.node, dtype=numpy.int32),
-            key=numpy.array(self.key, dtype=numpy.int32),
-            writes=numpy.array(self.writes, dtype=numpy.bool_),
-            final=numpy.array(self.final, dtype=numpy.bool_),
+            **whole,
+            outcome=numpy.array(self.outcome, dtype=numpy.int8)[order],
+            node=numpy.array(self.node, dtype=numpy.int32)[order],
+            key=numpy.array(self.key, dtype=numpy.int32)[order],
+            writes=numpy.array(self.writes, dtype=numpy.bool_)[order],
+            final=numpy.array(self.final, dtype=numpy.bool_)[order],
+            places=lambda rows: (at[rows], end_at[rows]),
             nodes=tuple(self.nodes),
             keys=tuple(self.keys),
             kinds=self.kinds,
@@ -200,10 +218,11 @@ def operations_at(
     decode = msgspec.json.Decoder(Event).decode
     try:
         with segments.stream(history) as file:
-            for row in rows.tolist():
+            for row, at, end_at in zip(
+                rows.tolist(), *map(numpy.ndarray.tolist, columns.places(rows)), strict=True
+            ):
                 try:
-                    invoke = decode(_line(file, int(columns.at[row])))
-                    end_at = int(columns.end_at[row])
+                    invoke = decode(_line(file, at))
                     yield row, paired(invoke, None if end_at < 0 else decode(_line(file, end_at)))
                 except (*NOT_JSON, AssertionError):
                     continue

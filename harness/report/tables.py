@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy
+from numpy.typing import NDArray
 
 from checkers.history import Operation
 from harness.report.fault_bands import FaultBand, band_duration, evidence_words
 from harness.report.first_screen import documented, finding_summaries
 from harness.report.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
 from harness.report.material import Load, Material
-from harness.report.node_states import node_story
+from harness.report.node_states import story_of
 from harness.report.operation_words import began, operation_value
 from harness.report.run_columns import FAIL, INFO, OK
 from harness.report.svg import duration, moment
@@ -140,8 +140,8 @@ def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> Node
     load = material.load
     mine = load.node == load.nodes.index(node) if node in load.nodes else numpy.zeros(len(load), dtype=bool)
     counts = [int((load.outcome[mine] == code).sum()) for code in (OK, FAIL, INFO)]
-    gap_ns, gap_start_ns = _longest_gap(load, load.end_ns[mine & (load.outcome == OK)].tolist())
-    stretches = node_story(node, material.monitor, bands).stretches(0, max(material.end_ns, 1))
+    gap_ns, gap_start_ns = _longest_gap(load, load.end_ns[mine & (load.outcome == OK)])
+    stretches = story_of(material, node, bands).stretches(0, max(material.end_ns, 1))
     spent: dict[str, int] = {}
     for stretch in stretches:
         for what in (stretch.kind, "cut" if stretch.cut else ""):
@@ -184,13 +184,15 @@ def version_rows(material: Material) -> tuple[VersionRow, ...]:
     )
 
 
-def _longest_gap(load: Load, served_ns: Sequence[int]) -> tuple[int, int]:
+def _longest_gap(load: Load, served_ns: NDArray[numpy.int64]) -> tuple[int, int]:
     """Between the first invocation of the load and its last completion."""
     if not len(load):
         return 0, 0
     last_ns = max(int(load.end_ns.max()), int(load.start_ns.max()))
-    edges = [int(load.start_ns.min()), *sorted(served_ns), last_ns]
-    return max((after - before, before) for before, after in pairwise(edges))
+    edges = numpy.concatenate(([load.start_ns.min()], numpy.sort(served_ns), [last_ns]))
+    gaps_ns = numpy.diff(edges)
+    longest_ns = gaps_ns.max()
+    return int(longest_ns), int(edges[:-1][gaps_ns == longest_ns].max())
 
 
 def _time_or_dash(span_ns: int) -> str:

@@ -6,9 +6,10 @@ what fits; densities count all operations. timeline_data.js reads the data, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy
@@ -19,7 +20,7 @@ from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_text, as_time_ns, clipped
 from harness.report.kept_operations import Kept, kept
 from harness.report.material import Material, witness_indexes
-from harness.report.node_states import node_story
+from harness.report.node_states import story_of
 from harness.report.packing import Coded, Whole, differences, packed, with_sign_last
 from harness.report.process_rows import process_rows
 from harness.report.run_columns import OUTCOMES, RunColumns, operations_at
@@ -29,6 +30,8 @@ ROOM = 100_000
 BYTES_MAX = 3_000_000
 """Of the packed data: with all other parts the page stays below 5 MB."""
 TEXT_MAX = 200
+AT_ONCE = 1_000
+"""Operations that are in memory as objects."""
 SLICES, SLICES_IN_ALL = 4096, 250_000
 WINDOWS_MAX = 60
 STRETCHES_MAX = 2_000
@@ -122,7 +125,7 @@ def _fault(band: FaultBand) -> dict[str, Any]:
 
 def _stretches(read: Material, node: str, bands: Sequence[FaultBand], end_ns: int) -> list[list[Any]]:
     """[from, to, kind, words, cut off] of each; the shortest are left out where there are very many."""
-    found = node_story(node, read.monitor, bands).stretches(0, end_ns)
+    found = story_of(read, node, bands).stretches(0, end_ns)
     if len(found) > STRETCHES_MAX:
         longest = sorted(found, key=lambda each: each.start_ns - each.end_ns)[:STRETCHES_MAX]
         found = sorted(longest, key=lambda each: each.start_ns)
@@ -149,10 +152,10 @@ def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
     rows_of, row_names = process_rows(columns)
     texts = {name: Coded() for name in ("kinds", "nodes", "keys", "values", "errors", "transactions")}
     rows: list[int] = []
-    kind_of = lru_cache(maxsize=256)(_kind)  # there are few, and each has many operations
-    for row, operation in operations_at(read.folder / "history.jsonl", columns, chosen.rows):
-        rows.append(row)
-        _add_texts(texts, operation, kind_of)
+    found = operations_at(read.folder / "history.jsonl", columns, chosen.rows)
+    while some := list(islice(found, AT_ONCE)):
+        rows += (row for row, _ in some)
+        _add_texts(texts, [operation for _, operation in some])
     at = numpy.array(rows, dtype=numpy.int64)
     complete, end_ns = columns.complete[at], columns.end_ns[at]
     start = columns.start_ns[at] // unit_ns
@@ -199,13 +202,14 @@ def _density(columns: RunColumns, lane: Whole, lanes: int, end_ns: int, slices: 
     return numpy.bincount(places, minlength=lanes * kinds * slices).astype(numpy.int64)
 
 
-def _add_texts(texts: Mapping[str, Coded], operation: Operation, kind_of: Callable[..., Any]) -> None:
-    texts["kinds"].add(kind_of(operation.f, operation.role, operation.mode, operation.wait, operation.phase))
-    texts["nodes"].add(clipped(operation.node or "", TEXT_MAX))
-    texts["keys"].add(_keys(operation))
-    texts["values"].add(_value(operation.value))
-    texts["errors"].add(_short(operation.error) if operation.error else None)
-    texts["transactions"].add(_short(operation.transaction) if operation.transaction else None)
+def _add_texts(texts: Mapping[str, Coded], operations: Sequence[Operation]) -> None:
+    kind_of = lru_cache(maxsize=256)(_kind)  # there are few, and each has many operations
+    texts["kinds"].add(kind_of(each.f, each.role, each.mode, each.wait, each.phase) for each in operations)
+    texts["nodes"].add(clipped(each.node or "", TEXT_MAX) for each in operations)
+    texts["keys"].add(_keys(each) for each in operations)
+    texts["values"].add(_value(each.value) for each in operations)
+    texts["errors"].add(_short(each.error) if each.error else None for each in operations)
+    texts["transactions"].add(_short(each.transaction) if each.transaction else None for each in operations)
 
 
 def _kind(*words: str | None) -> tuple[str | None, ...]:

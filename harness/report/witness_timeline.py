@@ -177,7 +177,7 @@ def _lanes(
 ) -> tuple[Markup, float]:
     parts = []
     for node in material.nodes:
-        story = node_states.node_story(node, material.monitor, bands)
+        story = node_states.story_of(material, node, bands)
         parts.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
         parts.append(node_states.lane(story.stretches(shown.start_ns, shown.end_ns), scale, y))
         y += node_states.LANE_HEIGHT

@@ -51,7 +51,7 @@ def test_what_is_packed_comes_back(values: list[int], words: list[str | None]) -
     """If it failed, the canvas would show operations that the history does not have."""
     coded = Coded()
     for word in words:
-        coded.add(word)
+        coded.add([word])
     text = packed(
         {"table": coded.table},
         {"steps": differences(numpy.array(values, dtype=numpy.int64)), "codes": coded.codes},
