@@ -229,7 +229,7 @@ def _tables(events: Sequence[Event], schema: Any) -> Iterator[Any]:
     if isinstance(events, StoredEvents) and events.scan is not None:
         from checkers.history import rows
 
-        return rows.tables(events.scan(), schema, _ROW_GROUP, _CLIENT)
+        return rows.tables(events.scan(), len(events), schema, _ROW_GROUP, _CLIENT)
     return _tables_of_objects(iter(events), schema)
 
 

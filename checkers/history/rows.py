@@ -24,12 +24,13 @@ Arrow = Any  # pyarrow's
 _PHASES = ("load", "final")
 
 
-def tables(scan: Scan, schema: Arrow, row_group: int, client: str) -> Iterator[Arrow]:
+def tables(scan: Scan, count: int, schema: Arrow, row_group: int, client: str) -> Iterator[Arrow]:
     """All rows, some at a time; no table has rows on both sides of a multiple of `row_group`. `client`: their actor.
 
-    Raises HistoryError if the lines are not those that were read before.
+    Raises HistoryError if the lines are not those that were read before: `count` of them.
     """
     words: list[str | None] = []
+    rows = 0
     for batch in scan.batches(row_group):
         actors = numpy.ones(len(batch.wait), dtype=numpy.int32)
         others = {row: event for row, event in batch.odd.items() if isinstance(event.process, str)}
@@ -40,8 +41,9 @@ def tables(scan: Scan, schema: Arrow, row_group: int, client: str) -> Iterator[A
         words += scan.words(len(words))
         columns = _columns(batch, words, more)
         yield pyarrow.table({**columns, "actor": _dictionary(actors, names)}, schema=schema)
-    if not scan.is_whole:
-        raise changed("others, which are no columns")
+        rows += len(actors)
+    if rows != count:
+        raise changed(f"{rows} of {count} that can be read")
 
 
 def _put_words(batch: Batch, others: Mapping[int, Event], scan: Scan) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from checkers.history import Event
 from checkers.history.faults import CUTS
+from checkers.history.spans import Spans
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import as_mapping, as_text
 from harness.report.svg import Scale, element, joined, moment, text_width
@@ -56,10 +57,17 @@ class NodeStory:
     told_at: tuple[int, ...]
     told: tuple[tuple[str, str], ...]
     faults: tuple[FaultBand, ...]
+    made: dict[tuple[int, int], list[Stretch]] = field(default_factory=dict, compare=False, repr=False)
 
     def stretches(self, start_ns: int, end_ns: int) -> list[Stretch]:
         """The states between two times; neighbours that look the same are one."""
+        if (start_ns, end_ns) not in self.made:
+            self.made[start_ns, end_ns] = self._stretches(start_ns, end_ns)
+        return self.made[start_ns, end_ns]
+
+    def _stretches(self, start_ns: int, end_ns: int) -> list[Stretch]:
         turns = {start_ns}
+        every = Spans(((band.start_ns, band.end_ns), place) for place, band in enumerate(self.faults))
         for band in self.faults:
             times = (band.start_ns, band.end_ns, *(ns for s in band.shapes for ns in (s.start_ns, s.end_ns)))
             turns.update(time_ns for time_ns in times if start_ns < time_ns < end_ns)
@@ -67,14 +75,15 @@ class NodeStory:
         found: list[Stretch] = []
         for first, last in pairwise(sorted({*turns, *told, end_ns})):
             if first in turns:  # until the next turn the faults stay the same
-                faults = self._faults_then(first, last)
+                faults = self._faults_then(every, first, last)
             look = self._look(first, faults)
             begin = found.pop().start_ns if found and found[-1].look == look else first
             found.append(Stretch(begin, last, *look))
         return found
 
-    def _faults_then(self, start_ns: int, end_ns: int) -> _Faults:
-        active = [band for band in self.faults if band.start_ns <= start_ns and band.end_ns >= end_ns]
+    def _faults_then(self, every: Spans[int], start_ns: int, end_ns: int) -> _Faults:
+        around = (self.faults[place] for place in sorted(every.touching(start_ns, end_ns)))
+        active = [band for band in around if band.start_ns <= start_ns and band.end_ns >= end_ns]
         cuts = [links for band in active for links in _cut_then(band, start_ns, end_ns)]
         cuts = [links for links in cuts if any(self.node in link for link in links)]
         clocks = [band.clock for band in active if band.clock]

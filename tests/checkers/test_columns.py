@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from checkers import by_model, linearizable
 from checkers.domain import rollback_honesty
-from checkers.history import Header, History, HistoryError, jsonl, lines, parquet, tables
+from checkers.history import Header, History, HistoryError, columns, jsonl, lines, parquet, tables
 from checkers.history.columns import Columns, of_operations
-from checkers.history.stored import StoredOperations
+from checkers.history.stored import StoredEvents, StoredOperations
 from checkers.linearizable import checker, recorded
 from checkers.linearizable.columns import register_columns
 from checkers.linearizable.models import Register
@@ -52,9 +52,12 @@ ODD_VALUES: tuple[Any, ...] = (
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is large here, and read in pieces that cut lines."""
+    """Every file is large here, and read in pieces that cut lines, and operations."""
     monkeypatch.setattr(jsonl, "LARGE", 0)
     monkeypatch.setattr(lines, "PIECE_BYTES", 700)
+    monkeypatch.setattr(lines, "ROWS_MAX", 4)
+    monkeypatch.setattr(parquet, "_ROW_GROUP", 18)
+    monkeypatch.setattr(parquet, "_AT_ONCE", 6)
     monkeypatch.setattr(parquet, "LARGE", 0)
     monkeypatch.setattr(tables, "BATCH", 7)
 
@@ -94,6 +97,8 @@ def _asked(chance: random.Random, fresh: int, states: dict[Any, int | None], *, 
         value = chance.choice(ODD_VALUES)
     asked = {"f": f, "key": key, "value": value, "node": chance.choice(("n1", None))}
     if chance.random() < 0.1:
+        asked["wait"] = chance.choice(("submit", "complete", None))
+    if chance.random() < 0.1:
         asked["phase"] = "final"
     if odd and chance.random() < 0.05:
         asked |= chance.choice(
@@ -122,6 +127,8 @@ def _ended(
     elif kind == "fail":
         ended["error"] = chance.choice(("timeout", "nothing-there", None))
     ended |= chance.choice(({}, {"role": "owner", "mode": "read-confirmed"}, {"role": "owner"}))
+    if chance.random() < 0.1:
+        ended["transaction"] = chance.choice(("n1:7", "", None))
     if chance.random() < 0.1:
         ended |= {"role": "replica", "mode": chance.choice(("dirty", "read-confirmed"))}
     if odd and chance.random() < 0.05:
@@ -225,6 +232,82 @@ def test_some_odd_files_are_columns_too(tmp_path: Path) -> None:
         found = said(jsonl.read, path)
         stored += isinstance(found, History) and isinstance(found.operations, StoredOperations)
     assert stored > 20
+
+
+@given(st.integers(0, 1 << 40), st.booleans())
+@settings(max_examples=150)
+def test_rows_of_lines_are_those_of_objects(tmp_path_factory: Any, seed: int, odd: bool) -> None:
+    """The copy of a large record would say something else than the record, or would have other row groups."""
+    folder = tmp_path_factory.mktemp("columns")
+    data = record(random.Random(seed), odd=odd)
+    (folder / "history.jsonl").write_bytes(data)
+    ours = said(jsonl.read, folder / "history.jsonl")
+    if not isinstance(ours, History):
+        return
+    parquet.write(folder / "ours.parquet", ours)
+    parquet.write(folder / "plain.parquet", jsonl.parse(data))
+    assert (folder / "ours.parquet").read_bytes() == (folder / "plain.parquet").read_bytes()
+
+
+def test_some_odd_records_have_rows_of_lines(tmp_path: Path) -> None:
+    """The test above would compare the rows of objects with themselves."""
+    scanned = 0
+    for seed in range(60):
+        (tmp_path / f"{seed}.jsonl").write_bytes(record(random.Random(seed), odd=True))
+        found = said(jsonl.read, tmp_path / f"{seed}.jsonl")
+        events = found.events if isinstance(found, History) else ()
+        scanned += isinstance(events, StoredEvents) and events.scan is not None
+    assert scanned > 20
+
+
+@pytest.mark.parametrize("many", [0, 5])
+def test_codes_are_as_wide_as_the_words_are_many(
+    many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operation would have the name, the node or the error of another one."""
+    path = tmp_path / "history.jsonl"
+    data = record(random.Random(4), odd=False)
+    path.write_bytes(data)
+    monkeypatch.setattr(columns, "WORDS_MAX", many or columns.WORDS_MAX)
+    ours = jsonl.read(path).operations
+    plain = of_operations(jsonl.parse(data).operations)
+    assert isinstance(ours, StoredOperations) and plain is not None
+    assert ours.columns.error.dtype == (numpy.int32 if many else numpy.int16)
+    assert len(ours.columns.words) > 5
+    same(ours.columns, plain)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+@pytest.mark.parametrize("times_ns", [(5, 10, 7), (5, 10, 10), (5, 4, 7), (5, 10, 12)])
+def test_time_goes_on_over_a_line_that_is_left_to_us(
+    rows: int, times_ns: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record whose lines were moved would be judged, if only it is large."""
+    monkeypatch.setattr(lines, "ROWS_MAX", rows)
+    who: tuple[dict[str, Any], ...] = (
+        {"process": 1, "f": "read"},
+        {"process": "monitor", "f": "note"},
+        {"process": 2, "f": "read"},
+    )
+    events = [
+        {"index": index, "time_ns": time_ns, "type": "invoke", **each}
+        for index, (time_ns, each) in enumerate(zip(times_ns, who, strict=True))
+    ]
+    data = b"".join(line + b"\n" for line in (jsonl.header_line(Header()), *map(msgspec.json.encode, events)))
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(data)
+    assert said(jsonl.read, path) == said(jsonl.parse, data)
+
+
+def test_no_copy_is_made_of_a_file_that_has_changed(tmp_path: Path) -> None:
+    """The copy would tell of lines that were never judged."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(record(random.Random(3), odd=False))
+    history = jsonl.read(path)
+    with path.open("r+b") as file:
+        file.write(b"?" * path.stat().st_size)
+    with pytest.raises(HistoryError, match="it has changed meanwhile"):
+        parquet.write(tmp_path / "history.parquet", history)
 
 
 @given(st.integers(0, 1 << 40), st.booleans())

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from checkers.history import jsonl
-from harness.report import material
+from harness.report import load_chart, material, page, whole_timeline
 from harness.report.material import Material, _Gathering
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -27,6 +27,8 @@ def told(read: Material) -> dict[str, Any]:
         columns = found.pop(name)
         for each in fields(columns):
             value = getattr(columns, each.name)
+            if each.name == "places":
+                value = numpy.stack(value(numpy.arange(len(columns))))
             found[f"{name}.{each.name}"] = value.tolist() if isinstance(value, numpy.ndarray) else value
     return found
 
@@ -45,6 +47,21 @@ def test_a_large_record_is_shown_as_a_small_one(
     monkeypatch.setattr(_Gathering, "take", None)
     assert told(material.read(run.path)) == told(expected)
     assert told(material.read(run.path, history=jsonl.read(run.history))) == told(expected)
+
+
+@pytest.mark.parametrize("room", [whole_timeline.ROOM, 40])
+def test_the_page_of_a_large_record_is_that_of_a_small_one(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page would draw, count or choose in another way, because the record was read in another way."""
+    run = execute(parts_of(BUG), tmp_path).folder
+    finish(run, BUG)
+    monkeypatch.setattr(whole_timeline, "ROOM", room)
+    monkeypatch.setattr(load_chart, "POINTS_DRAWN", 60 * room)
+    expected = page.html(run.path)
+    monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(_Gathering, "take", None)
+    assert page.html(run.path) == expected
 
 
 def test_a_torn_large_record_is_shown_up_to_its_tear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
