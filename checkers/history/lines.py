@@ -16,6 +16,7 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import line_kernels
+from checkers.history.alike import Alike
 from checkers.history.columns import VALUES_MAX, Events, Pairing
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History, operations_of
@@ -62,10 +63,11 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     scan = Scan(record, begin, decode, torn_of)
     pairing = Pairing(scan.lines_max)
     others: list[Event] = []
+    alike = Alike()
     for batch in scan.batches():
         if not pairing.take(batch.events, scan.words_count):
             return None
-        others += (event for event in batch.odd.values() if isinstance(event.process, str))
+        others += (_small(event, alike) for event in batch.odd.values() if isinstance(event.process, str))
     if not scan.is_whole:
         return None
     operations, lines = pairing.columns(scan.words()), scan.lines()
@@ -108,6 +110,13 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         StoredOperations(operations, lambda: operations_of(stored, 2), some),
         torn=scan.torn,
     )
+
+
+def _small(event: Event, alike: Alike) -> Event:
+    """The event; if it is the monitor's, in less memory."""
+    if event.process != "monitor" or not isinstance(event.value, dict):
+        return event
+    return msgspec.structs.replace(event, value=alike.of(event.node, event.value))
 
 
 def changed(came: str) -> HistoryError:

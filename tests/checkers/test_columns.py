@@ -76,8 +76,10 @@ def events(chance: random.Random, *, odd: bool) -> Iterator[dict[str, Any]]:
             value = {"id": faults, "name": "cut", "does": "cut", "nodes": ["n1"]}
             yield {**line, "type": "invoke", "process": "nemesis", "f": "cut", "value": value}
         elif chance.random() < 0.1:
-            value = {"up": True, "вид": "лидер"}
-            yield {**line, "type": "info", "process": "monitor", "f": "state", "node": "n1", "value": value}
+            told = {"up": True, "вид": "лидер", "__class__": chance.choice(([1], [True], {"a": 1, "b": 2}))}
+            value = dict(chance.sample(sorted(told.items()), chance.randint(0, 3)))
+            node = chance.choice(("n1", "n2"))
+            yield {**line, "type": "info", "process": "monitor", "f": "state", "node": node, "value": value}
         elif who in running:
             asked = running.pop(who)
             yield {**line, **_ended(chance, asked, states, odd=odd), "process": who}

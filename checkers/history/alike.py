@@ -1,0 +1,39 @@
+"""Objects of JSON that are much alike, in less memory: a run of some hours has a hundred thousand reports of nodes."""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import Any
+
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Alike:
+    """The dicts of its instances share their names, as Python has it for attributes: each keeps its values alone."""
+
+
+class Alike:
+    """Makes such objects; a list or an object in one is that of the one before, if it is written the same."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str | None, str], tuple[bytes, Any]] = {}
+
+    def of(self, node: str | None, value: dict[str, Any]) -> dict[str, Any]:
+        """The same as `value`, which is about the node."""
+        made: dict[str, Any] = _Alike().__dict__
+        for name, part in value.items():
+            made[name] = self._part(node, name, part)
+        return made
+
+    def _part(self, node: str | None, name: str, part: Any) -> Any:
+        if type(part) is str:
+            return intern(part)
+        if type(part) is not list and type(part) is not dict:
+            return part
+        written = _encode(part)  # 1 and true are equal to Python
+        last = self._last.get((node, name))
+        if last is None or last[0] != written:
+            last = self._last[node, name] = written, part
+        return last[1]
