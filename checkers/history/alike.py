@@ -24,14 +24,16 @@ class Alike:
         """The same as `value`, which is about the node."""
         made: dict[str, Any] = _Alike().__dict__
         for name, part in value.items():
-            made[name] = self._part(node, name, part)
+            kind = type(part)
+            if kind is str:
+                made[name] = intern(part)
+            elif kind is list or kind is dict:
+                made[name] = self._known(node, name, part)
+            else:
+                made[name] = part
         return made
 
-    def _part(self, node: str | None, name: str, part: Any) -> Any:
-        if type(part) is str:
-            return intern(part)
-        if type(part) is not list and type(part) is not dict:
-            return part
+    def _known(self, node: str | None, name: str, part: Any) -> Any:
         written = _encode(part)  # 1 and true are equal to Python
         last = self._last.get((node, name))
         if last is None or last[0] != written:

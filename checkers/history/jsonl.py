@@ -168,7 +168,8 @@ def _stored(record: segments.Record) -> History | None:
         return None
     from checkers.history import lines
 
-    return lines.read(record, len(line), parse_header(line[:-1]), _event, _torn)
+    with without_collections():
+        return lines.read(record, len(line), parse_header(line[:-1]), _event, _torn)
 
 
 def parse(data: bytes) -> History:

@@ -332,7 +332,7 @@ def read_lines(
     """Read whole lines from regs[POSITION] to `end`, where a newline is the last byte before `end`; `stop`: or until
     there are so many rows.
 
-    Of each line `offsets` gets its place in data, and the arrays from `index` to `texts` get a row. `texts`: where in
+    Of each line the arrays from `offsets` to `texts` get a row. `offsets`: where it begins in data; `texts`: where in
     data the value begins and ends, and where the transaction does (0: there is none). DONE; NEW_WORD if there is no
     room for a word of the line at regs[POSITION].
     """
@@ -351,7 +351,7 @@ def read_lines(
             while data[at] != 10:
                 at += 1
             regs[POSITION] = at + 1
-        offsets[regs[LINE]] = begin
+        offsets[row] = begin
         regs[LINE] += 1
         regs[ROWS] = row + 1
     return DONE

@@ -62,15 +62,20 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     """
     scan = Scan(record, begin, decode, torn_of)
     pairing = Pairing(scan.lines_max)
+    # Room that no line fills is never touched, and so takes no memory.
+    offsets = numpy.empty(scan.lines_max + 1, dtype=numpy.uint32)
     others: list[Event] = []
     alike = Alike()
     for batch in scan.batches():
         if not pairing.take(batch.events, scan.words_count):
             return None
+        offsets[batch.first : batch.first + len(batch.offsets)] = batch.offsets
         others += (_small(event, alike) for event in batch.odd.values() if isinstance(event.process, str))
     if not scan.is_whole:
         return None
-    operations, lines = pairing.columns(scan.words()), scan.lines()
+    operations = pairing.columns(scan.words())
+    offsets[scan.firsts[-1]] = 0
+    lines = Lines(record, scan.firsts, scan.bases, offsets[: scan.firsts[-1] + 1])
     decoder = msgspec.json.Decoder(Event)
 
     def decoded(line: bytes) -> Event:
@@ -166,10 +171,13 @@ class Lines:
 class Batch:
     """Some lines, a row each, until the next batch is asked for.
 
-    `odd`: the events of lines that the kernel left to us, by row; clients' have their row filled. `texts`: where in
-    `data` the value begins and ends, and where the transaction does; all 0 in an odd row.
+    `first`: the number of the first line; `offsets`: where each begins in its piece. `odd`: the events of lines that
+    the kernel left to us, by row; clients' have their row filled. `texts`: where in `data` the value begins and ends,
+    and where the transaction does; all 0 in an odd row.
     """
 
+    first: int
+    offsets: Array
     events: Events
     wait: Array
     texts: Array
@@ -188,10 +196,10 @@ class Scan:
         self.lines_max = (record.size - begin) // SHORTEST + 2
         self._kernels = load(line_kernels)
         self._regs = numpy.zeros(line_kernels.REGS, dtype=numpy.int64)
-        self._firsts: list[int] = []
-        self._bases: list[int] = []
-        # Room that no line fills is never touched, and so takes no memory.
-        self._offsets = numpy.empty(self.lines_max + 1, dtype=numpy.uint32)
+        self.firsts: list[int] = []
+        self.bases: list[int] = []
+        """Of the pieces, as `Lines` has them."""
+        self._offsets = numpy.empty(ROWS_MAX, dtype=numpy.uint32)
         self._columns = {
             name: numpy.empty(ROWS_MAX, dtype=numpy.int64 if name in NUMBERS else numpy.int32)
             for name in COLUMNS
@@ -225,12 +233,7 @@ class Scan:
                 return
             self._next += len(rest)
         self._begin_piece()
-        self._offsets[int(self._regs[LINE])] = 0
         self.is_whole = True
-
-    def lines(self) -> Lines:
-        """All lines, clients' or not."""
-        return Lines(self._record, self._firsts, self._bases, self._offsets[: int(self._regs[LINE]) + 1])
 
     @property
     def words_count(self) -> int:
@@ -249,8 +252,8 @@ class Scan:
         return [None, *named] if begin == 0 else [*named]
 
     def _begin_piece(self) -> None:
-        self._firsts.append(int(self._regs[LINE]))
-        self._bases.append(self._next)
+        self.firsts.append(int(self._regs[LINE]))
+        self.bases.append(self._next)
 
     def _piece(self) -> int:
         """Read whole lines from `_next` on into the buffer, at least one if there is one. Their bytes; 0 at the end."""
@@ -277,7 +280,8 @@ class Scan:
             rows = int(self._regs[ROWS])
             columns = {name: column[:rows] for name, column in self._columns.items()}
             wait = columns.pop("wait")
-            yield Batch(Events(**columns), wait, self._texts[:, :rows], data, odd)
+            first, offsets = int(self._regs[LINE]) - rows, self._offsets[:rows]
+            yield Batch(first, offsets, Events(**columns), wait, self._texts[:, :rows], data, odd)
 
     def _read_lines(self, data: Array, stop: int) -> None:
         columns = self._columns.values()
@@ -294,7 +298,7 @@ class Scan:
         """
         rows, times_ns = int(self._regs[ROWS]), self._columns["time_ns"]
         first = int(self._regs[LINE]) - rows
-        begins = [*self._offsets[first : first + rows].tolist(), int(self._regs[POSITION])]
+        begins = [*self._offsets[:rows].tolist(), int(self._regs[POSITION])]
         is_left = self._columns["info"][:rows] == LEFT
         left = numpy.flatnonzero(is_left)
         self._texts[:, left], self._columns["index"][left] = 0, first + left

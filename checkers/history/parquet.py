@@ -63,9 +63,11 @@ def write(path: Path, history: History) -> None:
     import pyarrow.parquet
 
     columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
-    with pyarrow.parquet.ParquetWriter(path, columns, compression="zstd", write_page_checksum=True) as file:
+    options: Any = {"compression": "zstd", "write_page_checksum": True}
+    with without_collections(), pyarrow.parquet.ParquetWriter(path, columns, **options) as file:
         for table in _row_groups(_tables(history.events, columns)):
             file.write_table(table, row_group_size=_ROW_GROUP)
+    pyarrow.default_memory_pool().release_unused()
     _seal(path)
 
 
