@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
-from checkers.history import jsonl
+from checkers.history import jsonl, lines
 from harness.report import load_chart, material, page, whole_timeline
 from harness.report.material import Material, _Gathering
 from harness.run.assemble import parts_of
@@ -44,6 +44,7 @@ def test_a_large_record_is_shown_as_a_small_one(
     expected = material.read(run.path)
     assert expected.operations and expected.neighbours, "nothing is compared"
     monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(lines, "PIECE_BYTES", 2_000)
     monkeypatch.setattr(_Gathering, "take", None)
     assert told(material.read(run.path)) == told(expected)
     assert told(material.read(run.path, history=jsonl.read(run.history))) == told(expected)
@@ -60,6 +61,7 @@ def test_the_page_of_a_large_record_is_that_of_a_small_one(
     monkeypatch.setattr(load_chart, "POINTS_DRAWN", 60 * room)
     expected = page.html(run.path)
     monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(lines, "PIECE_BYTES", 2_000)
     monkeypatch.setattr(_Gathering, "take", None)
     assert page.html(run.path) == expected
 
