@@ -12,11 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.table import print_table
+from checkers.history import segments
 from harness.judge.whole_run import verdict_of
 from harness.run.finish import read_history
 from harness.store import RunFolder
@@ -26,16 +29,18 @@ COPIES = 10
 BETWEEN_NS = 1_000_000_000
 
 
-def copies(lines: list[bytes], count: int) -> Iterator[dict[str, Any]]:
+def copies(events: Callable[[], Iterator[dict[str, Any]]], count: int) -> Iterator[dict[str, Any]]:
     """The events of `count` runs in a row: other keys, processes and faults in each, and one end for all."""
-    events = [json.loads(line) for line in lines]
-    end_ns = events[-1]["time_ns"] + BETWEEN_NS
-    load = [event for event in events if event.get("phase") != "final" and event["f"] != "settled"]
-    ids = 1 + max(_ids(events), default=0)
+    end_ns, ids, final = 0, 1, []
+    for event in events():
+        end_ns, ids = event["time_ns"] + BETWEEN_NS, max(ids, 1 + _id(event))
+        if event.get("phase") == "final":
+            final.append(event)
     for copy in range(count):
-        yield from (_moved(event, copy, copy * end_ns, copy * ids) for event in load)
+        for event in events():
+            if event.get("phase") != "final" and event["f"] != "settled":
+                yield _moved(event, copy, copy * end_ns, copy * ids)
     yield {"type": "info", "process": "harness", "f": "settled", "value": True, "time_ns": count * end_ns}
-    final = [event for event in events if event.get("phase") == "final"]
     for event in final:
         for copy in range(1 if event["f"] == "dump" else count):
             moved = _moved(event, copy, 0, copy * ids) | {"time_ns": count * end_ns}
@@ -44,13 +49,12 @@ def copies(lines: list[bytes], count: int) -> Iterator[dict[str, Any]]:
             yield moved
 
 
-def _ids(events: list[dict[str, Any]]) -> Iterator[int]:
-    """The numbers of all processes and faults."""
-    for event in events:
-        if isinstance(event["process"], int):
-            yield event["process"]
-        elif event["process"] == "nemesis":
-            yield event["value"]["id"]
+def _id(event: dict[str, Any]) -> int:
+    """Of the process or the fault; 0 of others."""
+    process, value = event["process"], event.get("value")
+    if isinstance(process, int):
+        return process
+    return int(value["id"]) if process == "nemesis" and value is not None else 0
 
 
 def _moved(event: dict[str, Any], copy: int, later_ns: int, ids: int) -> dict[str, Any]:
@@ -84,11 +88,18 @@ def judged(run: RunFolder, count: int) -> tuple[int, float, int, str]:
     """Operations, CPU seconds from the file to the verdict, MiB at the most, the checks that are not valid."""
     with tempfile.TemporaryDirectory() as folder:
         copy = RunFolder(Path(folder))
-        header, *lines = run.history.read_bytes().splitlines()
+        with segments.stream(run.history) as record:
+            header = record.readline()
+
+        def events() -> Iterator[dict[str, Any]]:
+            with segments.stream(run.history) as record:
+                record.readline()
+                yield from map(msgspec.json.decode, record)
+
         with copy.history.open("wb") as file:
-            file.write(header + b"\n")
-            for index, event in enumerate(copies(lines, count)):
-                file.write(json.dumps(event | {"index": index}, separators=(",", ":")).encode() + b"\n")
+            file.write(header)
+            for index, event in enumerate(copies(events, count)):
+                file.write(msgspec.json.encode(event | {"index": index}) + b"\n")
         command = [sys.executable, "-m", "bench.long_runs", str(run.path), "judge", str(copy.path)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     operations, seconds, peak_mib, invalid = json.loads(done.stdout)

@@ -35,6 +35,7 @@ from checkers.wal.columns import (
     USER_SPACES,
     VOTE,
     WRITE,
+    Builder,
     Rows,
     StoredRecords,
     numbered,
@@ -80,7 +81,7 @@ class Fine:
 
 def judged(logs: Sequence[NodeLog], rules: LogRules, history: History, *, is_final: bool) -> Fine | None:
     """None if anything is not fine, or has no place in columns. `is_final`: as of `settle`."""
-    if not logs or not all(isinstance(log.records, StoredRecords) and _has_places(log) for log in logs):
+    if not all(isinstance(log.records, StoredRecords) and _has_places(log) for log in logs):
         return None
     operations = history.operations
     if not isinstance(operations, StoredOperations) or not history.names <= REGISTERS:
@@ -89,16 +90,17 @@ def judged(logs: Sequence[NodeLog], rules: LogRules, history: History, *, is_fin
         return None  # columns do not say which writes were only to be submitted
     replays = [_replayed(log, rules) for log in logs]
     nodes = [each for each in replays if each is not None]
-    if len(nodes) < len(replays) or not _agree(nodes, rules):
+    if len(nodes) < len(replays) or (nodes and not _agree(nodes, rules)):
         return None
-    marks = _Marks.of(operations.columns, nodes)
+    rows = nodes[0].rows if nodes else Builder(0).rows
+    marks = _Marks.of(operations.columns, nodes, rows)
     if marks is None:
         return None
-    settled = _settled(history, operations.columns, marks, nodes, is_final=is_final)
+    settled = _settled(history, operations.columns, marks, nodes, rows, is_final=is_final)
     answers = _early(history, operations.columns, marks, nodes)
     if settled is None or answers is None:
         return None
-    is_confirmed = numpy.zeros(nodes[0].rows.transactions, dtype=bool)
+    is_confirmed = numpy.zeros(rows.transactions, dtype=bool)
     for node in nodes:
         is_confirmed[node.order] = True
     logs_agree = wal.verdict_on(nodes, rules, int(is_confirmed.sum()))
@@ -334,16 +336,16 @@ def _agree(nodes: Sequence[Node], rules: LogRules) -> bool:
             return False
     if cluster.is_complete and cluster.quorum and (holders[is_confirmed] < cluster.quorum).any():
         return False
-    at = numpy.flatnonzero(_held(nodes) & (rows.kind != NOP) & (rows.kind != VOTE))
+    at = numpy.flatnonzero(_held(nodes, rows) & (rows.kind != NOP) & (rows.kind != VOTE))
     if not (_is_one_content(rows, at) and _is_nothing_missing(nodes, at) and _is_one_order(nodes)):
         return False
     on_snapshots = (agreement.snapshots_that_differ, agreement.snapshots_that_forget)
     return not any(next(rule(nodes), None) for rule in on_snapshots)
 
 
-def _held(nodes: Sequence[Node]) -> Array:
+def _held(nodes: Sequence[Node], rows: Rows) -> Array:
     """Which rows some log holds: files that a node began anew after do not count."""
-    held = numpy.zeros(len(nodes[0].rows.kind), dtype=bool)
+    held = numpy.zeros(len(rows.kind), dtype=bool)
     for node in nodes:
         held[node.at] = True
     return held
@@ -419,8 +421,7 @@ class _Marks:
     """Their marks."""
 
     @classmethod
-    def of(cls, columns: Columns, nodes: Sequence[Node]) -> _Marks | None:
-        rows = nodes[0].rows
+    def of(cls, columns: Columns, nodes: Sequence[Node], rows: Rows) -> _Marks | None:
         is_write, is_cas = (columns.f == columns.code(name) for name in ("write", "cas"))
         if (is_write & (columns.kind != PLAIN)).any() or (is_cas & (columns.kind != PAIR)).any():
             return None
@@ -431,7 +432,7 @@ class _Marks:
             dtype=numpy.int64,
         )
         places = numpy.flatnonzero(is_writing)
-        marked = numpy.flatnonzero(_held(nodes) & (rows.key != NO_KEY))
+        marked = numpy.flatnonzero(_held(nodes, rows) & (rows.key != NO_KEY))
         if not len(places):
             return None
         found, count = numbered(
@@ -460,13 +461,14 @@ class _Marks:
 
 
 def _settled(
-    history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node], *, is_final: bool
+    history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node], rows: Rows, *, is_final: bool
 ) -> Settled | None:
-    """As `settle`; None if the logs contradict an answer."""
-    is_done, is_denied, is_open = (
-        numpy.logical_or.reduce([numpy.isin(node.fates, fates) for node in nodes])
-        for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, replay_kernels.NOP), (PENDING,))
-    )
+    """As `settle`; None if the logs contradict an answer. No transaction (-1) is the last place of arrays."""
+    is_done, is_denied, is_open = (numpy.zeros(rows.transactions + 1, dtype=bool) for _ in range(3))
+    for node in nodes:
+        is_done[:-1] |= numpy.isin(node.fates, (CONFIRMED, COMMITTED))
+        is_denied[:-1] |= numpy.isin(node.fates, (ROLLED_BACK, replay_kernels.NOP))
+        is_open[:-1] |= node.fates == PENDING
     has, one = marks.is_there[marks.mark], marks.one[marks.mark]
     is_deletion = (columns.f == columns.code("write")) & (columns.kind == PLAIN) & (columns.new == ABSENT)
     is_joined = marks.is_marked & ~marks.is_many[marks.mark] & ~(is_deletion & ~has)
@@ -476,7 +478,7 @@ def _settled(
     is_ok, is_fail, is_info = (columns.type == TYPES.index(name) for name in ("ok", "fail", "info"))
     if (is_ok & did_not).any() or (is_fail & happened).any():
         return None
-    if is_final and _reveals(history, columns, marks, nodes[0].rows, is_done | is_open):
+    if is_final and _reveals(history, columns, marks, rows, is_done | is_open):
         return None
     is_left = is_info & marks.is_writing & ~(happened | did_not)
     return Settled(

@@ -134,7 +134,7 @@ def audit(
 
 def _fine(logs: Sequence[NodeLog], rules: LogRules, history: History) -> Fine | None:
     """The verdicts, if all logs are columns and everything is in order."""
-    if not all(isinstance(log.records, tuple) for log in logs):
+    if not logs or not all(isinstance(log.records, tuple) for log in logs):
         from checkers.wal import columnar
 
         began = time.perf_counter()
