@@ -118,8 +118,8 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
 
 
 def _small(event: Event, alike: Alike) -> Event:
-    """The event; if it is the monitor's, in less memory."""
-    if event.process != "monitor" or not isinstance(event.value, dict):
+    """The event, in less memory if it is one of the many: reports of nodes, and operations that workers skipped."""
+    if event.process not in ("monitor", "harness") or not isinstance(event.value, dict):
         return event
     return msgspec.structs.replace(event, value=alike.of(event.node, event.value))
 

@@ -246,9 +246,8 @@ def test_without_a_log_nothing_is_made_of_a_long_history() -> None:
     def never() -> Sequence[Operation]:
         pytest.fail("somebody asked for the operations as objects")
 
-    columns = stored(history)
-    assert told(audit((), RULES, columns)) == told(audit((), RULES, history))
-    columns = replace(
-        columns, operations=StoredOperations(columns.operations.columns, never, lambda _: never())
-    )
-    assert audit((), RULES, columns).logs.result == "unknown"
+    assert told(audit((), RULES, stored(history))) == told(audit((), RULES, history))
+    columns = of_operations(history.operations)
+    assert columns is not None
+    found = audit((), RULES, replace(history, operations=StoredOperations(columns, never, lambda _: never())))
+    assert found.logs.result == "unknown"
