@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -118,10 +119,15 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
 
 
 def _small(event: Event, alike: Alike) -> Event:
-    """The event, in less memory if it is one of the many: reports of nodes, and operations that workers skipped."""
-    if event.process not in ("monitor", "harness") or not isinstance(event.value, dict):
-        return event
-    return msgspec.structs.replace(event, value=alike.of(event.node, event.value))
+    """The event in less memory: each line brings words of its own."""
+    assert isinstance(event.process, str)
+    node = None if event.node is None else intern(event.node)
+    value = event.value
+    if event.process == "monitor" and isinstance(value, dict):
+        value = alike.of(node, value)
+    return msgspec.structs.replace(
+        event, process=intern(event.process), f=intern(event.f), node=node, value=value
+    )
 
 
 def changed(came: str) -> HistoryError:
