@@ -14,7 +14,7 @@ from checkers.history.operation import Event, Operation
 
 if TYPE_CHECKING:
     from checkers.history.columns import Columns
-    from checkers.history.lines import Lines, Scan
+    from checkers.history.record_lines import Lines
 
 MANY = 1 / 5
 """The share of the operations from which on all are made."""
@@ -95,7 +95,8 @@ class StoredOperations(Stored[Operation]):
 
 class StoredEvents(Stored[Event]):
     """Events; `others` are those that are no client's. `walk` makes all of them, one after the other; `one` the event
-    of an index, where that is cheap. If the record has lines, these are `lines`, and `scan` begins a walk over them."""
+    of an index, where that is cheap. If the record has lines, these are `lines`, and `scan` begins a walk over them
+    (`checkers.history.lines.Scan`)."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class StoredEvents(Stored[Event]):
         others: tuple[Event, ...],
         one: Callable[[int], Event] | None = None,
         lines: Lines | None = None,
-        scan: Callable[[], Scan] | None = None,
+        scan: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(count, lambda: list(walk()))
         self._walk = walk

@@ -26,7 +26,7 @@ from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_
 from harness.report.run_columns import Gathered, RunColumns, of_completion, run_columns
 
 if TYPE_CHECKING:
-    from harness.report.node_states import NodeStory
+    pass
 
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
@@ -74,7 +74,7 @@ class Material:
     end_ns: int
     lines: int
     notes: list[str] = field(default_factory=list)
-    stories: dict[str, NodeStory] = field(default_factory=dict)
+    stories: dict[str, Any] = field(default_factory=dict)
     """By node, those that were asked for: `harness.report.node_states.story_of` keeps them."""
 
     @property

@@ -115,7 +115,8 @@ def story_of(read: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory
     """That of a node with these faults of a run, made once."""
     if node not in read.stories:
         read.stories[node] = node_story(node, read.monitor, bands)
-    return read.stories[node]
+    story: NodeStory = read.stories[node]
+    return story
 
 
 def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) -> NodeStory:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from checkers.history import Event, HistoryError, Operation, segments
 from checkers.history.columns import Columns
 from checkers.history.jsonl import NOT_JSON
-from checkers.history.lines import Lines
 from checkers.history.operation import Outcome, paired
+from checkers.history.record_lines import Lines
 
 OK, FAIL, INFO = 0, 1, 2
 OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")

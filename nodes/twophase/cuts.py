@@ -8,9 +8,9 @@
 Each arrow is an event of its own: other messages may come in between. A message with the marker of a cut that this node
 has not begun begins it, and waits until the id is published; only then is its payload taken in.
 
-A cut may fail elsewhere after the FINISH of this node. Nodes mark no message any more then, and such a message may reach a
-node whose colour changes later. So this node takes its FINISH back (VOID) before it sends anything without a marker. A
-server that was away does so when it joins again.
+A cut may fail elsewhere after the FINISH of this node. Nodes mark no message any more then, and such a message may
+reach a node whose colour changes later. So this node takes its FINISH back (VOID) before it sends anything without a
+marker. A server that was away does so when it joins again.
 
 Of the collected transactions, one that rolls back does not count; one with the sign of this cut is AFTER (*excluded*,
 if its record stands before START); any other is BEFORE (*included*, if its record stands behind START). A commit by

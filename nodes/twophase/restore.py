@@ -116,14 +116,17 @@ def check_restorable(
     read: Read = records_of,
 ) -> list[str]:
     """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
+    decides = decisions or Decisions()
     finished = [node for node, files in files_by_node.items() if _has_finish(files, cut, read)]
-    if not (decisions or Decisions()).is_restorable(finished, baseline):
-        missing = ", ".join(sorted(set(baseline) - set(finished)))
-        raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
-    void = next((node for node in finished if _is_void(files_by_node[node], cut, read)), None)
-    if void is not None:
-        raise NotRestorable(f"the cut {cut} has failed, and {void} has taken its FINISH back")
-    return finished
+    void = [node for node in finished if _is_void(files_by_node[node], cut, read)]
+    if not decides.counts_taken_back:
+        finished = [node for node in finished if node not in void]
+    if decides.is_restorable(finished, baseline):
+        return finished
+    if void:
+        raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
+    missing = ", ".join(sorted(set(baseline) - set(finished)))
+    raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
 
 
 def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:

@@ -15,7 +15,7 @@ from checkers.wal import row_kernels
 from checkers.wal.columns import Builder, StoredRecords
 from checkers.wal.record import NotColumns, Record
 from checkers.wal.row_kernels import BEHIND, COUNT, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
-from harness.systems.qsync.logs import LogReader, Read, Shared, Tuples, read_row, tuples_in
+from harness.systems.qsync.log_reader import LogReader, Read, Shared, Tuples, read_row, tuples_in
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
 from nodes.iproto.rows import rows_of

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, Rested, Vclock
-from harness.systems.qsync.logs import Block, BlockReader
+from harness.systems.qsync.log_reader import Block, BlockReader
 from nodes.iproto.messages import Ack, Answer, RaftState, Refusal, Subscribe
 from nodes.kernel.effects import Persist
 from nodes.kernel.node import Node

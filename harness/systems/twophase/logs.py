@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from checkers.cuts import Logs, NodeLog, Record, Restored, Trace, jsonl, logs_of, trace_of
@@ -19,22 +19,27 @@ from nodes.twophase.wal import read_log
 def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Logs:
     """The logs of those servers that left files.
 
-    A FINISH that any server has taken back counts on none. A base snapshot stands where its rows were taken. It counts
+    A FINISH that its server has taken back does not count. A base snapshot stands where its rows were taken. It counts
     on every server if any has heard that it was done: a server that died before it heard so has the rows all the same.
     """
     logs = {server: _read(files[server], read) for server in servers if server in files}
-    done, void = (
-        {record[1] for records, _ in logs.values() for record in records if record[0] == kind}
-        for kind in ("base-done", "void")
-    )
+    done = {record[1] for records, _ in logs.values() for record in records if record[0] == "base-done"}
     return logs_of(
         NodeLog(
             node=server,
-            records=[each for record in records if (each := _record(record, done, void)) is not None],
+            records=list(_in_words(records, done)),
             damage=damage,
         )
         for server, (records, damage) in logs.items()
     )
+
+
+def _in_words(records: Sequence[Sequence[Any]], done: Collection[str]) -> Iterator[Record]:
+    void = _void(records)
+    for record in records:
+        told = _record(record, done, void)
+        if told is not None:
+            yield told
 
 
 def _read(files: Mapping[str, bytes], read: Read) -> tuple[Sequence[Sequence[Any]], str]:
@@ -151,14 +156,21 @@ def replayed(logs: Records, cut: str) -> dict[Any, Any]:
 
 
 def finished_in(records: Records) -> dict[str, list[str]]:
-    """Cut → the servers that have its FINISH, in the order in which logs name cuts; none if one has taken it back."""
+    """Cut → the servers that have its FINISH and have not taken it back, in the order in which logs name cuts."""
     found: dict[str, list[str]] = {}
-    void = {record[1] for log in records.values() for record in log if record[0] == "void"}
     for server, log in records.items():
+        void = _void(log)
         for record in log:
-            if record[0] == "finish" and record[1] not in void:
-                found.setdefault(record[1], []).append(server)
+            if record[0] == "finish":
+                has_finished = found.setdefault(record[1], [])
+                if record[1] not in void:
+                    has_finished.append(server)
     return found
+
+
+def _void(log: Sequence[Sequence[Any]]) -> frozenset[str]:
+    """The cuts of which a server has taken its FINISH back."""
+    return frozenset(record[1] for record in log if record[0] == "void")
 
 
 def _version(held: tuple[object, int]) -> int:

@@ -63,23 +63,25 @@ def test_a_weaker_promise_is_needed(pair: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "workload", "broken", "held"),
+    ("pair", "workload", "seed", "broken", "held"),
     [
-        (("pessimistic", "read-committed"), "bank", {"bank"}, {"balances"}),
-        (("pessimistic", "read-committed"), "register", set(), {"linearizable"}),
-        (("optimistic", "repeatable-read"), "bank", {"bank", "balances"}, set()),
-        (("optimistic", "repeatable-read"), "append", {"transactional"}, set()),
-        (("optimistic", "read-committed"), "register", {"linearizable"}, set()),
-        (("optimistic", "read-committed"), "read-write", set(), {"linearizable"}),
+        (("pessimistic", "read-committed"), "bank", 1, {"bank"}, {"balances"}),
+        (("pessimistic", "read-committed"), "register", 1, set(), {"linearizable"}),
+        (("optimistic", "repeatable-read"), "bank", 1, {"bank", "balances"}, set()),
+        (("optimistic", "repeatable-read"), "append", 1, {"transactional"}, set()),
+        (("optimistic", "read-committed"), "register", 2, {"linearizable"}, set()),
+        (("optimistic", "read-committed"), "read-write", 1, set(), {"linearizable"}),
     ],
 )
 def test_what_is_not_promised_is_a_finding(
-    pair: Any, workload: str, broken: set[str], held: set[str], tmp_path: Path
+    pair: Any, workload: str, seed: int, broken: set[str], held: set[str], tmp_path: Path
 ) -> None:
     """If it failed, a lost update or a torn read of a weak pair would be a violation, or what the pair keeps would not
     be judged."""
     concurrency, isolation = pair
-    verdict, _ = kept(plan(workload=workload, concurrency=concurrency, isolation=isolation), tmp_path)
+    verdict, _ = kept(
+        plan(workload=workload, concurrency=concurrency, isolation=isolation, seed=seed), tmp_path
+    )
     found = by_checker(verdict)
     assert verdict["outcome"] == "valid", verdict["sentence"]
     assert {name for name in broken if found[name]["result"] == "invalid"} == broken
