@@ -503,10 +503,10 @@ def _reveals(history: History, columns: Columns, marks: _Marks, rows: Rows, is_k
     refused = (
         (columns.type == TYPES.index("fail")) & (columns.f == columns.code("cas")) & (columns.complete >= 0)
     )
-    for index in columns.complete[refused & numpy.isin(columns.key, codes)].tolist():
-        event = history.events[index]
-        if isinstance(event.value, list) and len(event.value) == 3 and (event.key, event.value[2]) in values:
-            return True
+    for place in numpy.flatnonzero(refused & numpy.isin(columns.key, codes)).tolist():
+        match history.events[int(columns.complete[place])].value:
+            case [_, _, int(found)] if (columns.words[columns.key[place]], found) in values:
+                return True
     return False
 
 

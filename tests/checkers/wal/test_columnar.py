@@ -187,7 +187,8 @@ class Run:
                 other = self.chance.choice(self.told)[2]
                 asked = [1, 10_000 + process]
                 say("invoke", 1_000 + process, "cas", key=key, value=asked, node=node)
-                say("fail", 1_000 + process, "cas", key=key, value=[*asked, other], node=node)
+                named = self.chance.choice((key, None))
+                say("fail", 1_000 + process, "cas", key=named, value=[*asked, other], node=node)
             if self.chance.random() < 0.1:
                 say("invoke", 2_000 + process, "read", key=key, node=node)
                 say("ok", 2_000 + process, "read", key=key, value=value, node=node)
