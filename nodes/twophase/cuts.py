@@ -97,15 +97,18 @@ class Cuts:
         """Cuts with a FINISH in our log, of which we have not heard how they ended."""
 
     def load(self, records: Iterable[Record]) -> None:
-        """What the log has of cuts."""
+        """What the log has of cuts. One that an earlier life began fails: a marker of it begins nothing here."""
         for record in records:
             match record:
+                case ["start", _, number, *_]:
+                    self._known = max(self._known, number)
                 case ["finish", cut, *_]:
                     self._finished.add(cut)
                 case ["void", cut]:
                     self._finished.discard(cut)
                 case ["restored", *_]:
                     self._finished.clear()
+                    self._known = 0
 
     def heard_of(self, agreed: Agreed) -> None:
         """The state of a discovery log that was trimmed: cuts that ended in it were never delivered here."""

@@ -196,6 +196,23 @@ def test_a_cut_that_fails_behind_all_finishes_is_taken_back() -> None:
         each[INDEX] = b""  # what it may lack stands in the log
 
 
+def test_a_server_begins_no_cut_of_an_earlier_life() -> None:
+    """If it failed, a marked message that comes before the discovery log would make a server write START of a cut a
+    second time (seeds 92000706 and 92001209)."""
+    cluster = settled()
+    cluster.world.network.stop([("c1", server) for server in cluster.servers], ["propose"])
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(100)
+    marker = cluster.node("n1").cuts.marker()
+    cluster.machine("n3").kill()
+    cluster.machine("n3").start()
+    assert marker is not None
+    assert not cluster.node("n3").cuts.meet(marker)
+    cluster.run(1_500)
+    records, _ = read_log(cluster.machine("n3").disk.files())
+    assert [record[0] for record in records].count("start") == 1
+
+
 def test_a_commit_by_recovery_makes_the_cut_fail() -> None:
     """If it failed, a transaction without a sign would be BEFORE at one node and AFTER at another."""
     cluster = settled(one_phase=False)
