@@ -74,9 +74,8 @@ class Decisions:
         """A transaction belongs to the cut."""
         return not is_excluded if is_before_start else is_included
 
-    counts_taken_back = False
-    """A FINISH counts for a restore although its node has taken it back."""
-
-    def is_restorable(self, finished: Collection[str], baseline: Collection[str]) -> bool:
-        """A cut with a FINISH on these nodes can be restored."""
-        return set(finished) >= set(baseline)
+    def is_restorable(
+        self, finished: Collection[str], taken_back: Collection[str], baseline: Collection[str]
+    ) -> bool:
+        """A cut with a FINISH on these nodes, which some of them have taken back, can be restored."""
+        return set(finished) - set(taken_back) >= set(baseline)

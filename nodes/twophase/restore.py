@@ -116,12 +116,9 @@ def check_restorable(
     read: Read = records_of,
 ) -> list[str]:
     """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
-    decides = decisions or Decisions()
     finished = [node for node, files in files_by_node.items() if _has_finish(files, cut, read)]
     void = [node for node in finished if _is_void(files_by_node[node], cut, read)]
-    if not decides.counts_taken_back:
-        finished = [node for node in finished if node not in void]
-    if decides.is_restorable(finished, baseline):
+    if (decisions or Decisions()).is_restorable(finished, void, baseline):
         return finished
     if void:
         raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")

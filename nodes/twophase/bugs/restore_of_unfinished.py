@@ -9,9 +9,9 @@ from nodes.twophase.decisions import Decisions
 
 
 class RestoreOfUnfinished(Decisions):
-    counts_taken_back = True
-
-    def is_restorable(self, finished: Collection[str], baseline: Collection[str]) -> bool:
+    def is_restorable(
+        self, finished: Collection[str], taken_back: Collection[str], baseline: Collection[str]
+    ) -> bool:
         return bool(finished)
 
 
