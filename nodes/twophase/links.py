@@ -26,7 +26,7 @@ from zlib import crc32
 from nodes.kernel.effects import Again, Connect, Disconnect, Send
 from nodes.kernel.events import Received
 from nodes.twophase.site import Site
-from nodes.twophase.sometimes import DUPLICATE, MARKER_HELD, RESENT
+from nodes.twophase.sometimes import MARKER_HELD, RESENT
 
 DISCOVERY = 0
 ATOMIC = frozenset({"atomic", "atomic-done", "atomic-copy", "atomic-copied"})
@@ -242,9 +242,9 @@ class Links:
             self._site.sometimes.note(MARKER_HELD)
             self._site.out.append(Again(event))
             return
-        if seq <= taken:
-            self._site.sometimes.note(DUPLICATE)
-        else:
+        if (
+            seq > taken
+        ):  # a new link ends the old one before it says what was taken, so no duplicate has come yet
             self._taken[key] = seq
             if key[:2] not in self.gone:
                 self._take(caller.peer, caller.life, word, payload)
