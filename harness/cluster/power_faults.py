@@ -70,10 +70,10 @@ class _Spoilt(Kill):
             return False
         return await self._answers_again(node)
 
-    async def _has_ended(self, node: str) -> bool:
-        """A node that refuses to start ends soon after it says so."""
+    async def _has_ended(self, node: str, said: Sequence[str]) -> bool:
+        """A node that refuses to start ends soon after it says so; its end, and what it `said`, are noted later."""
         deadline = asyncio.get_running_loop().time() + _ENDS_WITHIN_S
-        while self._processes.is_alive(node) and asyncio.get_running_loop().time() < deadline:
+        while (self._processes.is_alive(node) or not said) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_LOOK_AGAIN_S)
         return not self._processes.is_alive(node)
 
@@ -117,7 +117,9 @@ class PowerLoss(_Spoilt):
             started = await asyncio.gather(*map(self._start, self._fault.nodes))
             await self._isolation.join(self._fault)
             healed = {node: await self._answers_again(node) if up else up for node, up in started}
-            refused = [node for node in said if healed[node] is False and await self._has_ended(node)]
+            refused = [
+                node for node in said if healed[node] is False and await self._has_ended(node, said[node])
+            ]
         for node in refused:
             healed[node] = await self._once_more(node, said[node])
         counters = {
@@ -162,6 +164,6 @@ class DamagedDisk(_Spoilt):
     async def _revive(self, node: str) -> bool | None:
         with self._processes.may_refuse(node) as said:
             up = await super()._revive(node)
-            if up is not False or not await self._has_ended(node):
+            if up is not False or not await self._has_ended(node, said):
                 return up
         return await self._once_more(node, said)
