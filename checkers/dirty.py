@@ -53,7 +53,7 @@ class _Told:
 def _of_operations(
     history: History, keys: Container[str | None] | None = None
 ) -> tuple[list[Witness], _Told]:
-    """What is wrong under these keys (None: all), and what is told of their reads."""
+    """The witnesses under these keys (None: all), and the counts of their reads."""
     asked_for = [each for each in history.select(f=("read", "txn"), keys=keys) if each.mode == "dirty"]
     reads = [each for each in asked_for if each.type == "ok"]
     asked: dict[tuple[str | None, object], list[Operation]] = {}
@@ -74,7 +74,7 @@ def _of_operations(
 
 
 def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
-    """What is told of all reads, and the keys under which something is wrong. None if it takes more than columns."""
+    """The counts of all reads, and the keys with witnesses. None if the check takes more than columns."""
     operations = history.operations
     if not isinstance(operations, StoredOperations) or "txn" in history.names:
         return None

@@ -72,7 +72,7 @@ class _Told:
 def _of_operations(
     history: History, keys: Container[str | None] | None = None
 ) -> tuple[list[Witness], _Told]:
-    """What is wrong under these keys (None: all), and what is told of their reads."""
+    """The witnesses under these keys (None: all), and the counts of their reads."""
     answered = history.select(f="read", outcome="ok", keys=keys)
     confirmed = [operation for operation in answered if _confirmed(operation)]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
@@ -91,7 +91,7 @@ def _of_operations(
 
 
 def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
-    """What is told of all reads, and the keys under which something is wrong. None if it takes more than columns."""
+    """The counts of all reads, and the keys with witnesses. None if the check takes more than columns."""
     operations = history.operations
     if not isinstance(operations, StoredOperations):
         return None

@@ -117,7 +117,7 @@ def _has_places(log: NodeLog) -> bool:
 
 @dataclass(slots=True)
 class Node:
-    """What `Replayed` says of one log, as arrays: `fates` and `decided` (a row; -1: nothing did) by transaction."""
+    """The content of `Replayed`, as arrays: `fates` and `decided` (a row; -1: nothing did) by transaction."""
 
     log: NodeLog
     rows: Rows
@@ -189,7 +189,7 @@ class Node:
 
 
 class _State:
-    """What a part of a log comes to: by space and key the tuple, () where it was deleted, or UNKNOWN."""
+    """The state after a part of a log: by space and key the tuple, () where it was deleted, or UNKNOWN."""
 
     def __init__(self, node: Node, first: Snapshot | None) -> None:
         self._node = node
@@ -402,7 +402,7 @@ def _is_one_order(nodes: Sequence[Node]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Marks:
-    """What `settle.Marks` says, by operation and by transaction, as arrays."""
+    """The content of `settle.Marks`, by operation and by transaction, as arrays."""
 
     is_writing: Array
     is_marked: Array

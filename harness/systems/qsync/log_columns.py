@@ -140,7 +140,7 @@ class _ColumnReader(LogReader):
 
 
 class _Later(Mapping[tuple[int, object], tuple[object, ...]]):
-    """What a snapshot holds, read whenever somebody walks through it."""
+    """The tuples of a snapshot. The file is read again whenever somebody walks through them."""
 
     def __init__(self, read: Callable[[], Tuples]) -> None:
         self._read = read

@@ -69,7 +69,7 @@ def _logs_too(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on a cluster of processes, where nobody records what disks and links do."""
+    """The logs of a cluster of processes: nobody records what disks and links do there."""
     for node, its_files in files.items():
         for name, data in its_files.items():
             path = folder / node / name
