@@ -218,7 +218,7 @@ def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
 
 
 def _joined(tables: list[Any]) -> Any:
-    """One table of these tables. Their memory is given back."""
+    """All of these tables as one. Their memory is given back."""
     import pyarrow
 
     together = pyarrow.concat_tables(tables).unify_dictionaries()
