@@ -32,6 +32,7 @@ NAME = "availability"
 SECOND_NS = 1_000_000_000
 HEARTBEAT_NS = 300_000_000
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
+AT_ONCE = 1 << 18  # questions that are put in order with the answers at a time
 _ASKED, _UNSERVED, _SERVED = range(3)
 """What happens at a moment. Of those at one time, questions come first."""
 
@@ -160,28 +161,63 @@ def check(history: History) -> Verdict:
 
 
 def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
-    """When these were asked and none ended ok, for at least so long."""
+    """When these were asked and none ended ok, for at least so long. `asked`: in order of invocation."""
     if not len(asked):
         return []
-    end_ns = int(max(asked.ended_ns.max(), asked.begun_ns[asked.ended_ns < 0].max(initial=0)))
-    ends_ns = numpy.where(asked.ended_ns < 0, end_ns, asked.ended_ns)
-    times_ns = numpy.concatenate((asked.begun_ns, ends_ns))
-    what = numpy.concatenate(
-        (numpy.full(len(asked), _ASKED), numpy.where(asked.is_served, _SERVED, _UNSERVED))
-    )
-    order = numpy.lexsort((what, times_ns))
-    times_ns, what = times_ns[order], what[order]
-    waiting = numpy.cumsum(numpy.where(what == _ASKED, 1, -1))
-    is_over = what == _SERVED
-    is_over[-1] |= bool(times_ns[-1] == end_ns)  # no client waits any more
-    over: Array = numpy.flatnonzero(is_over)
-    if not len(over):
-        return []
-    # After an answer another client still waits, or no client waits until the next question.
-    since = numpy.where(waiting[over[:-1]] > 0, over[:-1], over[:-1] + 1)
-    starts_ns = times_ns[numpy.concatenate(([0], since))]
-    found = numpy.flatnonzero(times_ns[over] - starts_ns >= least_ns)
-    return list(zip(starts_ns[found].tolist(), times_ns[over][found].tolist(), strict=True))
+    begun_ns, is_over = asked.begun_ns, asked.ended_ns >= 0
+    end_ns = int(max(asked.ended_ns.max(), begun_ns[~is_over].max(initial=0)))
+    ended_ns = numpy.where(is_over, asked.ended_ns, end_ns)
+    order = numpy.argsort(ended_ns, kind="stable")
+    ended_ns, is_served = ended_ns[order], asked.is_served[order]
+    del order
+    gaps = _Gaps(least_ns, end_ns)
+    first = before = 0
+    while first < len(begun_ns) or before < len(ended_ns):
+        last, until = len(begun_ns), len(ended_ns)
+        if first + AT_ONCE < last:  # all that happens at one time stays together
+            last = int(numpy.searchsorted(begun_ns, begun_ns[first + AT_ONCE], "right"))
+            until = int(numpy.searchsorted(ended_ns, begun_ns[last - 1], "right"))
+        gaps.take(begun_ns[first:last], ended_ns[before:until], is_served[before:until])
+        first, before = last, until
+    return gaps.found
+
+
+class _Gaps:
+    """The gaps of what happens a part at a time: of what is asked, and of what ends, in order."""
+
+    def __init__(self, least_ns: int, end_ns: int) -> None:
+        self.found: list[Span] = []
+        self._least_ns = least_ns
+        self._end_ns = end_ns
+        self._waiting = 0
+        """Clients that wait for an answer."""
+        self._since_ns: int | None = None
+        """Since when none was served; None: since the next question."""
+
+    def take(self, begun_ns: Array, ended_ns: Array, is_served: Array) -> None:
+        """The next part; what happened at a time is in one."""
+        times_ns = numpy.concatenate((begun_ns, ended_ns))
+        what = numpy.concatenate(
+            (numpy.full(len(begun_ns), _ASKED), numpy.where(is_served, _SERVED, _UNSERVED))
+        )
+        order = numpy.lexsort((what, times_ns))
+        times_ns, what = times_ns[order], what[order]
+        waiting = self._waiting + numpy.cumsum(numpy.where(what == _ASKED, 1, -1))
+        is_over = what == _SERVED
+        is_over[-1] |= bool(times_ns[-1] == self._end_ns)  # no client waits any more
+        since_ns = int(times_ns[0]) if self._since_ns is None else self._since_ns
+        over = numpy.flatnonzero(is_over)
+        if len(over):
+            # After an answer another client still waits, or no client waits until the next question.
+            since = numpy.where(waiting[over] > 0, over, over + 1)
+            starts_ns = numpy.concatenate(([since_ns], times_ns[since[:-1]]))
+            gaps = numpy.flatnonzero(times_ns[over] - starts_ns >= self._least_ns)
+            self.found += zip(starts_ns[gaps].tolist(), times_ns[over][gaps].tolist(), strict=True)
+            last = int(since[-1])
+            self._since_ns = int(times_ns[last]) if last < len(times_ns) else None
+        else:
+            self._since_ns = since_ns
+        self._waiting = int(waiting[-1])
 
 
 def _seconds(gap: Span) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,13 @@ import numpy
 
 from checkers.compiled import is_loaded
 from checkers.history.as_columns import columns_of, operations_at
-from checkers.history.columns import Columns, grouped
+from checkers.history.columns import grouped
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
 from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
-from checkers.linearizable.columns import of_registers
+from checkers.linearizable.columns import Columns, of_registers
 from checkers.linearizable.decide import (
     COLD_CALLS,
     decide,
@@ -34,10 +34,10 @@ from checkers.linearizable.decide import (
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Model, Register
 from checkers.linearizable.order import placed_columns
-from checkers.linearizable.recorded import Registers, of_columns
+from checkers.linearizable.recorded import Calls, of_columns
 from checkers.linearizable.search import Call, Found
 from checkers.linearizable.search import Limits as Budget
-from checkers.linearizable.search_kernels import NEVER, OVERWRITE
+from checkers.linearizable.search_kernels import OVERWRITE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.linearizable.table import MODELS
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
@@ -52,6 +52,7 @@ FOR_PROOFS_MAX = (
     300_000_000  # steps for shrinking, some two seconds: a smaller witness is not worth what a verdict is
 )
 PROOF_OPERATIONS = 20_000
+CALLS_AT_ONCE = 1 << 18  # laid out for the search at a time, some 100 bytes each
 NOT_LOOKED_AT = Found("unknown", reason="not looked at")
 
 
@@ -174,9 +175,8 @@ class _RegisterSearch:
     model: Model
     keys: Keys
     history: History
-    registers: Registers
-    rows: Any  # numpy's: of its calls in `registers`
-    judged: Any  # of operations in the history: whether they are about what is judged
+    calls: Calls
+    places: Any  # numpy's: of its calls in the history
     limits: Budget
     found: Found = NOT_LOOKED_AT
     proof: Proof | None = None
@@ -189,39 +189,39 @@ class _RegisterSearch:
 
     @property
     def operations(self) -> Sequence[Operation]:
-        columns = columns_of(self.history)
-        assert columns is not None
+        columns = self.calls.columns
         code = columns.words.index(self.key)
-        return operations_at(self.history, numpy.flatnonzero(self.judged & (columns.key == code)))
+        return operations_at(self.history, numpy.flatnonzero(self.calls.judged & (columns.key == code)))
 
     @property
     def subjects(self) -> Sequence[Subject]:
         if self._subjects is None:
-            assert self.registers.place is not None
-            operations = operations_at(self.history, self.registers.place[self.rows])
-            self._subjects = _subjects(self.model, operations)
-            assert len(self._subjects) == len(self.rows)
+            self._subjects = _subjects(self.model, operations_at(self.history, self.places))
+            assert len(self._subjects) == len(self.places)
         return self._subjects
 
     @property
     def count(self) -> int:
-        return len(self.rows)
+        return len(self.places)
 
     @property
     def observed(self) -> int:
-        answered = self.registers.complete[self.rows] < NEVER
-        return int((answered & (self.registers.kind[self.rows] != OVERWRITE)).sum())
+        calls = self.calls
+        return int((calls.are_answered(self.places) & (calls.kind[self.places] != OVERWRITE)).sum())
 
     @property
     def went_wrong(self) -> int:
         assert self.found.failing is not None
-        return int(self.registers.complete[self.rows[self.found.failing]])
+        return int(self.calls.columns.complete[self.places[self.found.failing]])
 
     def decide(self, limits: Budget) -> Found:
-        return decide_columns(of_registers(self.registers, self.rows), limits, with_order=True)
+        return decide_columns(self._columns(), limits, with_order=True)
+
+    def _columns(self) -> Columns:
+        return of_registers(self.calls.registers(self.places), slice(None))
 
     def names_in_order(self) -> list[int] | None:
-        found, columns = self.found, of_registers(self.registers, self.rows)
+        found, columns = self.found, self._columns()
         if found.order is None and found.log is None:  # one of many that were decided at once
             try:
                 found = decide_columns(columns, self.limits, with_order=True)
@@ -231,7 +231,8 @@ class _RegisterSearch:
                 assert found.result == "unknown"
                 return None
         order = placed_columns(columns, found.log) if found.order is None else found.order
-        names: list[int] = self.registers.invoke[self.rows[numpy.array(order, dtype=numpy.int64)]].tolist()
+        places = self.places[numpy.array(order, dtype=numpy.int64)]
+        names: list[int] = self.calls.columns.invoke[places].tolist()
         return names
 
 
@@ -244,28 +245,28 @@ def _searches(
     """What to search, by keys, and how many reads of which class are not judged here."""
     if isinstance(model, Register) and model.initial is None:
         columns = columns_of(history)
-        found = columns and of_columns(columns, reads=reads, failed_cas_observes=model.failed_cas_observes)
-        if columns is not None and found:
-            return _register_searches(model, history, columns, *found, limits), found[0].reads_not_judged
+        observes = model.failed_cas_observes
+        calls = None if columns is None else of_columns(columns, reads=reads, failed_cas_observes=observes)
+        if calls is not None:
+            return _register_searches(model, history, calls, limits), calls.reads_not_judged
     groups, left_out = _groups(model, history, reads)
     return [
         _KeySearch(model, keys, operations, _subjects(model, operations)) for keys, operations in groups
     ], left_out
 
 
-def _register_searches(
-    model: Model, history: History, columns: Columns, registers: Registers, judged: Any, limits: Budget
-) -> list[Search]:
+def _register_searches(model: Model, history: History, calls: Calls, limits: Budget) -> list[Search]:
     """In order of the first operation on each key."""
-    keys = len(registers.keys)
+    columns = calls.columns
+    keys = len(columns.words)
     first = numpy.full(keys, len(columns), dtype=numpy.int64)
-    places = numpy.flatnonzero(judged)[::-1]
+    places = numpy.flatnonzero(calls.judged)[::-1]
     first[columns.key[places]] = places  # of equal keys the last one stays
-    order, bounds = grouped(registers.key, keys)
-    at = bounds.tolist()
+    order, bounds = grouped(columns.key[calls.places].astype(numpy.int64), keys)
+    places, at = calls.places[order], bounds.tolist()
     return [
         _RegisterSearch(
-            model, (registers.keys[key],), history, registers, order[at[key] : at[key + 1]], judged, limits
+            model, (columns.words[key],), history, calls, places[at[key] : at[key + 1]], limits
         )
         for key in numpy.argsort(first)[: int((first < len(columns)).sum())].tolist()
     ]
@@ -353,12 +354,27 @@ def _decide_many(searches: Sequence[_RegisterSearch], limits: Budget) -> None:
     calls = sum(each.count for each in small)
     if len(small) < 2 or (calls <= COLD_CALLS and not is_loaded(search_kernels)) or must_not_wait():
         return
-    bounds = numpy.cumsum([0, *(each.count for each in small)], dtype=numpy.int64)
-    order = numpy.concatenate([each.rows for each in small])
-    answers = many.decide(many.regrouped(small[0].registers, order, bounds), limits).tolist()
-    for each, (answer, most) in zip(small, answers, strict=True):
-        if answer == 1:
-            each.found = Found("yes", configurations=most, algorithm="compiled search")
+    for part in _parts(small):
+        bounds = numpy.cumsum([0, *(each.count for each in part)], dtype=numpy.int64)
+        registers = part[0].calls.registers(numpy.concatenate([each.places for each in part]))
+        answers = many.decide(many.regrouped(registers, numpy.arange(bounds[-1]), bounds), limits).tolist()
+        for each, (answer, most) in zip(part, answers, strict=True):
+            if answer == 1:
+                each.found = Found("yes", configurations=most, algorithm="compiled search")
+
+
+def _parts(searches: Sequence[_RegisterSearch]) -> Iterator[list[_RegisterSearch]]:
+    """All of them, some CALLS_AT_ONCE calls at a time."""
+    part: list[_RegisterSearch] = []
+    calls = 0
+    for each in searches:
+        part.append(each)
+        calls += each.count
+        if calls >= CALLS_AT_ONCE:
+            yield part
+            part, calls = [], 0
+    if part:
+        yield part
 
 
 def _witness(model: Model, searched: Search, limits: Budget) -> Witness:

@@ -107,12 +107,11 @@ def tied(columns: Columns) -> bool:
     return len(numpy.unique(ranks)) < len(ranks)
 
 
-def of_registers(registers: Registers, rows: Array) -> Columns:
+def of_registers(registers: Registers, rows: Array | slice) -> Columns:
     """The calls in these rows, all on one register."""
     kind = registers.kind[rows]
-    old, new = registers.old[rows], registers.new[rows]
-    codes, values = _codes(numpy.concatenate((old, new)))
-    old, new = codes[: len(rows)], codes[len(rows) :]
+    codes, values = _codes(numpy.concatenate((registers.old[rows], registers.new[rows])))
+    old, new = codes[: len(kind)], codes[len(kind) :]
     return Columns(
         invoke=registers.invoke[rows], complete=registers.complete[rows], kind=kind,
         old=numpy.where(kind == OVERWRITE, NOTHING, old), new=numpy.where(kind <= REFUSE, NOTHING, new), values=values,

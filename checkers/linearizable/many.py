@@ -59,8 +59,10 @@ def joined(registers: Sequence[Columns]) -> Many:
 def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:
     """The calls at `order`, of registers that begin at `bounds` in it, none of more than CALLS_MAX calls."""
     key = numpy.repeat(numpy.arange(len(bounds) - 1), numpy.diff(bounds))
+    invoke, complete = registers.invoke[order], registers.complete[order]
+    first = invoke.min(initial=NEVER)
     columns = Columns(
-        invoke=registers.invoke[order], complete=registers.complete[order], kind=registers.kind[order],
+        invoke=invoke - first, complete=numpy.where(complete < NEVER, complete - first, NEVER), kind=registers.kind[order],
         old=registers.old[order], new=registers.new[order], values=0,
     )  # fmt: skip
     if not is_dense(columns):

@@ -17,7 +17,7 @@ import numpy
 from checkers.history import parquet
 from checkers.history.columns import Columns as Operations
 from checkers.history.columns import partners
-from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
+from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR, PLAIN
 from checkers.history.operation import NOTHING_THERE
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
@@ -48,14 +48,45 @@ class Registers:
     old: Array
     new: Array
     reads_not_judged: dict[str, int]
-    place: Array | None = None
-    """Of each call the place of its operation in the history, if there is one."""
 
 
-def of_columns(
-    columns: Operations, *, reads: Reads, failed_cas_observes: bool = True
-) -> tuple[Registers, Array] | None:
-    """The calls of operations, and which operations are about what is judged. None if it takes more than columns.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """The calls that operations stand for: made of some at a time, because a call takes as much memory as an operation.
+
+    `places` are those of operations that are calls, in order; `kind` is that of every operation, and means nothing
+    where it is no call; `judged` tells which operations are about what is judged, calls or not.
+    """
+
+    columns: Operations
+    places: Array
+    kind: Array
+    judged: Array
+    reads_not_judged: dict[str, int]
+
+    def registers(self, places: Array) -> Registers:
+        """The calls at these places."""
+        columns, kind = self.columns, self.kind[places].astype(numpy.int64)
+        old, new = columns.old[places], columns.new[places]
+        is_pair = columns.f[places] == columns.code("cas")
+        return Registers(
+            keys=tuple(columns.words),
+            key=columns.key[places].astype(numpy.int64),
+            invoke=columns.invoke[places],
+            complete=numpy.where(self.are_answered(places), columns.complete[places], NEVER),
+            kind=kind,
+            old=numpy.where(kind == OVERWRITE, ABSENT, numpy.where(is_pair, old, new)),
+            new=numpy.where(kind <= REFUSE, ABSENT, new),
+            reads_not_judged=self.reads_not_judged,
+        )
+
+    def are_answered(self, places: Array) -> Array:
+        """Whether they surely are over."""
+        return self.columns.type[places] != INFO
+
+
+def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool = True) -> Calls | None:
+    """The calls of operations. None if it takes more than columns.
 
     So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them.
     """
@@ -74,24 +105,15 @@ def of_columns(
     took = is_cas & ~failed
     same = took & (columns.old == columns.new)
     updates = took & ~same
-    place = numpy.flatnonzero(seen | wrote | refused | nothing | updates | (same & ok))
-    kind = numpy.full(len(columns), OBSERVE, dtype=numpy.int64)
+    kind = numpy.full(len(columns), OBSERVE, dtype=numpy.int8)
     kind[wrote], kind[refused], kind[updates] = OVERWRITE, REFUSE, UPDATE
-    kind = kind[place]
-    old = numpy.where(is_cas[place], columns.old[place], columns.new[place])
-    keys = columns.words
-    registers = Registers(
-        keys=tuple(keys),
-        key=columns.key[place].astype(numpy.int64),
-        invoke=columns.invoke[place],
-        complete=numpy.where((ok | failed)[place], columns.complete[place], NEVER),
+    return Calls(
+        columns=columns,
+        places=numpy.flatnonzero(seen | wrote | refused | nothing | updates | (same & ok)),
         kind=kind,
-        old=numpy.where(kind == OVERWRITE, ABSENT, old),
-        new=numpy.where(kind <= REFUSE, ABSENT, columns.new[place]),
+        judged=~left_out & (columns.f != columns.code("dump")),
         reads_not_judged=counted,
-        place=place,
     )
-    return registers, ~left_out & (columns.f != columns.code("dump"))
 
 
 def _left_out(columns: Operations, answered: Array, reads: Reads) -> tuple[Array, dict[str, int]]:

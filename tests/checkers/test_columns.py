@@ -337,8 +337,9 @@ def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, 
     straight = recorded.read(folder / "history.parquet", reads=lambda role, mode: True)
     found = recorded.of_columns(made, reads=lambda role, mode: True)
     assert (straight is None) == (found is None)
+    calls = None if found is None else found.registers(found.places)
     for name in ("invoke", "complete", "kind", "old", "new"):
-        assert found is None or getattr(straight, name).tolist() == getattr(found[0], name).tolist(), name
+        assert calls is None or getattr(straight, name).tolist() == getattr(calls, name).tolist(), name
     again = parquet.read(folder / "history.parquet")
     assert isinstance(again.operations, StoredOperations)
     assert list(again.operations.at(numpy.arange(0, len(again.operations), 3))) == list(ours.operations[::3])
