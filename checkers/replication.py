@@ -229,8 +229,8 @@ def _first_stops(history: History) -> dict[tuple[str, str], tuple[int, str]]:
     seen = [(state.time_ns, state.node, _stopped_sources(state.status)) for state in history.states]
     seen += [
         (event.time_ns, event.node, event.value["stopped"])
-        for event in history.others
-        if event.process == "operator" and event.node is not None and _tells_of_stops(event.value)
+        for event in history.told("operator")
+        if event.node is not None and _tells_of_stops(event.value)
     ]
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for time_ns, node, sources in sorted(seen, key=lambda each: each[0]):

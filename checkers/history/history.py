@@ -7,7 +7,7 @@ must not be judged: a process has at most one open operation, and a completion n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import msgspec
 from checkers.history.errors import HistoryError
 from checkers.history.faults import FaultSpan, fault_spans
 from checkers.history.operation import Event, Operation, Outcome, Phase, paired
+from checkers.history.others import Others
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
 
 if TYPE_CHECKING:
@@ -127,25 +128,27 @@ class History:
         first_line: int,
     ) -> History:
         others = _others(events)
-        monitor = [event for event in others if event.process == "monitor"]
+        rare = others.rare if isinstance(others, Others) else others
         return cls(
             header=header,
             events=events,
             operations=operations,
-            faults=fault_spans([event for event in others if event.process == "nemesis"], first_line),
-            states=tuple(_state(event, first_line) for event in monitor if event.f == "state"),
-            crashes=tuple(_crash(event, first_line) for event in monitor if event.f == "crash"),
-            stalls=tuple(_stalls(others)),
-            told_members=tuple(
-                event for event in others if event.process == "harness" and event.f == "members"
-            ),
+            faults=fault_spans([event for event in rare if event.process == "nemesis"], first_line),
+            states=tuple(_state(event, first_line) for event in _told(others, "monitor", ("state",))),
+            crashes=tuple(_crash(event, first_line) for event in _told(others, "monitor", ("crash",))),
+            stalls=tuple(_stalls(_told(others, "harness", ("stall",)))),
+            told_members=tuple(_told(others, "harness", ("members",))),
             torn=torn,
         )
 
     @property
-    def others(self) -> Sequence[Event]:
-        """The events that are no client's: of the nemesis, the monitor and the harness."""
+    def others(self) -> Iterable[Event]:
+        """The events that are no client's: of the nemesis, the monitor, the harness and the operator."""
         return _others(self.events)
+
+    def told(self, process: str, *names: str) -> Iterator[Event]:
+        """What one of them told under one of these names (its f), in order. No name: all but what it tells often."""
+        return _told(_others(self.events), process, names)
 
     @property
     def names(self) -> set[str]:
@@ -174,7 +177,7 @@ class History:
     @property
     def settled(self) -> bool | None:
         """Whether all was seen quiet and equal before the dumps were asked for; None: the record does not tell."""
-        told = [event.value for event in self.others if event.process == "harness" and event.f == "settled"]
+        told = [event.value for event in self.told("harness", "settled")]
         return told[-1] is True if told else None
 
     @property
@@ -227,10 +230,16 @@ def _under(keys: Container[str | None], columns: Columns, places: Any) -> Any:
     return places[numpy.array([word in keys for word in columns.words])[columns.key[places]]]
 
 
-def _others(events: Sequence[Event]) -> Sequence[Event]:
+def _others(events: Sequence[Event]) -> Others | list[Event]:
     if isinstance(events, StoredEvents):
         return events.others
     return [event for event in events if not isinstance(event.process, int)]
+
+
+def _told(others: Others | list[Event], process: str, names: Collection[str]) -> Iterator[Event]:
+    if isinstance(others, Others):
+        return (event for event in others.named(names) if event.process == process)
+    return (event for event in others if event.process == process and (not names or event.f in names))
 
 
 def by_key(operations: Iterable[Operation]) -> dict[str | None, list[Operation]]:
@@ -328,5 +337,5 @@ def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:
 
 def _stalls(events: Iterable[Event]) -> Iterable[Stall]:
     for event in events:
-        if event.process == "harness" and event.f == "stall" and isinstance(event.value, dict):
+        if isinstance(event.value, dict):
             yield Stall(event.index, event.time_ns, float(event.value.get("stalled_ms", 0)))

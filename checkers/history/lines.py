@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from sys import intern
 from typing import Any
 
 import msgspec
@@ -16,7 +15,6 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import line_kernels
-from checkers.history.alike import Alike
 from checkers.history.columns import VALUES_MAX, Events, Pairing
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History, operations_of
@@ -37,6 +35,7 @@ from checkers.history.line_kernels import (
 )
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
+from checkers.history.others import Others
 from checkers.history.record_lines import Lines
 from checkers.history.segments import Record
 from checkers.history.stored import StoredEvents, StoredOperations
@@ -65,13 +64,14 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     pairing = Pairing(scan.lines_max)
     # Room that no line fills is never touched, and so takes no memory.
     offsets = numpy.empty(scan.lines_max + 1, dtype=numpy.uint32)
-    others: list[Event] = []
-    alike = Alike()
+    others = Others()
     for batch in scan.batches():
         if not pairing.take(batch.events, scan.words_count):
             return None
         offsets[batch.first : batch.first + len(batch.offsets)] = batch.offsets
-        others += (_small(event, alike) for event in batch.odd.values() if isinstance(event.process, str))
+        for event in batch.odd.values():
+            if isinstance(event.process, str):
+                others.add(event)
     if not scan.is_whole:
         return None
     operations = pairing.columns(scan.words())
@@ -89,7 +89,7 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         return map(decoded, lines.all())
 
     def again() -> Scan:
-        known = {event.index: event for event in stored.others}
+        known = {event.index: event for event in others.rare}
         return Scan(
             record,
             begin,
@@ -97,9 +97,7 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
             torn_of,
         )
 
-    stored = StoredEvents(
-        len(lines), walk, tuple(others), lambda index: decoded(lines.at(index)), lines, again
-    )
+    stored = StoredEvents(len(lines), walk, others, lambda index: decoded(lines.at(index)), lines, again)
 
     def some(places: Array) -> list[Operation]:
         found = []
@@ -115,18 +113,6 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         stored,
         StoredOperations(operations, lambda: operations_of(stored, 2), some),
         torn=scan.torn,
-    )
-
-
-def _small(event: Event, alike: Alike) -> Event:
-    """The event in less memory: each line brings words of its own."""
-    assert isinstance(event.process, str)
-    node = None if event.node is None else intern(event.node)
-    value = event.value
-    if event.process == "monitor" and isinstance(value, dict):
-        value = alike.of(node, value)
-    return msgspec.structs.replace(
-        event, process=intern(event.process), f=intern(event.f), node=node, value=value
     )
 
 

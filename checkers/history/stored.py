@@ -14,6 +14,7 @@ from checkers.history.operation import Event, Operation
 
 if TYPE_CHECKING:
     from checkers.history.columns import Columns
+    from checkers.history.others import Others
     from checkers.history.record_lines import Lines
 
 MANY = 1 / 5
@@ -102,7 +103,7 @@ class StoredEvents(Stored[Event]):
         self,
         count: int,
         walk: Callable[[], Iterator[Event]],
-        others: tuple[Event, ...],
+        others: Others,
         one: Callable[[int], Event] | None = None,
         lines: Lines | None = None,
         scan: Callable[[], Any] | None = None,

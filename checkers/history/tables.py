@@ -17,6 +17,7 @@ from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
 from checkers.history.operation import Event, Operation
 from checkers.history.operation import paired as paired_events
+from checkers.history.others import Others
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
 
 Array = Any  # numpy's
@@ -54,7 +55,7 @@ def read(
                 events = to_events(file.read_row_group(batch))
             yield from events
 
-    stored = StoredEvents(rows, walk, tuple(reader.others))
+    stored = StoredEvents(rows, walk, reader.others)
 
     def some(places: Array) -> list[Operation]:
         invoke, complete = operations.invoke[places], operations.complete[places]
@@ -95,7 +96,7 @@ class _Reader:
         self._next = 0
         self._others_until = 0
         self._odd = 0
-        self.others: list[Event] = []
+        self.others = Others()
 
     def read(self) -> bool:
         """Read all; whether rows are numbered as they stand, their values can be told apart, and they add up."""
@@ -151,7 +152,8 @@ class _Reader:
             self._others_until = group + 1
             for batch in self._file.iter_batches(BATCH, row_groups=[group]):
                 if batch["process"].null_count:
-                    self.others += self._to_events(batch.filter(compute.is_null(batch["process"])))
+                    for event in self._to_events(batch.filter(compute.is_null(batch["process"]))):
+                        self.others.add(event)
 
     def _words(self, table: Arrow, name: str) -> Array:
         """The words of a column by their numbers, which are the same in all columns and groups."""

@@ -265,9 +265,7 @@ def _register_searches(model: Model, history: History, calls: Calls, limits: Bud
     order, bounds = grouped(columns.key[calls.places].astype(numpy.int64), keys)
     places, at = calls.places[order], bounds.tolist()
     return [
-        _RegisterSearch(
-            model, (columns.words[key],), history, calls, places[at[key] : at[key + 1]], limits
-        )
+        _RegisterSearch(model, (columns.words[key],), history, calls, places[at[key] : at[key + 1]], limits)
         for key in numpy.argsort(first)[: int((first < len(columns)).sum())].tolist()
     ]
 

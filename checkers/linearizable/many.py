@@ -62,8 +62,8 @@ def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:
     invoke, complete = registers.invoke[order], registers.complete[order]
     first = invoke.min(initial=NEVER)
     columns = Columns(
-        invoke=invoke - first, complete=numpy.where(complete < NEVER, complete - first, NEVER), kind=registers.kind[order],
-        old=registers.old[order], new=registers.new[order], values=0,
+        invoke=invoke - first, complete=numpy.where(complete < NEVER, complete - first, NEVER),
+        kind=registers.kind[order], old=registers.old[order], new=registers.new[order], values=0,
     )  # fmt: skip
     if not is_dense(columns):
         columns = dense(columns)

@@ -138,8 +138,7 @@ def _waiting(given: Given) -> list[tuple[int, str]]:
 
 def _gave_up_ns(history: History) -> int:
     """When the harness no longer waited for masters that are quiet and equal; 0 if it never did."""
-    told = (event for event in history.others if event.process == "harness" and event.f == "settled")
-    return max((event.time_ns for event in told), default=0)
+    return max((event.time_ns for event in history.told("harness", "settled")), default=0)
 
 
 def _pauses(given: Given, submitted: Array) -> Iterator[Breach]:

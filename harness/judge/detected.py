@@ -34,8 +34,8 @@ def refusals(history: History) -> tuple[str, ...]:
 def could_not_join(history: History) -> tuple[str, ...]:
     """A sentence for each node that ended because it could not join as a member, and why."""
     told: dict[str, list[str]] = {}
-    for event in history.others:
-        if event.process == "monitor" and event.f == CANNOT_JOIN and isinstance(event.value, dict):
+    for event in history.told("monitor", CANNOT_JOIN):
+        if isinstance(event.value, dict):
             told.setdefault(str(event.node), []).append(str(event.value.get("why")))
     return tuple(
         f"{node} could not join {len(lines)} {'times' if len(lines) > 1 else 'time'}, and ended: {lines[-1]}"

@@ -124,14 +124,12 @@ def _asked(plan: Plan) -> int:
 
 def was_interrupted(history: History) -> bool:
     """Whether a person ended the run. It stands in the record, so a later judgement sees it too."""
-    return any(event.process == "harness" and event.f == "interrupted" for event in history.others)
+    return any(True for _ in history.told("harness", "interrupted"))
 
 
 def _ended_by(history: History) -> str:
     """In words: a person, or the first violation of a run that fails fast."""
-    found = any(
-        event.process == "harness" and event.f == "interrupted" and event.value for event in history.others
-    )
+    found = any(event.value for event in history.told("harness", "interrupted"))
     return "the run was ended at its first violation" if found else "the run was interrupted"
 
 
@@ -167,11 +165,7 @@ def skipped_faults(history: History) -> list[dict[str, Any]]:
 
 def _of_harness(history: History, f: str) -> list[Event]:
     """Lines of the harness with this f and an object as value."""
-    return [
-        event
-        for event in history.others
-        if event.process == "harness" and event.f == f and isinstance(event.value, dict)
-    ]
+    return [event for event in history.told("harness", f) if isinstance(event.value, dict)]
 
 
 def _skipped(history: History) -> int:

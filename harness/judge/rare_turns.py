@@ -70,7 +70,7 @@ def rare_turns_of(plan: Plan, history: History) -> dict[str, int]:
 
 def _by_nodes(history: History) -> dict[str, int] | None:
     """None: the record has no such line, because it is older, or the run broke."""
-    told = (event.value for event in history.others if event.process == "harness" and event.f == RARE_TURNS)
+    told = (event.value for event in history.told("harness", RARE_TURNS))
     return next((value for value in told if isinstance(value, dict)), None)
 
 

@@ -83,8 +83,7 @@ def log_rules(plan: Plan) -> LogRules | None:
 
 def told_failure(history: History) -> str | None:
     """Why the harness broke the run off, if its record says so."""
-    told = (event.value for event in history.others if event.process == "harness" and event.f == FAILED)
-    return next((str(why) for why in told), None)
+    return next((str(event.value) for event in history.told("harness", FAILED)), None)
 
 
 def rules_of(rules: LogRules | None, history: History) -> LogRules | None:

@@ -32,6 +32,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History
 from checkers.history.jsonl import NOT_JSON, parse_header
 from checkers.history.operation import Event
+from checkers.history.others import OFTEN
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
 from harness.run.plan import SECOND_NS, Plan
@@ -41,8 +42,6 @@ from harness.systems import plans
 LEFT_ALONE_NS: Final = 10 * SECOND_NS
 """A key without an open question for so long is finished: no workload comes back to one so soon."""
 LOOK_EVERY_S: Final = 1.0
-OFTEN: Final = frozenset({"state", "used", "skipped"})
-"""Lines that no check of a key needs: most of what is no client's."""
 _NICE: Final = 10
 _decode = msgspec.json.Decoder(Event).decode
 

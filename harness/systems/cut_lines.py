@@ -63,7 +63,7 @@ def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
 
 def asked_cuts(history: History) -> list[AskedCut]:
     """In the order in which they were asked for."""
-    lines = [event for event in history.others if event.process == "operator"]
+    lines = list(history.told("operator", ASKED, ENDED))
     ended = {event.value["cut"]: event for event in lines if event.f == ENDED}
     return [
         AskedCut(

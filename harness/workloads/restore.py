@@ -47,7 +47,7 @@ class Restore(Bank):
 
 
 def _reads(history: History) -> Iterator[Event]:
-    return (event for event in history.others if event.process == "operator" and event.f == READ)
+    return history.told("operator", READ)
 
 
 def check(history: History) -> Verdict:

@@ -115,8 +115,8 @@ def _was_busy(busy_ns: Sequence[int], fault: FaultSpan) -> bool:
 
 
 def _by_option(history: History) -> Iterator[str]:
-    for event in history.others:
-        if event.process == "harness" and event.f == OPTION and isinstance(event.value, dict):
+    for event in history.told("harness", OPTION):
+        if isinstance(event.value, dict):
             yield changed(str(event.value.get("option")), str(event.value.get("how")))
 
 

@@ -51,9 +51,7 @@ def counted(variant: str, history: History) -> dict[str, int]:
     rows = dict.fromkeys(ROWS, 0)
     open_cuts: set[str] = set()
     failed_by = ""
-    for event in history.others:
-        if event.process != "operator" or event.f not in (ASKED, ENDED):
-            continue
+    for event in history.told("operator", ASKED, ENDED):
         told = event.value
         if event.f == ASKED:
             rows[ASKED_AT_ONCE] += bool(open_cuts)

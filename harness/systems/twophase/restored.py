@@ -70,9 +70,8 @@ def check_of_restored(plan: Plan, files: NodeFiles) -> Check:
 def judged(plan: Plan, files: NodeFiles, history: History) -> Verdict:
     """Unknown if no second cluster came to its end, or one that should have did not and no node says why."""
     by_cut: dict[str, list[Event]] = {}
-    for event in history.others:
-        if event.process == "operator" and event.f in (ASKED, REFUSED, BROKE, READ, DUMP, CUT, AGAIN):
-            by_cut.setdefault(event.value["cut"], []).append(event)
+    for event in history.told("operator", ASKED, REFUSED, BROKE, READ, DUMP, CUT, AGAIN):
+        by_cut.setdefault(event.value["cut"], []).append(event)
     records = records_in(files, servers_of(plan))
     finished = finished_in(records)
     witnesses: list[Witness] = []
