@@ -250,18 +250,16 @@ def _latencies(asked: Asked, is_ok: Array, is_under_fault: Array) -> dict[str, d
     for code in asked.codes(asked.f):
         these = is_ok & (asked.f == code)
         groups = {"fault": took_ns[these & is_under_fault], "no fault": took_ns[these & ~is_under_fault]}
-        told = {
-            when: quantiles_ms(numpy.sort(group).tolist()) for when, group in groups.items() if len(group)
-        }
+        told = {when: quantiles_ms(group) for when, group in groups.items() if len(group)}
         if told:
             found[str(asked.words[code])] = told
     return found
 
 
-def quantiles_ms(latencies_ns: Sequence[int]) -> dict[str, float]:
+def quantiles_ms(latencies_ns: Array) -> dict[str, float]:
     """The value that this share of all did not exceed (nearest rank), and how many there were."""
-    ordered = sorted(latencies_ns)
-    found = {name: ordered[ceil(share * len(ordered)) - 1] / 1e6 for name, share in QUANTILES.items()}
+    ordered = numpy.sort(latencies_ns)
+    found = {name: int(ordered[ceil(share * len(ordered)) - 1]) / 1e6 for name, share in QUANTILES.items()}
     return {**found, "count": len(ordered)}
 
 

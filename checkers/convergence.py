@@ -15,14 +15,14 @@ that the nodes had not settled: replicas may be behind then, and only the owner 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
 from checkers import value_columns
-from checkers.history.columns import VALUES_MAX
+from checkers.history.columns import VALUES_MAX, Columns
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OK
@@ -39,6 +39,8 @@ MODEL = "all nodes hold the same confirmed data"
 Array = Any  # numpy's
 DIFFERENT_MAX = 5
 _ABSENT = ("absent",)
+AT_ONCE = 1 << 18
+"""Operations whose values are put in order together: some 80 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,31 +118,41 @@ class _Doubts:
         if not isinstance(operations, StoredOperations):
             return None
         columns = operations.columns
-        are_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
-        reads = numpy.flatnonzero(are_shown)
+        modes = CONFIRMED if by_reads else ()
         codes = numpy.unique(columns.key[value_columns.are_writes(columns)])
         written = [columns.words[code] for code in codes.tolist()]
+        shape = len(dumps), len(codes)
         held = [dump.spaces.get(space, {}).get(key) for dump in dumps for key in written]
         is_number = [value is None or (type(value) is int and abs(value) <= VALUES_MAX) for value in held]
-        values = [
-            value if is_one and value is not None else ABSENT
-            for value, is_one in zip(held, is_number, strict=True)
-        ]
-        orders = ValueOrders.of(columns, reads, (numpy.tile(codes, len(dumps)), values))
-        shape = len(dumps), len(codes)
-        asked = numpy.array([[dump.operation.invoke_index] for dump in dumps], dtype=numpy.int64)
-        is_odd = value_columns.odd_keys(columns, reads)[codes]
+        values = numpy.array(
+            [
+                value if is_one and value is not None else ABSENT
+                for value, is_one in zip(held, is_number, strict=True)
+            ],
+            dtype=numpy.int64,
+        ).reshape(shape)
+        is_odd = value_columns.odd_keys(columns, _shown(columns, modes))[codes]
         is_odd |= ~numpy.array(is_number, dtype=bool).reshape(shape).all(axis=0)
-        return cls(
-            written,
-            is_odd,
-            (orders.earliest[orders.held] == NEVER).reshape(shape),
-            orders.surely_replaced[orders.held].reshape(shape) < asked.reshape(-1, 1),
-        )
+        asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
+        is_impossible, is_lost = (numpy.zeros(shape, dtype=bool) for _ in range(2))
+        for first, end, part in columns.by_keys(AT_ONCE):
+            here = slice(*numpy.searchsorted(codes, (first, end)).tolist())
+            some = values[:, here]
+            keys = numpy.tile(codes[here], len(dumps))
+            orders = ValueOrders.of(part, _shown(part, modes), (keys, some.ravel()))
+            places = orders.held.reshape(some.shape)
+            is_impossible[:, here] = orders.earliest[places] == NEVER
+            is_lost[:, here] = orders.surely_replaced[places] < asked
+        return cls(written, is_odd, is_impossible, is_lost)
 
     def keys(self, are_doubted: Array) -> set[str | None]:
         """These keys, and the odd ones."""
         return {self.written[place] for place in numpy.flatnonzero(are_doubted | self.is_odd).tolist()}
+
+
+def _shown(columns: Columns, modes: Iterable[str | None]) -> Array:
+    """The places of the answered reads in these modes."""
+    return numpy.flatnonzero(value_columns.are_reads(columns, modes) & (columns.type == OK))
 
 
 def _dump(operation: Operation) -> Dump:

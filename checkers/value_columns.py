@@ -98,7 +98,7 @@ def are_reads(columns: Columns, modes: Iterable[str | None]) -> Array:
 
 def odd_keys(columns: Columns, reads: Array) -> Array:
     """By code, the keys with a write, a cas or one of these reads with a value that columns do not have."""
-    expected = numpy.where(columns.f == columns.code("cas"), PAIR, PLAIN)
+    expected = numpy.where(columns.f == columns.code("cas"), numpy.int8(PAIR), numpy.int8(PLAIN))
     is_odd = are_writes(columns) & (columns.kind != expected)
     is_odd[reads] = columns.kind[reads] != PLAIN
     found = numpy.zeros(len(columns.words), dtype=bool)

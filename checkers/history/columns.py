@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy
@@ -83,18 +83,45 @@ class Columns:
         """Those of the operations at these places."""
         return {self.words[code] for code in numpy.unique(self.key[places]).tolist()}
 
-    def alike(self, chosen: Array) -> list[Array]:
+    def alike(self, chosen: Array) -> tuple[Array, list[int]]:
         """The chosen operations (an array of truths) by f, and by what is nothing and what is a number in their values.
 
-        Each group's places, in order; groups in the order of their first ones.
+        The number of each operation's group (-1: not chosen), and the place of the first one of each group, in order.
         """
-        places = numpy.flatnonzero(chosen)
-        has_old, has_new = (side[places] != ABSENT for side in (self.old, self.new))
-        group = (
-            (self.f[places].astype(numpy.int64) << 4) | (self.kind[places] << 2) | (has_old << 1) | has_new
+        has_old, has_new = self.old != ABSENT, self.new != ABSENT
+        told = (self.kind << 2) | (has_old << 1).astype(numpy.int8) | has_new
+        group = numpy.where(chosen, (self.f.astype(numpy.int32) << 4) | told, -1)
+        firsts = {
+            int(numpy.argmax(group == each)): each for each in numpy.unique(group).tolist() if each >= 0
+        }
+        number = numpy.full(len(self), -1, dtype=numpy.int32)
+        for count, first in enumerate(sorted(firsts)):
+            number[group == firsts[first]] = count
+        return number, sorted(firsts)
+
+    def at(self, places: Array) -> Columns:
+        """Some of the operations."""
+        return Columns(
+            **{
+                field.name: getattr(self, field.name)[places]
+                for field in fields(self)
+                if field.name != "words"
+            },
+            words=self.words,
         )
-        groups, first = numpy.unique(group, return_index=True)
-        return [places[group == groups[number]] for number in numpy.argsort(first).tolist()]
+
+    def by_keys(self, at_once: int) -> Iterator[tuple[int, int, Columns]]:
+        """The operations of some keys at a time, some `at_once` of them: with the code of the first of these keys, and
+        the first code that comes next."""
+        if len(self) <= at_once:
+            yield 0, len(self.words), self
+            return
+        until = numpy.cumsum(numpy.bincount(self.key, minlength=len(self.words)))
+        first = before = 0
+        while before < len(self):
+            end = min(int(numpy.searchsorted(until, before + at_once)) + 1, len(until))
+            yield first, end, self.at(numpy.flatnonzero((self.key >= first) & (self.key < end)))
+            first, before = end, int(until[end - 1])
 
     @property
     def names(self) -> set[str]:

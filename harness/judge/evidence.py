@@ -170,7 +170,8 @@ def _of_harness(history: History, f: str) -> list[Event]:
 
 def _skipped(history: History) -> int:
     """Operations that were skipped because their worker was late. Records of before have no such lines."""
-    return sum(int(event.value.get("count", 0)) for event in _of_harness(history, "skipped"))
+    told = (event.value for event in history.told("harness", "skipped"))
+    return sum(int(value.get("count", 0)) for value in told if isinstance(value, dict))
 
 
 def orphans_in_words(evidence: dict[str, Any]) -> Iterator[str]:
@@ -304,15 +305,17 @@ def _kinds_of_columns(workload: Workload, operations: StoredOperations, chosen: 
     columns = operations.columns
     is_told = numpy.isin(columns.error, [columns.code(word) for word in TOLD if word in columns.words])
     is_told |= columns.type == OK
-    kinds: dict[str, list[Array]] = {}
-    for places in columns.alike(chosen):
-        (example,) = operations.at(places[:1])
-        kinds.setdefault(workload.kind(example), []).append(places)
-    told = {kind: numpy.sort(numpy.concatenate(places)) for kind, places in kinds.items()}
-    return {
-        kind: _Kind(len(places), int(is_told[places].sum()), partial(operations.at, places))
-        for kind, places in told.items()
-    }
+    number, firsts = columns.alike(chosen)
+    kinds: dict[str, list[int]] = {}
+    for count, example in enumerate(operations.at(numpy.array(firsts, dtype=numpy.int64))):
+        kinds.setdefault(workload.kind(example), []).append(count)
+
+    def of_kind(numbers: Sequence[int]) -> _Kind:
+        is_one = numpy.isin(number, numbers)
+        places = partial(numpy.flatnonzero, is_one)
+        return _Kind(int(is_one.sum()), int((is_one & is_told).sum()), lambda: operations.at(places()))
+
+    return {kind: of_kind(numbers) for kind, numbers in kinds.items()}
 
 
 def _most_frequent_error(asked: Sequence[Operation]) -> str:

@@ -18,7 +18,7 @@ from harness.report import node_states
 from harness.report.fault_bands import FaultBand, band_labels, shades
 from harness.report.json_door import clipped
 from harness.report.material import Load, Material
-from harness.report.run_columns import INFO, OK, OUTCOMES
+from harness.report.run_columns import INFO, OK, OUTCOMES, parts
 from harness.report.svg import Scale, drawing, duration, element, joined
 
 WIDTH, GUTTER, RIGHT = 1160, 92, 1148
@@ -90,7 +90,9 @@ def _witness_mark(witness: tuple[int, int], scale: Scale, top: float, bottom: fl
 
 def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
     ended = load.end_ns >= 0
-    start_ns, latency_ns = load.start_ns[ended], numpy.maximum(load.end_ns - load.start_ns, 1_000)[ended]
+    took_ns = load.end_ns[ended]
+    took_ns -= load.start_ns[ended]
+    latency_ns = numpy.maximum(took_ns, 1_000, out=took_ns)
     outcome = load.outcome[ended]
     title = element("text", "latency", class_="panel-title", x=0, y=top - 9)
     if not len(latency_ns):
@@ -98,6 +100,7 @@ def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
     decades = _decades(latency_ns)
     y = _log_scale(decades, top)
     frame = _decade_lines(decades, y, scale)
+    start_ns = load.start_ns[ended]
     if len(latency_ns) <= POINTS_DRAWN:
         order = numpy.argsort(load.complete[ended], kind="stable")
         groups = (order[outcome[order] == code] for code in range(len(OUTCOMES)))
@@ -107,7 +110,8 @@ def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
         )
         return joined([title, frame, marks]), f"Latency of {len(latency_ns):,} operations, one point each."
     chosen = outcome == OK if (outcome == OK).any() else outcome >= 0
-    marks = _quantiles(start_ns[chosen], latency_ns[chosen], scale, y)
+    start_ns, latency_ns = start_ns[chosen], latency_ns[chosen]
+    marks = _quantiles(start_ns, latency_ns, scale, y)
     return joined([title, frame, marks]), (
         f"Latency of {int(chosen.sum()):,} operations is too much for points: downsampled to the median (line), "
         f"50–95 % and 95–99 % (shades) and the slowest (dots) in {SLICES} slices of time."
@@ -154,17 +158,16 @@ def _points(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale, word
 
 
 def _quantiles(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale) -> Markup:
-    slice_of = numpy.minimum((start_ns * SLICES) // max(scale.end_ns, 1), SLICES - 1)
-    order = numpy.lexsort((latency_ns, slice_of))
-    slices, first, counts = numpy.unique(slice_of[order], return_index=True, return_counts=True)
-    sorted_ns = latency_ns[order]
-    heights = {
-        share: [
-            y(int(ns)) for ns in sorted_ns[first + numpy.minimum((counts * share).astype(int), counts - 1)]
-        ]
-        for share in (0.5, 0.95, 0.99, 1.0)
-    }
-    xs = [scale((number + 0.5) * scale.end_ns / SLICES) for number in slices.tolist()]
+    slice_of = numpy.empty(len(start_ns), dtype=numpy.int16)
+    for rows in parts(len(start_ns)):
+        slice_of[rows] = numpy.minimum((start_ns[rows] * SLICES) // max(scale.end_ns, 1), SLICES - 1)
+    heights: dict[float, list[float]] = {share: [] for share in (0.5, 0.95, 0.99, 1.0)}
+    slices = numpy.unique(slice_of).tolist()
+    for each in slices:
+        sorted_ns = numpy.sort(latency_ns[slice_of == each])
+        for share, found in heights.items():
+            found.append(y(int(sorted_ns[min(int(len(sorted_ns) * share), len(sorted_ns) - 1)])))
+    xs = [scale((number + 0.5) * scale.end_ns / SLICES) for number in slices]
     median = "M" + "L".join(f"{x:.1f} {height:.1f}" for x, height in zip(xs, heights[0.5], strict=True))
     slowest = "".join(f"M{x:.1f} {height:.1f}h0" for x, height in zip(xs, heights[1.0], strict=True))
     return joined(

@@ -9,9 +9,12 @@ states, and the operations of the witnesses with their neighbours on the same ke
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy
@@ -24,9 +27,6 @@ from checkers.history.stored import StoredEvents, StoredOperations
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
 from harness.report.run_columns import Gathered, RunColumns, of_completion, run_columns
-
-if TYPE_CHECKING:
-    pass
 
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
@@ -69,7 +69,7 @@ class Material:
     neighbours: tuple[Operation, ...]
     """Other operations on the keys of the witnesses, near them in time."""
     nemesis: tuple[Event, ...]
-    monitor: tuple[Event, ...]
+    monitor: Iterable[Event]
     harness: tuple[Event, ...]
     end_ns: int
     lines: int
@@ -243,6 +243,29 @@ def _load(columns: RunColumns) -> Load:
     )
 
 
+class _Monitor:
+    """What the monitor told. The reports of nodes, which are many, are made while they are walked through."""
+
+    def __init__(self, history: History) -> None:
+        self._states = history.states
+        self._rare = tuple(history.told("monitor"))
+
+    def __iter__(self) -> Iterator[Event]:
+        reports = (
+            Event(
+                index=state.index,
+                time_ns=state.time_ns,
+                type="info",
+                process="monitor",
+                f="state",
+                node=state.node,
+                value=state.status,
+            )
+            for state in self._states
+        )
+        return merge(self._rare, reports, key=attrgetter("index"))
+
+
 class _Gathering:
     """Takes a history line by line."""
 
@@ -254,6 +277,8 @@ class _Gathering:
         self.operations: dict[int, Operation] = {}
         self.neighbours: list[Operation] = []
         self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
+        self.monitor: _Monitor | None = None
+        """In place of what was told by it."""
         self.last_ns = 0
         self.lines = 0
 
@@ -267,8 +292,10 @@ class _Gathering:
             return False
         columns = operations.columns
         self.header, self.lines, self.last_ns = history.header, len(events), last_ns
-        for event in events.others:
-            self._take_other(event)
+        self.told["nemesis"] += history.told("nemesis")
+        used = history.told("harness", "used")
+        self.told["harness"] += merge(history.told("harness"), used, key=attrgetter("index"))
+        self.monitor = _Monitor(history)
         is_named = self.wanted.named(columns)
         for operation in operations.at(of_completion(columns, numpy.flatnonzero(is_named))):
             self.operations.update(dict.fromkeys(operation.events, operation))
@@ -279,7 +306,7 @@ class _Gathering:
 
     def _take_other(self, event: Event) -> None:
         told = self.told.get(str(event.process))
-        if told is not None and len(told) < MONITOR_LINES_KEPT:
+        if told is not None and event.f != "skipped" and len(told) < MONITOR_LINES_KEPT:
             told.append(event)
 
     def take(self, event: Event, at: int) -> None:
@@ -323,7 +350,7 @@ class _Gathering:
             operations=self.operations,
             neighbours=tuple(self.neighbours),
             nemesis=tuple(self.told["nemesis"]),
-            monitor=tuple(self.told["monitor"]),
+            monitor=tuple(self.told["monitor"]) if self.monitor is None else self.monitor,
             harness=tuple(self.told["harness"]),
             end_ns=self.last_ns,
             lines=self.lines,

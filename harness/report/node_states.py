@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -119,7 +119,7 @@ def story_of(read: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory
     return story
 
 
-def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) -> NodeStory:
+def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) -> NodeStory:
     shown = _shows_versions(monitor)
     states = [
         (event.time_ns, _told(event, shown)) for event in monitor if event.node == node and event.f == "state"
@@ -137,7 +137,7 @@ def node_story(node: str, monitor: Sequence[Event], bands: Sequence[FaultBand]) 
     )
 
 
-def _shows_versions(monitor: Sequence[Event]) -> bool:
+def _shows_versions(monitor: Iterable[Event]) -> bool:
     """Whether nodes reported more than one version in this run."""
     states = (as_mapping(event.value) for event in monitor if event.f == "state")
     told = (status.get("version") for status in states if status.get("up") is True)

@@ -7,7 +7,7 @@ new owner. The rates, in writes per second, are those of the two seconds before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy
@@ -59,7 +59,7 @@ def owner_changes(material: Material) -> list[OwnerChange]:
     return [_row(change, acknowledged) for change in handovers(material.monitor)[:ROWS]]
 
 
-def handovers(monitor: Sequence[Event]) -> list[Handover]:
+def handovers(monitor: Iterable[Event]) -> list[Handover]:
     """The times when the owner of the highest term changed."""
     found: list[Handover] = []
     owner, term, last_ns = "", -1, 0

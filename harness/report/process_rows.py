@@ -11,21 +11,24 @@ import heapq
 import numpy
 from numpy.typing import NDArray
 
-from harness.report.run_columns import RunColumns
+from harness.report.run_columns import RunColumns, parts
 
 ROWS_MAX = 400
 """Beyond, rows are shared: no screen has more lines."""
 
 
-def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int64], tuple[int, ...]]:
+def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, ...]]:
     """(the row of each operation, the first process of each row); rows by these processes."""
     if not len(columns):
-        return numpy.empty(0, dtype=numpy.int64), ()
-    processes, of = numpy.unique(columns.process, return_inverse=True)
+        return numpy.empty(0, dtype=numpy.int32), ()
+    processes = numpy.unique(columns.process)
+    of = numpy.empty(len(columns), dtype=numpy.int32)
     first = numpy.full(len(processes), numpy.iinfo(numpy.int64).max)
     last = numpy.full(len(processes), -1)
-    numpy.minimum.at(first, of, columns.index)
-    numpy.maximum.at(last, of, numpy.maximum(columns.complete, columns.index))
+    for some in parts(len(columns)):
+        of[some] = numpy.searchsorted(processes, columns.process[some])
+        numpy.minimum.at(first, of[some], columns.index[some])
+        numpy.maximum.at(last, of[some], numpy.maximum(columns.complete[some], columns.index[some]))
     rows = numpy.zeros(len(processes), dtype=numpy.int64)
     names: list[int] = []
     running: list[tuple[int, int]] = []
@@ -41,4 +44,6 @@ def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int64], tuple[int, 
     order = numpy.argsort(numpy.array(names), kind="stable")
     place = numpy.empty_like(order)
     place[order] = numpy.arange(len(order))
-    return place[rows[of]] % ROWS_MAX, tuple(names[each] for each in order[:ROWS_MAX].tolist())
+    return (place[rows] % ROWS_MAX).astype(numpy.int32)[of], tuple(
+        names[each] for each in order[:ROWS_MAX].tolist()
+    )

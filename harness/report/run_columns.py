@@ -28,6 +28,8 @@ OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
 READS = frozenset({"read", "dump"})
 EXACT = 2**53
 """A script counts exactly up to here; no history has such indexes or processes."""
+AT_ONCE = 1 << 18
+"""Rows for which numbers are made that are needed for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ class RunColumns:
         return chosen[self.key]
 
 
+def parts(rows: int) -> Iterator[slice]:
+    """So many rows, AT_ONCE at a time."""
+    return (slice(first, min(first + AT_ONCE, rows)) for first in range(0, rows, AT_ONCE))
+
+
 def of_completion(columns: Columns, places: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
     """These operations in the order of completion; those without an end come last."""
     return places[numpy.argsort(_ends(columns)[places], kind="stable")]
@@ -74,8 +81,10 @@ def of_completion(columns: Columns, places: NDArray[numpy.int64]) -> NDArray[num
 
 def _ends(columns: Columns) -> NDArray[numpy.int64]:
     """The places of operations in the order of completion, with gaps."""
-    never = numpy.iinfo(numpy.int64).max - len(columns) + numpy.arange(len(columns))
-    return numpy.where(columns.complete < 0, never, columns.complete)
+    open_ones = numpy.flatnonzero(columns.complete < 0)
+    ends: NDArray[numpy.int64] = columns.complete.copy()
+    ends[open_ones] = numpy.iinfo(numpy.int64).max - len(columns) + open_ones
+    return ends
 
 
 def run_columns(columns: Columns, lines: Lines) -> RunColumns:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from checkers.history import Operation
 from harness.causes import ranked
@@ -23,7 +24,7 @@ from harness.report.material import Material, witness_indexes
 from harness.report.node_states import story_of
 from harness.report.packing import Coded, Whole, differences, packed, with_sign_last
 from harness.report.process_rows import process_rows
-from harness.report.run_columns import OUTCOMES, RunColumns, operations_at
+from harness.report.run_columns import OUTCOMES, RunColumns, operations_at, parts
 
 ROOM = 100_000
 """Operations on the page one by one."""
@@ -165,7 +166,7 @@ def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
         "start": differences(start),
         "took": numpy.where(end_ns < 0, 0, end_ns // unit_ns - start + 1),
         "process": differences(columns.process[at]),
-        "row": rows_of[at],
+        "row": rows_of[at].astype(numpy.int64),
         "outcome": columns.outcome[at].astype(numpy.int64),
         **{name: each.codes for name, each in texts.items()},
     }
@@ -173,7 +174,7 @@ def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
     slices = 0
     if chosen.left_out:
         slices = _slices(len(row_names))
-        lane_of = numpy.argsort(numpy.array(order))[columns.node]
+        lane_of = numpy.argsort(numpy.array(order)).astype(numpy.int32)[columns.node]
         lanes = {"row_density": (rows_of, len(row_names)), "node_density": (lane_of, len(order))}
         whole |= {
             name: _density(columns, lane, count, head["end_ns"], slices)
@@ -194,12 +195,15 @@ def _slices(rows: int) -> int:
     return max(256, min(SLICES, SLICES_IN_ALL // max(rows, 1)))
 
 
-def _density(columns: RunColumns, lane: Whole, lanes: int, end_ns: int, slices: int) -> Whole:
+def _density(columns: RunColumns, lane: NDArray[numpy.int32], lanes: int, end_ns: int, slices: int) -> Whole:
     """How many operations began in each slice of time, by lane and outcome."""
-    slice_of = numpy.minimum(columns.start_ns * slices // max(end_ns, 1), slices - 1)
     kinds = len(OUTCOMES)
-    places = (lane * kinds + columns.outcome.astype(numpy.int64)) * slices + slice_of
-    return numpy.bincount(places, minlength=lanes * kinds * slices).astype(numpy.int64)
+    found = numpy.zeros(lanes * kinds * slices, dtype=numpy.int64)
+    for rows in parts(len(columns)):
+        slice_of = numpy.minimum(columns.start_ns[rows] * slices // max(end_ns, 1), slices - 1)
+        kind = lane[rows].astype(numpy.int64) * kinds + columns.outcome[rows]
+        found += numpy.bincount(kind * slices + slice_of, minlength=len(found))
+    return found
 
 
 def _add_texts(texts: Mapping[str, Coded], operations: Sequence[Operation]) -> None:

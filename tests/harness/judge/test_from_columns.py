@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from checkers import availability, convergence
 from checkers.history import jsonl, stored
 from checkers.history.history import History
 from checkers.history.stored import StoredOperations
+from checkers.linearizable import checker
 from checkers.wal import NodeLog
 from checkers.wal.columns import StoredRecords
 from harness.judge.evidence import evidence_of
@@ -54,6 +56,9 @@ def test_a_long_record_is_judged_as_a_short_one(
     expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
     assert expected["settled"] is not None
     monkeypatch.setattr(jsonl, "LARGE", 0)
+    monkeypatch.setattr(checker, "CALLS_AT_ONCE", 50)
+    monkeypatch.setattr(convergence, "AT_ONCE", 50)
+    monkeypatch.setattr(availability, "AT_ONCE", 50)
     history = jsonl.read(path)
     assert isinstance(history.operations, StoredOperations) or plan.workload == "bank"
     assert _told(verdict_of(plan, history, logs, effects=effects)) == _told(expected)

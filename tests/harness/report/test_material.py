@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from checkers.history import jsonl, lines
-from harness.report import load_chart, material, page, whole_timeline
+from harness.report import load_chart, material, page, run_columns, whole_timeline
 from harness.report.material import Material, _Gathering
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -23,6 +23,7 @@ BUG = small(seed=1, bugs=("confirm-early",), faults=("isolate-owner",), time_lim
 
 def told(read: Material) -> dict[str, Any]:
     found = {each.name: getattr(read, each.name) for each in fields(read)}
+    found["monitor"] = tuple(read.monitor)
     for name in ("load", "columns"):
         columns = found.pop(name)
         for each in fields(columns):
@@ -62,6 +63,7 @@ def test_the_page_of_a_large_record_is_that_of_a_small_one(
     expected = page.html(run.path)
     monkeypatch.setattr(jsonl, "LARGE", 0)
     monkeypatch.setattr(lines, "PIECE_BYTES", 2_000)
+    monkeypatch.setattr(run_columns, "AT_ONCE", 7)
     monkeypatch.setattr(_Gathering, "take", None)
     assert page.html(run.path) == expected
 
