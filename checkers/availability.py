@@ -74,7 +74,9 @@ class Asked:
 
     @classmethod
     def of_columns(cls, columns: Columns) -> Asked:
-        at = numpy.flatnonzero(~columns.is_final)
+        count = int((~columns.is_final).sum())
+        is_first = not columns.is_final[:count].any()  # as a rule: nothing needs to be copied then
+        at: Any = slice(count) if is_first else numpy.flatnonzero(~columns.is_final)
         type_ = columns.type[at]
         is_submitted = (type_ == INFO) & (columns.error[at] == columns.code(SUBMITTED))
         return cls(
@@ -164,21 +166,24 @@ def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
     """When these were asked and none ended ok, for at least so long. `asked`: in order of invocation."""
     if not len(asked):
         return []
-    begun_ns, is_over = asked.begun_ns, asked.ended_ns >= 0
-    end_ns = int(max(asked.ended_ns.max(), begun_ns[~is_over].max(initial=0)))
-    ended_ns = numpy.where(is_over, asked.ended_ns, end_ns)
-    order = numpy.argsort(ended_ns, kind="stable")
-    ended_ns, is_served = ended_ns[order], asked.is_served[order]
-    del order
+    begun_ns = asked.begun_ns
+    end_ns = int(max(asked.ended_ns.max(), begun_ns[asked.ended_ns < 0].max(initial=0)))
     gaps = _Gaps(least_ns, end_ns)
-    first = before = 0
-    while first < len(begun_ns) or before < len(ended_ns):
-        last, until = len(begun_ns), len(ended_ns)
+    open_ns, are_served = numpy.empty(0, dtype=numpy.int64), numpy.empty(0, dtype=bool)
+    first = 0
+    while first < len(begun_ns):
+        last, until_ns = len(begun_ns), end_ns
         if first + AT_ONCE < last:  # all that happens at one time stays together
             last = int(numpy.searchsorted(begun_ns, begun_ns[first + AT_ONCE], "right"))
-            until = int(numpy.searchsorted(ended_ns, begun_ns[last - 1], "right"))
-        gaps.take(begun_ns[first:last], ended_ns[before:until], is_served[before:until])
-        first, before = last, until
+            until_ns = int(begun_ns[last - 1]) if last < len(begun_ns) else end_ns
+        asked_here = slice(first, last)
+        ended_ns = asked.ended_ns[asked_here]
+        open_ns = numpy.concatenate((open_ns, numpy.where(ended_ns < 0, end_ns, ended_ns)))
+        are_served = numpy.concatenate((are_served, asked.is_served[asked_here]))
+        are_over = open_ns <= until_ns
+        gaps.take(begun_ns[asked_here], open_ns[are_over], are_served[are_over])
+        open_ns, are_served = open_ns[~are_over], are_served[~are_over]
+        first = last
     return gaps.found
 
 

@@ -17,6 +17,7 @@ from checkers.compiled import load
 from checkers.history import pairing_kernels
 from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR
 from checkers.history.operation import Operation, Outcome, Phase
+from checkers.spilled import Rooms
 
 Array = Any  # numpy's
 VALUES_MAX = 1 << 60
@@ -159,10 +160,11 @@ class Pairing:
     def __init__(self, most: int) -> None:
         """`most`: events at the most. Room that no operation fills is never touched, and so takes no memory."""
         self._most = most
-        self._numbers = numpy.empty((6, most), dtype=numpy.int64)
-        self._codes: Array = numpy.empty((5, most), dtype=numpy.int16)
-        self._bits = numpy.empty((3, most), dtype=numpy.int8)
-        self._process, self._key = (numpy.empty(most, dtype=numpy.int32) for _ in range(2))
+        self._rooms = Rooms(most)
+        self._numbers = self._rooms.empty((6, most), numpy.int64)
+        self._codes: Array = self._rooms.empty((5, most), numpy.int16)
+        self._bits = self._rooms.empty((3, most), numpy.int8)
+        self._process, self._key = (self._rooms.empty(most, numpy.int32) for _ in range(2))
         self._running = numpy.zeros(1 << 12, dtype=numpy.int64)
         self._count = 0
 
@@ -192,7 +194,7 @@ class Pairing:
         )  # fmt: skip
 
     def _widen(self) -> None:
-        wider = numpy.empty((5, self._most), dtype=numpy.int32)
+        wider = self._rooms.empty((5, self._most), numpy.int32)
         wider[:, : self._count] = self._codes[:, : self._count]
         self._codes = wider
 

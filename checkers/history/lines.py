@@ -39,6 +39,7 @@ from checkers.history.others import Others
 from checkers.history.record_lines import Lines
 from checkers.history.segments import Record
 from checkers.history.stored import StoredEvents, StoredOperations
+from checkers.spilled import Rooms
 
 Array = Any  # numpy's
 Decode = Callable[[bytes, int, int], Event]
@@ -62,8 +63,7 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     """
     scan = Scan(record, begin, decode, torn_of)
     pairing = Pairing(scan.lines_max)
-    # Room that no line fills is never touched, and so takes no memory.
-    offsets = numpy.empty(scan.lines_max + 1, dtype=numpy.uint32)
+    offsets = Rooms(scan.lines_max).empty(scan.lines_max + 1, numpy.uint32)
     others = Others()
     for batch in scan.batches():
         if not pairing.take(batch.events, scan.words_count):

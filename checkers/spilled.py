@@ -1,0 +1,52 @@
+"""Room for the columns of a long record, which may be larger than the memory that is free.
+
+Such columns lie in files without a name that are mapped into memory: the system writes pages of them out where other
+work needs the room, and reads them again. What is written is never waited for, so a machine with enough memory judges
+as fast as without.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+Array = Any  # numpy's
+LARGE = 10_000_000
+"""Rows from which on columns are mapped: a record of half a gigabyte, which has some two million operations."""
+BYTES_OF_A_ROW = 70
+FOLDER = Path("/var/tmp")
+"""Where files of this size belong: /tmp is memory on many systems."""
+
+
+class Rooms:
+    """Makes arrays whose elements mean nothing yet. Room that nothing fills takes no memory, and no disk."""
+
+    def __init__(self, rows: int) -> None:
+        """`rows`: at the most, in each array."""
+        self._folder = _folder() if rows >= LARGE else None
+        if self._folder is not None and _free_bytes(self._folder) < rows * BYTES_OF_A_ROW:
+            self._folder = None  # a full disk would end the process
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """As numpy's."""
+        if self._folder is None:
+            return numpy.empty(shape, dtype=dtype)
+        size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            os.truncate(file.fileno(), size)
+            return numpy.asarray(numpy.memmap(file, dtype=dtype, mode="r+", shape=shape))
+
+
+def _folder() -> Path | None:
+    """The first of these that can be written to."""
+    folders = (FOLDER, Path(tempfile.gettempdir()))
+    return next((folder for folder in folders if os.access(folder, os.W_OK)), None)
+
+
+def _free_bytes(folder: Path) -> int:
+    told = os.statvfs(folder)
+    return told.f_bavail * told.f_frsize
