@@ -40,7 +40,7 @@ _CLIENT = "client"
 _AT_ONCE = 1 << 15
 """Events that are turned into columns at once, a part of a row group: their Python lists take much more memory than the
 columns."""
-_ROW_GROUP = 1 << 17  # events
+_ROW_GROUP = 1 << 18  # events
 LARGE = 20_000
 """Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
