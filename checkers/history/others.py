@@ -16,6 +16,7 @@ from checkers.history.operation import Event
 
 OFTEN: Final = frozenset({"state", "used", "skipped"})
 """The names of nearly all of them. Most readers look for none of these."""
+TELL_OFTEN: Final = frozenset({"monitor", "harness"})
 BLOCK_BYTES: Final = 1 << 16
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
@@ -34,7 +35,7 @@ class Others:
         self._alike = Alike()
 
     def add(self, event: Event) -> None:
-        packed = self._often.get(event.f)
+        packed = self._often.get(event.f) if event.process in TELL_OFTEN else None
         if packed is None:
             self.rare.append(_small(event, self._alike))
         else:
@@ -45,12 +46,9 @@ class Others:
 
     def named(self, names: Collection[str]) -> Iterable[Event]:
         """Those with one of these names; of none, those that come seldom."""
-        if OFTEN.isdisjoint(names):
-            return (event for event in self.rare if not names or event.f in names)
-        if len(names) == 1:
-            (name,) = names
-            return self._often[name]
-        return (event for event in self if event.f in names)
+        rare = (event for event in self.rare if not names or event.f in names)
+        packed = [self._often[name] for name in names if name in OFTEN]
+        return merge(rare, *packed, key=attrgetter("index")) if packed else rare
 
 
 class _Packed:

@@ -1,0 +1,46 @@
+"""What is no client's, of a large record: the same events as in a list, by whatever name they are asked for."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.history import others
+from checkers.history.operation import Event
+from checkers.history.others import Others
+
+NAMES = ("state", "used", "skipped", "kill", "settled")
+PROCESSES = ("monitor", "harness", "nemesis", "operator")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 60), 1 << 60) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+TOLD = st.tuples(st.sampled_from(NAMES), st.sampled_from(PROCESSES), st.sampled_from((None, "n1")), VALUES)
+
+
+@given(told=st.lists(TOLD, max_size=12), block_bytes=st.sampled_from((0, 100, others.BLOCK_BYTES)))
+def test_events_that_are_packed_are_the_events(
+    told: list[tuple[str, str, str | None, object]], block_bytes: int
+) -> None:
+    """A check would miss a report of a node, or a fault with the name of one."""
+    events = [
+        Event(index=2 * place, time_ns=place, type="info", process=process, f=f, node=node, value=value)
+        for place, (f, process, node, value) in enumerate(told)
+    ]
+    packed = Others()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(others, "BLOCK_BYTES", block_bytes)
+        for event in events:
+            packed.add(event)
+    assert repr([*packed]) == repr(events)
+    for count in range(1, len(NAMES) + 1):
+        for names in combinations(NAMES, count):
+            found = [*packed.named(names)]
+            assert repr(found) == repr([event for event in events if event.f in names])
+    assert [event for event in events if event.process == "nemesis"] == [
+        event for event in packed.named(()) if event.process == "nemesis"
+    ]
