@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from harness.terminal import working
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def qsync(results: Path, capfd: pytest.CaptureFixture[str]) -> Qsync:
-    """`qsync("run", "--seed", 3)`."""
+def qsync(results: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Qsync:
+    """`qsync("run", "--seed", 3)`, which says nothing more where the machine is slow."""
+    monkeypatch.setattr(working, "PATIENCE_S", 600.0)
 
     def run(*words: object) -> Said:
         capfd.readouterr()
