@@ -26,7 +26,7 @@ from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import Storage
 from harness.cluster.talk import AsksStatus
-from harness.cluster.used import disk_bytes, memory_bytes
+from harness.cluster.used import disk_bytes, memory_bytes, memory_of_all_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
 from harness.operations import Asked, Outcome
@@ -167,7 +167,9 @@ class RealCluster(RealTime):
 
     def _used(self) -> dict[str, dict[str, int]]:
         memory = {HARNESS: memory_bytes("self")}
-        memory |= {node: memory_bytes(pid) if (pid := self._pid(node)) else None for node in self._nodes}
+        memory |= {
+            node: memory_of_all_bytes(pid) if (pid := self._pid(node)) else None for node in self._nodes
+        }
         return {
             name: {
                 **({} if found is None else {"memory_bytes": found}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,23 @@ def memory_bytes(pid: int | str) -> int | None:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None
+
+
+def memory_of_all_bytes(pid: int) -> int | None:
+    """The same of a process together with all that it began: a container's first process is an init, or a wrapper."""
+    found = [memory for each in _family(pid) if (memory := memory_bytes(each)) is not None]
+    return sum(found) if found else None
+
+
+def _family(pid: int) -> Iterator[int]:
+    """The process, the processes that it began, and theirs; without those that end meanwhile."""
+    yield pid
+    try:
+        told = [(task / "children").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return
+    for child in b" ".join(told).split():
+        yield from _family(int(child))
 
 
 def disk_bytes(folder: Path) -> int:
