@@ -188,7 +188,7 @@ def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
 
 
 class _Gaps:
-    """The gaps of what happens a part at a time: of what is asked, and of what ends, in order."""
+    """The gaps, from questions and answers that come some at a time, in order."""
 
     def __init__(self, least_ns: int, end_ns: int) -> None:
         self.found: list[Span] = []
@@ -200,7 +200,7 @@ class _Gaps:
         """Since when none was served; None: since the next question."""
 
     def take(self, begun_ns: Array, ended_ns: Array, is_served: Array) -> None:
-        """The next part; what happened at a time is in one."""
+        """The next questions and answers. All of one moment come together."""
         times_ns = numpy.concatenate((begun_ns, ended_ns))
         what = numpy.concatenate(
             (numpy.full(len(begun_ns), _ASKED), numpy.where(is_served, _SERVED, _UNSERVED))

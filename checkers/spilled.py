@@ -1,8 +1,7 @@
 """Room for the columns of a long record, which may be larger than the memory that is free.
 
-Such columns lie in files without a name that are mapped into memory: the system writes pages of them out where other
-work needs the room, and reads them again. What is written is never waited for, so a machine with enough memory judges
-as fast as without.
+Such columns lie in files without a name that are mapped into memory: the system writes their pages to the disk where
+other work needs the memory, and reads them again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FOLDER = Path("/var/tmp")
 
 
 class Rooms:
-    """Makes arrays whose elements mean nothing yet. Room that nothing fills takes no memory, and no disk."""
+    """Makes arrays that are to be filled. Pages that stay empty take no memory, and no disk."""
 
     def __init__(self, rows: int) -> None:
         """`rows`: at the most, in each array."""

@@ -147,7 +147,7 @@ class History:
         return _others(self.events)
 
     def told(self, process: str, *names: str) -> Iterator[Event]:
-        """What one of them told under one of these names (its f), in order. No name: all but what it tells often."""
+        """The events of this process with one of these names (f), in order. Without names: all but those of `OFTEN`."""
         return _told(_others(self.events), process, names)
 
     @property

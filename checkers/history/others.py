@@ -45,7 +45,7 @@ class Others:
         return merge(self.rare, *self._often.values(), key=attrgetter("index"))
 
     def named(self, names: Collection[str]) -> Iterable[Event]:
-        """Those with one of these names; of none, those that come seldom."""
+        """The events with one of these names, in order. Without names: all but those of `OFTEN`."""
         rare = (event for event in self.rare if not names or event.f in names)
         packed = [self._often[name] for name in names if name in OFTEN]
         return merge(rare, *packed, key=attrgetter("index")) if packed else rare

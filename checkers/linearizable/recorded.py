@@ -54,8 +54,8 @@ class Registers:
 class Calls:
     """The calls that operations stand for: made of some at a time, because a call takes as much memory as an operation.
 
-    `places` are those of operations that are calls, in order; `kind` is that of every operation, and means nothing
-    where it is no call; `judged` tells which operations are about what is judged, calls or not.
+    `places` are those of operations that are calls, in order; `kind` has a number for every operation, and
+    counts where that is a call; `judged` tells which operations are about what is judged, calls or not.
     """
 
     columns: Operations

@@ -25,7 +25,7 @@ def memory_of_all_bytes(pid: int) -> int | None:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """The process, the processes that it began, and theirs; without those that end meanwhile."""
+    """The process and its descendants. A process that ends meanwhile is left out."""
     yield pid
     try:
         told = [(task / "children").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]

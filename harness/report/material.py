@@ -244,7 +244,7 @@ def _load(columns: RunColumns) -> Load:
 
 
 class _Monitor:
-    """What the monitor told. The reports of nodes, which are many, are made while they are walked through."""
+    """The events of the monitor. There are many reports of nodes: each is made when a reader comes to it."""
 
     def __init__(self, history: History) -> None:
         self._states = history.states
@@ -278,7 +278,7 @@ class _Gathering:
         self.neighbours: list[Operation] = []
         self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
         self.monitor: _Monitor | None = None
-        """In place of what was told by it."""
+        """The events of a stored record, in place of those in `told`."""
         self.last_ns = 0
         self.lines = 0
 

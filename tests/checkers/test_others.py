@@ -1,4 +1,4 @@
-"""What is no client's, of a large record: the same events as in a list, by whatever name they are asked for."""
+"""Events of nemesis, monitor, harness and operator in a large record: packed, they are the same as in a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says of the memory of nodes."""
+"""The memory of nodes, as the page shows it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def qsync(results: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Qsync:
-    """`qsync("run", "--seed", 3)`, which says nothing more where the machine is slow."""
+    """`qsync("run", "--seed", 3)`, without lines of progress: a slow machine would have some."""
     monkeypatch.setattr(working, "PATIENCE_S", 600.0)
 
     def run(*words: object) -> Said:
