@@ -23,8 +23,8 @@ PLANTED = (
         "ack-survives-failure",
         "acknowledgement leaves although the write failed",
         "following.py",
-        "                self._out.append(Send(applier.link, ack, after))",
-        "                self._out.append(Send(applier.link, ack, None))",
+        "                self._out.append(Send(applier.link, Ack(vclock, term, sync), after))",
+        "                self._out.append(Send(applier.link, Ack(vclock, term, sync), None))",
     ),
     Planted(
         "stale-snapshot-term",

@@ -26,6 +26,7 @@ from typing import Literal
 
 from nodes.iproto.messages import Row
 from nodes.kernel.events import Instant
+from nodes.kernel.vclock import Vclock
 
 State = Literal["off", "connecting", "asking", "joining", "subscribing", "following", "stopped"]
 
@@ -48,6 +49,8 @@ class Applier:
     """Why the last connection ended or did not come about."""
     knows_marks: bool = True
     """The peer reads in a PROMOTE's flags when it takes effect."""
+    told: tuple[Vclock, int, int] | None = None
+    """What was acknowledged last on this link: the vclock, the term, and how often records had been lost by then."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 
@@ -58,7 +61,7 @@ class Applier:
 
     def turn_off(self) -> None:
         self.state = "stopped" if self.message else "off"
-        self.link = -1
+        self.link, self.told = -1, None
         self.answered_id = 0  # the next node that answers may be a different one, and own a different id
         self.partial.clear()
         self.backlog.clear()

@@ -25,6 +25,7 @@ from nodes.iproto.messages import (
 )
 from nodes.kernel.effects import Connect, Disconnect, Log, Send
 from nodes.kernel.events import Instant
+from nodes.kernel.vclock import Vclock
 from nodes.qsync.applier import Applier, gap, is_known
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import flaw
@@ -198,7 +199,10 @@ class Following:
                 break
             is_news = True
         self._commits.sometimes.note(WAITED_FOR_DISK, bool(applier.backlog) and self._commits.is_log_full)
-        self._acknowledge(self._appliers.values() if is_news else [applier])
+        if is_news:
+            self._acknowledge(self._appliers.values())
+        elif applier.told != self._to_tell():
+            self._acknowledge([applier])
 
     def _stop_following(self, applier: Applier, row: Row, message: str) -> None:
         """The peer's history contradicts ours: nothing more is taken from it until the node starts anew."""
@@ -215,12 +219,16 @@ class Following:
 
     def _acknowledge(self, appliers: Iterable[Applier], sync: int = 0) -> None:
         """Tell peers what we have, as soon as all of it is on disk: rows, and the term that they are in."""
-        after = self._journal.last_token()
-        term = self._election.term if self._options.knows_elections else 0
+        after, told = self._journal.last_token(), self._to_tell()
+        vclock, term, _ = told
+        if sync:
+            vclock = self._decisions.told_to_reads(vclock, self._commits.limbo)
         for applier in appliers:
             if applier.state == "following":
-                vclock = public(self._journal.promised)
-                if sync:
-                    vclock = self._decisions.told_to_reads(vclock, self._commits.limbo)
-                ack = Ack(vclock, term, sync)
-                self._out.append(Send(applier.link, ack, after))
+                self._out.append(Send(applier.link, Ack(vclock, term, sync), after))
+                applier.told = None if sync else told
+
+    def _to_tell(self) -> tuple[Vclock, int, int]:
+        """What we have, the term, and how often records were lost: acknowledgements that hung on these were, too."""
+        term = self._election.term if self._options.knows_elections else 0
+        return public(self._journal.promised), term, self._journal.failures
