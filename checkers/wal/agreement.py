@@ -26,7 +26,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
-from typing import Protocol
 
 from checkers.verdict import WITNESSES_MAX, Witness
 from checkers.wal.record import Id, NodeLog, Record, Snapshot
@@ -181,11 +180,8 @@ def _end(node: Replayed) -> dict[int, int]:
 
 
 def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
-    yield from snapshots_that_differ([_Followed(node) for node in cluster.nodes])
-
-
-def snapshots_that_differ(nodes: Sequence[Followed]) -> Iterator[Witness]:
     """Each snapshot is compared with the node's own log, the newest one and one that came by a join with all logs."""
+    nodes = [_Followed(node) for node in cluster.nodes]
     for node in nodes:
         differing = {
             snapshot.place: _difference(node.log, snapshot, node.log, there.state)
@@ -202,63 +198,48 @@ def snapshots_that_differ(nodes: Sequence[Followed]) -> Iterator[Witness]:
 
 
 def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
-    yield from snapshots_that_forget([_Followed(node) for node in cluster.nodes])
-
-
-def snapshots_that_forget(nodes: Sequence[Followed]) -> Iterator[Witness]:
     """The log before a snapshot may be removed, so what the snapshot does not say is forgotten by a restart."""
-    for node in nodes:
+    for node in map(_Followed, cluster.nodes):
         for snapshot, there in node.on_the_way():
-            vote, owner = there.vote, snapshot.owner
-            if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
-                yield _witness(
-                    "snapshot-forgets",
-                    f"the snapshot of {node.log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its "
-                    f"log has {vote.vote} in term {vote.term} before it",
-                    node.log.node,
-                    f"{node.log.node}: {snapshot.place}",
-                    text(vote),
-                    rows=(vote,),
-                )
-            confirmed = there.confirmed.get(owner, 0)
-            if owner and snapshot.confirmed.get(owner, 0) < confirmed:
-                yield _witness(
-                    "snapshot-forgets",
-                    f"the snapshot of {node.log.node} says that the entries of replica {owner} are confirmed up to lsn "
-                    f"{snapshot.confirmed.get(owner, 0)}, and it holds confirmed ones up to {confirmed}",
-                    node.log.node,
-                    f"{node.log.node}: {snapshot.place}",
-                )
+            yield from forgotten(node.log, snapshot, there.vote, there.confirmed)
+
+
+def forgotten(
+    log: NodeLog, snapshot: Snapshot, vote: Record | None, confirmed_of: Mapping[int, int]
+) -> Iterator[Witness]:
+    """What a snapshot does not say of the log before it: the last vote, and up to where each origin is confirmed."""
+    owner = snapshot.owner
+    if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
+        yield _witness(
+            "snapshot-forgets",
+            f"the snapshot of {log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its log has "
+            f"{vote.vote} in term {vote.term} before it",
+            log.node,
+            f"{log.node}: {snapshot.place}",
+            text(vote),
+            rows=(vote,),
+        )
+    confirmed = confirmed_of.get(owner, 0)
+    if owner and snapshot.confirmed.get(owner, 0) < confirmed:
+        yield _witness(
+            "snapshot-forgets",
+            f"the snapshot of {log.node} says that the entries of replica {owner} are confirmed up to lsn "
+            f"{snapshot.confirmed.get(owner, 0)}, and it holds confirmed ones up to {confirmed}",
+            log.node,
+            f"{log.node}: {snapshot.place}",
+        )
 
 
 @dataclass(slots=True)
-class There:
+class _There:
     """The result of a node's own log at the place of a snapshot."""
 
-    state: Mapping[Place, tuple[object, ...]]
+    state: dict[Place, tuple[object, ...]]
     vote: Record | None
     confirmed: dict[int, int]
     """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
     is_owned: bool
     """The queue has had an owner. In logs of 2.6 it has none, and later versions take no notice of their CONFIRMs."""
-
-
-class Followed(Protocol):
-    """A log, and what it comes to."""
-
-    @property
-    def log(self) -> NodeLog: ...
-
-    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
-        """Each snapshot that the log has all rows of, and what these came to, which changes from one to the next."""
-        ...
-
-    def state_at(self, vclock: Mapping[int, int]) -> Mapping[Place, tuple[object, ...]] | None:
-        """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
-
-        None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
-        """
-        ...
 
 
 def first_snapshot(log: NodeLog) -> Snapshot | None:
@@ -286,18 +267,21 @@ def reaches(log: NodeLog, end: Mapping[int, int], vclock: Mapping[int, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
+    """A log, and what it comes to."""
+
     node: Replayed
 
     @property
     def log(self) -> NodeLog:
         return self.node.log
 
-    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
+    def on_the_way(self) -> Iterator[tuple[Snapshot, _There]]:
+        """Each snapshot that the log has all rows of, and what these came to, which changes from one to the next."""
         log, first = self.log, first_snapshot(self.log)
         if not can_be_followed(log, first):
             return
         state, is_owned = ({}, False) if first is None else (dict(first.tuples), bool(first.owner))
-        there = There(state, None, {}, is_owned)
+        there = _There(state, None, {}, is_owned)
         position, records = 0, log.records
         for snapshot in reached(log, _end(self.node)):
             vclock = snapshot.vclock
@@ -308,7 +292,7 @@ class _Followed:
                 position += 1
             yield snapshot, there
 
-    def _apply(self, row: Record, there: There, state: dict[Place, tuple[object, ...]]) -> None:
+    def _apply(self, row: Record, there: _There, state: dict[Place, tuple[object, ...]]) -> None:
         if row.kind == "vote":
             there.vote = row
         elif row.kind == "promote":
@@ -321,6 +305,10 @@ class _Followed:
                 _put(state, row, fate)
 
     def state_at(self, vclock: Mapping[int, int]) -> Mapping[Place, tuple[object, ...]] | None:
+        """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
+
+        None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
+        """
         log, first = self.log, first_snapshot(self.log)
         if not can_be_followed(log, first) or not reaches(log, _end(self.node), vclock):
             return None
@@ -340,7 +328,7 @@ def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> Non
         state[place] = row.tuple if row.is_whole else UNKNOWN
 
 
-def _compared(log: NodeLog, snapshot: Snapshot, other: Followed) -> Witness | None:
+def _compared(log: NodeLog, snapshot: Snapshot, other: _Followed) -> Witness | None:
     """With what the log of `other` comes to at its vclock, if that log reaches so far."""
     found = other.state_at(snapshot.vclock)
     return None if found is None else _difference(log, snapshot, other.log, found)

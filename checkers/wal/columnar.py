@@ -2,14 +2,14 @@
 
 Where a rule is broken, an answer contradicted, or something has no place in columns, the answer is None, and the logs
 are judged as objects (`checkers.wal`), which find the witnesses. So a rule that looks at every row is said twice, as a
-question of arrays here and as a search for witnesses in `agreement`; rules about votes, terms and snapshots, and what
-PROMOTEs do to the queue, are those of the objects.
+question of arrays here or in `node_columns` and as a search for witnesses in `agreement`; rules about votes and terms,
+and what PROMOTEs do to the queue, are those of the objects.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from checkers.history.operation import SUBMITTED
 from checkers.history.stored import StoredOperations
 from checkers.verdict import Verdict
 from checkers.wal import agreement, early, replay_kernels
-from checkers.wal.agreement import UNKNOWN, There
 from checkers.wal.columns import (
     CONFIRM,
     DEMOTE,
@@ -32,16 +31,15 @@ from checkers.wal.columns import (
     NOP,
     ORIGINS_MAX,
     PROMOTE,
-    USER_SPACES,
     VOTE,
-    WRITE,
     Builder,
     Rows,
     StoredRecords,
     numbered,
 )
-from checkers.wal.record import LogRules, NodeLog, Record, Snapshot
-from checkers.wal.replay import Fate, Limbo, Replayed, Waiting
+from checkers.wal.node_columns import FATES, Node, snapshots_agree
+from checkers.wal.record import LogRules, NodeLog, Record
+from checkers.wal.replay import Limbo, Replayed, Waiting
 from checkers.wal.replay_kernels import (
     COMMITTED,
     CONFIRMED,
@@ -57,12 +55,9 @@ from checkers.wal.replay_kernels import (
     ROLLED_BACK,
     TAIL,
 )
-from checkers.wal.row_kernels import SYNCHRONOUS
 from checkers.wal.settle import Settled, settled_history
 
 Array = Any  # numpy's
-FATES: tuple[Fate | None, ...] = (None, "nop", "committed", "confirmed", "rolled back", "pending")
-"""By their numbers in `replay_kernels`."""
 REGISTERS = frozenset({"read", "write", "cas", "dump"})
 """The operations that can be joined to rows by columns."""
 _CONTROL = (PROMOTE, DEMOTE, VOTE)
@@ -113,101 +108,6 @@ def _has_places(log: NodeLog) -> bool:
 
 
 # ---- the queue of each log
-
-
-@dataclass(slots=True)
-class Node:
-    """The content of `Replayed`, as arrays: `fates` and `decided` (a row; -1: nothing did) by transaction."""
-
-    log: NodeLog
-    rows: Rows
-    at: Array
-    fates: Array
-    decided: Array
-    order: Array
-    control: Replayed
-    """Only the PROMOTEs, DEMOTEs and votes, as objects."""
-
-    @property
-    def counts(self) -> Counter[Fate]:
-        many = numpy.bincount(self.fates, minlength=len(FATES)).tolist()
-        return Counter({fate: count for fate, count in zip(FATES, many, strict=True) if fate and count})
-
-    def end(self) -> dict[int, int]:
-        """By origin the last lsn."""
-        end = dict(self.log.begins)
-        origins, lsns = self.rows.origin[self.at], self.rows.lsn[self.at]
-        for each in numpy.unique(origins).tolist():
-            end[each] = max(int(lsns[origins == each].max()), end.get(each, 0))
-        return end
-
-    def on_the_way(self) -> Iterator[tuple[Snapshot, There]]:
-        """As `agreement.on_the_way`."""
-        first = agreement.first_snapshot(self.log)
-        if not agreement.can_be_followed(self.log, first):
-            return
-        state = _State(self, first)
-        end, position = self.end(), 0
-        for snapshot in agreement.reached(self.log, end):
-            is_behind = ~self._is_until(snapshot.vclock)[position:]
-            until = position + int(is_behind.argmax()) if is_behind.any() else len(self.at)
-            state.take(self.at[position:until])
-            position = until
-            yield snapshot, self._there(first, position, state.held)
-
-    def state_at(self, vclock: Mapping[int, int]) -> Mapping[agreement.Place, tuple[object, ...]] | None:
-        """As `agreement.state_at`."""
-        first = agreement.first_snapshot(self.log)
-        if not agreement.can_be_followed(self.log, first) or not agreement.reaches(
-            self.log, self.end(), vclock
-        ):
-            return None
-        state = _State(self, first)
-        state.take(self.at[self._is_until(vclock)])
-        return state.held
-
-    def _is_until(self, vclock: Mapping[int, int]) -> Array:
-        limits = numpy.zeros(ORIGINS_MAX, dtype=numpy.int64)
-        for origin, lsn in vclock.items():
-            limits[origin] = lsn
-        return self.rows.lsn[self.at] <= limits[self.rows.origin[self.at]]
-
-    def _there(self, first: Snapshot | None, position: int, held: Mapping[agreement.Place, Any]) -> There:
-        rows, at = self.rows, self.at[:position]
-        kinds = rows.kind[at]
-        votes = at[kinds == VOTE]
-        promotes = numpy.flatnonzero(kinds == PROMOTE)
-        is_owned = first is not None and bool(first.owner)
-        owned_from = 0 if is_owned else int(promotes[0]) if len(promotes) else len(at)
-        chosen = at[owned_from:]
-        chosen = chosen[(rows.kind[chosen] == WRITE) & (rows.bits[chosen] & SYNCHRONOUS > 0)]
-        chosen = chosen[self.fates[rows.transaction[chosen]] == CONFIRMED]
-        origins, lsns = rows.origin[chosen], rows.lsn[chosen]
-        confirmed = {each: int(lsns[origins == each].max()) for each in numpy.unique(origins).tolist()}
-        vote = rows.record(int(votes[-1])) if len(votes) else None
-        return There(dict(held), vote, confirmed, is_owned or bool(len(promotes)))
-
-
-class _State:
-    """The state after a part of a log: by space and key the tuple, () where it was deleted, or UNKNOWN."""
-
-    def __init__(self, node: Node, first: Snapshot | None) -> None:
-        self._node = node
-        self.held: dict[agreement.Place, tuple[object, ...]] = {} if first is None else dict(first.tuples)
-
-    def take(self, at: Array) -> None:
-        node, rows = self._node, self._node.rows
-        fates = node.fates[rows.transaction[at]]
-        is_put = (rows.kind[at] == WRITE) & (rows.space[at] >= USER_SPACES)
-        is_put &= (fates == CONFIRMED) | (fates == COMMITTED) | (fates == PENDING)
-        at, fates = at[is_put], fates[is_put]
-        place = rows.space[at].astype(numpy.int64) << 32 | rows.key[at]
-        _, last = numpy.unique(place[::-1], return_index=True)
-        last = len(at) - 1 - last
-        for row, fate in zip(at[last].tolist(), fates[last].tolist(), strict=True):
-            key, value = rows.keys[rows.key[row]], int(rows.value[row])
-            held = () if value == ABSENT else (key, value)
-            self.held[int(rows.space[row]), key] = UNKNOWN if fate == PENDING else held
 
 
 def _replayed(log: NodeLog, rules: LogRules) -> Node | None:
@@ -339,8 +239,7 @@ def _agree(nodes: Sequence[Node], rules: LogRules) -> bool:
     at = numpy.flatnonzero(_held(nodes, rows) & (rows.kind != NOP) & (rows.kind != VOTE))
     if not (_is_one_content(rows, at) and _is_nothing_missing(nodes, at) and _is_one_order(nodes)):
         return False
-    on_snapshots = (agreement.snapshots_that_differ, agreement.snapshots_that_forget)
-    return not any(next(rule(nodes), None) for rule in on_snapshots)
+    return snapshots_agree(nodes)
 
 
 def _held(nodes: Sequence[Node], rows: Rows) -> Array:
@@ -368,7 +267,7 @@ def _is_nothing_missing(nodes: Sequence[Node], at: Array) -> bool:
         has = numpy.zeros(rows.places, dtype=bool)
         has[rows.place[node.at]] = True
         begins, end = (numpy.zeros(ORIGINS_MAX, dtype=numpy.int64) for _ in range(2))
-        for limits, known in ((begins, node.log.begins), (end, node.end())):
+        for limits, known in ((begins, node.log.begins), (end, node.end)):
             for origin, lsn in known.items():
                 limits[origin] = lsn
         lsns, origins = rows.lsn[at], rows.origin[at]

@@ -7,8 +7,8 @@ them. It takes what a store of registers writes: rows of a text and a number, de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, Final, overload
 
@@ -18,7 +18,7 @@ from checkers.compiled import load
 from checkers.history.columns import VALUES_MAX
 from checkers.history.line_kernels import ABSENT
 from checkers.wal import row_kernels
-from checkers.wal.record import Kind, NodeLog, NotColumns, Record
+from checkers.wal.record import Kind, NodeLog, NotColumns, Record, Snapshot
 from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
 from checkers.wal.settle import mark_of
 
@@ -128,6 +128,57 @@ class StoredRecords(Sequence[Record]):
         return self.all[place]
 
 
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """Tuples of a text and a number, as arrays of one length: the space, the text (`packed`), and the number."""
+
+    space: Array
+    head: Array
+    tail: Array
+    value: Array
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, tuple[object, ...]]]) -> Tuples:
+        """Of spaces and tuples. Raises NotColumns."""
+        return cls.of_numbers([(space, *_numbers(values)) for space, values in pairs])
+
+    @classmethod
+    def of_numbers(cls, found: Sequence[tuple[int, int, int, int]]) -> Tuples:
+        space, head, tail, value = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
+        return cls(space, head, tail, value)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Tuples]) -> Tuples:
+        names = [field.name for field in fields(cls)]
+        return cls(*(numpy.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def objects(self) -> dict[tuple[int, object], tuple[object, ...]]:
+        columns = (column.tolist() for column in (self.space, self.head, self.tail, self.value))
+        rows = (
+            (space, _unpacked(head, tail), value) for space, head, tail, value in zip(*columns, strict=True)
+        )
+        return {(space, key): (key, value) for space, key, value in rows}
+
+
+class StoredTuples(Mapping[tuple[int, object], tuple[object, ...]]):
+    """The tuples of a snapshot. `read` reads the file again: of hundreds of snapshots few are looked at at a time."""
+
+    def __init__(self, read: Callable[[], Tuples]) -> None:
+        self.read = read
+        self._objects: dict[tuple[int, object], tuple[object, ...]] = {}
+
+    def __getitem__(self, place: tuple[int, object]) -> tuple[object, ...]:
+        self._objects = self._objects or self.read().objects()
+        return self._objects[place]
+
+    def __iter__(self) -> Iterator[tuple[int, object]]:
+        self._objects = self.read().objects()
+        return iter(self._objects)
+
+    def __len__(self) -> int:
+        return len(self.read().objects())
+
+
 class Builder:
     """Takes the rows of one log after another. `held` is how many places are in `at`, of all logs together.
 
@@ -222,7 +273,7 @@ class Builder:
 
 
 def of_logs(logs: Sequence[NodeLog]) -> list[NodeLog]:
-    """The same logs, with their records as columns. Raises NotColumns."""
+    """The same logs, with their records and snapshots as columns. Raises NotColumns."""
     builder = Builder(sum(len(log.records) for log in logs))
     ends = [0]
     for log in logs:
@@ -230,9 +281,20 @@ def of_logs(logs: Sequence[NodeLog]) -> list[NodeLog]:
             builder.put(record)
         ends.append(builder.held)
     return [
-        replace(log, records=StoredRecords(builder, begin, end, partial(tuple, log.records)))
+        replace(
+            log,
+            records=StoredRecords(builder, begin, end, partial(tuple, log.records)),
+            snapshots=tuple(map(_stored, log.snapshots)),
+        )
         for log, begin, end in zip(logs, ends, ends[1:], strict=False)
     ]
+
+
+def _stored(snapshot: Snapshot) -> Snapshot:
+    if any(values[0] != key for (_, key), values in snapshot.tuples.items()):
+        raise NotColumns
+    found = Tuples.of((space, values) for (space, _), values in snapshot.tuples.items())
+    return replace(snapshot, tuples=StoredTuples(lambda: found))
 
 
 def _longer(column: Array) -> Array:
@@ -262,6 +324,16 @@ def packed(key: str) -> tuple[int, int] | None:
         int.from_bytes(padded[:8], "big", signed=True),
         int.from_bytes(padded[8:], "big", signed=True),
     )
+
+
+def _numbers(values: Sequence[object]) -> tuple[int, int, int]:
+    """A text and a number as three numbers. Raises NotColumns."""
+    match values:
+        case (str(key), int(value)) if type(value) is int and abs(value) <= VALUES_MAX:
+            found = packed(key)
+            if found is not None:
+                return *found, value
+    raise NotColumns
 
 
 def _unpacked(head: int, tail: int) -> str:

@@ -281,6 +281,116 @@ def read_blocks(
 
 
 @bare_kernel
+def _behind(data: Array, here: int, end: int, values: int) -> int:
+    """Where so many values of msgpack end; -1 if that is behind `end`, or they are none."""
+    left = values
+    while left > 0:
+        if here >= end:
+            return -1
+        marker = int(data[here])
+        here += 1
+        left -= 1
+        count = size = 0
+        if 0x80 <= marker < 0x90:
+            left += 2 * (marker & 0x0F)
+        elif 0x90 <= marker < 0xA0:
+            left += marker & 0x0F
+        elif 0xA0 <= marker < 0xC0:
+            here += marker & 0x1F
+        elif marker == 0xC1:
+            return -1
+        elif 0xC4 <= marker < 0xCA or 0xD9 <= marker < 0xE0:
+            # bin, ext and str, with one, two or four bytes that tell their length; arrays and maps with two or four
+            if marker < 0xC7:
+                size = 1 << (marker - 0xC4)
+            elif marker < 0xCA:
+                size = 1 << (marker - 0xC7)
+            elif marker < 0xDC:
+                size = 1 << (marker - 0xD9)
+            else:
+                size = 2 << (marker & 1)
+            for place in range(here, here + size):
+                count = (count << 8) | int(data[place])
+            here += size
+            if marker >= 0xDE:
+                left += 2 * count
+            elif marker >= 0xDC:
+                left += count
+            else:
+                here += count + (1 if 0xC7 <= marker < 0xCA else 0)
+        elif marker == 0xCA:
+            here += 4
+        elif marker == 0xCB:
+            here += 8
+        elif 0xCC <= marker < 0xD4:
+            here += 1 << (marker & 3)
+        elif 0xD4 <= marker < 0xD9:
+            here += 1 + (1 << (marker - 0xD4))
+    return here if here <= end else -1
+
+
+@bare_kernel
+def read_tuples(
+    data: Array, end: int, regs: Array, space: Array, head: Array, tail: Array, value: Array, is_odd: Array
+) -> int:
+    """Append the tuples that the rows of a snapshot insert into users' spaces, a text and a whole number each.
+
+    Bytes of all other rows are marked in `is_odd`. ODD at what are no rows; FULL if there is no room for a tuple.
+    """
+    here = 0
+    while here < end:
+        begin = here
+        marker = int(data[here])
+        here += 1
+        if marker & 0xF0 != 0x80:
+            return ODD
+        row_type = 0
+        for _ in range(marker & 0x0F):
+            name = int(data[here])
+            if name == _TYPE:
+                row_type = int(data[here + 1])
+            here = _behind(data, here, end, 2)
+            if here < 0:
+                return ODD
+        body = here
+        if row_type != _NOP and here < end:
+            here = _behind(data, here, end, 1)
+            if here < 0:
+                return ODD
+        is_one = row_type == _INSERT and data[body] == 0x82 and data[body + 1] == _SPACE
+        its_space = its_head = its_tail = its_value = 0
+        if is_one:
+            at = body + 2
+            length = _length(int(data[at]))
+            its_space = _number(data, at, length) if length else _NO_NUMBER
+            at += length
+            text = int(data[at + 2])
+            size = text & 0x1F
+            is_one = its_space >= _USER_SPACES and its_space < _NUMBERS_END and data[at] == _TUPLE
+            is_one = is_one and data[at + 1] == 0x92 and text & 0xE0 == 0xA0 and size <= 15
+            if is_one:
+                at += 3
+                for place in range(8):
+                    its_head = (its_head << 8) | (int(data[at + place]) if place < size else 0)
+                for place in range(8, 15):
+                    its_tail = (its_tail << 8) | (int(data[at + place]) if place < size else 0)
+                its_tail = (its_tail << 8) | (size + 1)
+                at += size
+                length = _length(int(data[at]))
+                its_value = _number(data, at, length) if length else _NO_NUMBER
+                is_one = its_value >= 0 and its_value <= _VALUES_MAX and at + length == here
+        if not is_one:
+            is_odd[begin:here] = True
+            continue
+        row = regs[COUNT]
+        if row >= space.shape[0]:
+            return FULL
+        space[row], head[row], tail[row], value[row] = its_space, its_head, its_tail, its_value
+        regs[COUNT] = row + 1
+    return DONE
+
+
+@bare_kernel
 def number_pairs(one: Array, other: Array, table: Array, firsts: Array, numbers: Array) -> int:
     """Give each pair a number; how many different ones there are. `table` is filled with -1, and has twice the room;
     `firsts` gets where each pair stands first."""
@@ -298,6 +408,33 @@ def number_pairs(one: Array, other: Array, table: Array, firsts: Array, numbers:
         if table[slot] < 0:
             table[slot] = count
             firsts[count] = place
+            count += 1
+        numbers[place] = table[slot]
+    return count
+
+
+@bare_kernel
+def number_triples(
+    one: Array, two: Array, three: Array, table: Array, ones: Array, twos: Array, threes: Array, count: int,
+    numbers: Array,
+) -> int:  # fmt: skip
+    """The same for triples, of which `count` have their number: how many have one then. `ones`, `twos`, `threes` get
+    the triples by number; `table` has -1 at free places, and twice the room."""
+    mask = table.shape[0] - 1
+    for place in range(one.shape[0]):
+        second = (two[place] ^ (two[place] >> 32)) & 0xFFFFFFFF
+        third = (three[place] ^ (three[place] >> 32)) & 0xFFFFFFFF
+        mixed = (second * 0x1F3D5B79) ^ (third * 0x2545F491) ^ one[place]
+        mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
+        slot = ((mixed * 0x3C6EF373) >> 7) & mask
+        while table[slot] >= 0:
+            known = table[slot]
+            if ones[known] == one[place] and twos[known] == two[place] and threes[known] == three[place]:
+                break
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = count
+            ones[count], twos[count], threes[count] = one[place], two[place], three[place]
             count += 1
         numbers[place] = table[slot]
     return count

@@ -5,17 +5,17 @@ The same records as `harness.systems.qsync.logs` gives as objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy
 
 from checkers.compiled import load
 from checkers.wal import row_kernels
-from checkers.wal.columns import Builder, StoredRecords
+from checkers.wal.columns import Builder, StoredRecords, StoredTuples, Tuples
 from checkers.wal.record import NotColumns, Record
-from checkers.wal.row_kernels import BEHIND, COUNT, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
-from harness.systems.qsync.log_reader import LogReader, Read, Shared, Tuples, read_row, tuples_in
+from checkers.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
+from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_row
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
 from nodes.iproto.rows import rows_of
@@ -23,6 +23,8 @@ from nodes.iproto.rows import rows_of
 Array = Any  # numpy's
 SHORTEST: Final = 19 + 15
 """Bytes that a block of one row has at least: its own, and a row's."""
+SHORTEST_TUPLE: Final = 1 + 6 + 3
+"""Bytes that a row of a snapshot has at least: the header, the body but for the tuple, and that."""
 _POLYNOMIAL = 0x82F63B78
 """Of CRC-32C, its bits from the last to the first."""
 
@@ -96,6 +98,8 @@ class InColumns(Shared):
     def __init__(self, size: int) -> None:
         super().__init__()
         self.table = Table(size)
+        rows_of_others = self.snapshots
+        self.snapshots = lambda payload: rows_of_others(_read_tuples(payload)[1])
 
     def reader(self) -> LogReader:
         return _ColumnReader(self, self.table)
@@ -109,9 +113,20 @@ class _ColumnReader(LogReader):
         self._table = table
         self._from = self._last = table.held
 
-    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
-        """A long run has hundreds of snapshots, of which two or three are looked at at a time."""
-        return _Later(lambda: tuples_in(xlog.decode(read(), self._shared.snapshots).rows))
+    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> StoredTuples:
+        odd = Tuples.of(each for row in rows if (each := data_of(row)) is not None)
+
+        def again() -> Tuples:
+            found = [odd]
+
+            def take(payload: bytes) -> Sequence[Row]:
+                found.append(_read_tuples(payload)[0])
+                return ()
+
+            xlog.decode(read(), take)
+            return Tuples.joined(found)
+
+        return StoredTuples(again)
 
     def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
         self._last = self._table.held
@@ -139,22 +154,18 @@ class _ColumnReader(LogReader):
         return StoredRecords(self._table, self._from, self._table.held, again)
 
 
-class _Later(Mapping[tuple[int, object], tuple[object, ...]]):
-    """The tuples of a snapshot. The file is read again whenever somebody walks through them."""
-
-    def __init__(self, read: Callable[[], Tuples]) -> None:
-        self._read = read
-        self._found: Tuples = {}
-
-    def __getitem__(self, place: tuple[int, object]) -> tuple[object, ...]:
-        return self._found[place]
-
-    def __iter__(self) -> Iterator[tuple[int, object]]:
-        self._found = self._read()
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._read())
+def _read_tuples(payload: bytes) -> tuple[Tuples, bytes]:
+    """The tuples that a block of a snapshot inserts into users' spaces, and the bytes of all other rows."""
+    size = len(payload)
+    padded = numpy.zeros(size + BEHIND, dtype=numpy.uint8)
+    padded[:size] = numpy.frombuffer(payload, dtype=numpy.uint8)
+    regs = numpy.zeros(REGS, dtype=numpy.int64)
+    columns = [numpy.empty(size // SHORTEST_TUPLE + 1, dtype=numpy.int64) for _ in range(4)]
+    is_odd = numpy.zeros(size, dtype=bool)
+    if load(row_kernels).read_tuples(padded, size, regs, *columns, is_odd) != DONE:
+        return Tuples.of(()), payload
+    found = Tuples(*(column[: regs[COUNT]].copy() for column in columns))
+    return found, padded[:size][is_odd].tobytes()
 
 
 _HEADER = xlog.encode_header("XLOG", "00000000-0000-0000-0000-000000000000", {})

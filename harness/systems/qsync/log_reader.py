@@ -91,8 +91,9 @@ class LogReader:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
 
     def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
-        """Of a snapshot with these rows; `read` gives its bytes."""
-        return tuples_in(rows)
+        """What a snapshot with these rows holds of users; `read` gives its bytes."""
+        found = (each for row in rows if (each := data_of(row)) is not None)
+        return {(space, _first(values)): values for space, values in found}
 
     def read(self, name: str, data: bytes, *, is_last: bool) -> None:
         try:
@@ -203,13 +204,7 @@ def _is_first_field(parts: object) -> bool:
     return False
 
 
-def tuples_in(rows: Sequence[Row]) -> Tuples:
-    """What a snapshot with these rows holds of users, by space and key."""
-    found = (each for row in rows if (each := _data_of(row)) is not None)
-    return {(space, _first(values)): values for space, values in found}
-
-
-def _data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
+def data_of(row: Row) -> tuple[int, tuple[object, ...]] | None:
     """Space and tuple of a row of a snapshot, if it is of a user."""
     space, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
     if isinstance(space, int) and space >= USERS_FROM and isinstance(values, tuple) and values:
@@ -245,7 +240,7 @@ class Shared:
     """What the logs of all nodes have in common: their blocks, and how their snapshots begin."""
 
     def __init__(self) -> None:
-        self.snapshots = Recurring(_is_told_of)
+        self.snapshots: xlog.Unpacks[Row] = Recurring(_is_told_of)
         self._blocks: dict[bytes, tuple[Read, ...]] = {}
 
     def reader(self) -> LogReader:

@@ -8,17 +8,21 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from checkers import wal
 from checkers.history.columns import of_operations
 from checkers.history.history import Header, History
 from checkers.history.operation import Event, EventType, Operation
 from checkers.history.stored import StoredOperations
-from checkers.wal import LogRules, NodeLog, Record
+from checkers.wal import LogRules, NodeLog, Record, agreement
+from checkers.wal.columnar import _replayed
 from checkers.wal.columns import StoredRecords, of_logs
+from checkers.wal.node_columns import snapshots_agree
 from checkers.wal.record import NotColumns, Snapshot
+from checkers.wal.replay import replay
 from harness.judge.audit import Audit, audit
 from tests.checkers.wal.logs import confirm, nop, promote, rollback, vote, write
 
@@ -105,7 +109,8 @@ class Run:
     def void(self) -> None:
         self.rows.append(nop(self.owner, self.next()))
 
-    def log(self, node: str) -> NodeLog:
+    def log(self, node: str, snapshots: Sequence[int] = (0, 0, 0, 1, 2, 3)) -> NodeLog:
+        """`snapshots`: one of these numbers is how many there are."""
         chance = self.chance
         rows = self.rows[: chance.choice((len(self.rows), len(self.rows), chance.randint(0, len(self.rows))))]
         if rows and chance.random() < 0.25:
@@ -113,7 +118,14 @@ class Run:
         places = sorted(chance.randint(0, len(rows)) for _ in range(chance.randint(0, 2)))
         for lsn, place in enumerate(places):
             rows.insert(place + lsn, vote(lsn + 1, lsn + 2, chance.randint(1, 3)))
-        return NodeLog(node=node, records=tuple(rows), snapshots=self.snapshots(rows))
+        untils = sorted({chance.randint(0, len(rows)) for _ in range(chance.choice(snapshots))})
+        taken = tuple(self.snapshot(rows[:until], f"{until}.snap") for until in untils)
+        whole = NodeLog(node=node, records=tuple(rows), snapshots=taken)
+        if not taken or chance.random() < 0.5:
+            return whole
+        if chance.random() < 0.5:  # a snapshot that came by a join may be ahead of the log
+            return replace(whole, records=tuple(rows[: chance.randint(0, len(rows))]))
+        return replace(whole, records=tuple(rows[untils[0] :]), begins=taken[0].vclock)
 
     def spoilt(self, rows: list[Record]) -> list[Record]:
         chance, rows = self.chance, list(rows)
@@ -140,23 +152,32 @@ class Run:
                 )
         return rows
 
-    def snapshots(self, rows: list[Record]) -> tuple[Snapshot, ...]:
-        """One in the middle of the log, perhaps; right for a log in which all before it is confirmed."""
-        if self.chance.random() < 0.6:
-            return ()
-        until = self.chance.randint(0, len(rows))
+    def snapshot(self, rows: list[Record], place: str) -> Snapshot:
+        """After these rows; right if all of them are confirmed, as a rule."""
         tuples: dict[tuple[int, object], tuple[object, ...]] = {}
         vclock: dict[int, int] = {}
-        for row in rows[:until]:
+        for row in rows:
             vclock[row.origin] = max(row.lsn, vclock.get(row.origin, 0))
             if row.kind == "write":
                 tuples[row.space, row.key] = row.tuple
         tuples = {place: values for place, values in tuples.items() if values}
         if tuples and self.chance.random() < 0.2:
             tuples.popitem()
-        last = max((row.until for row in rows[:until] if row.kind == "confirm"), default=0)
+        if self.chance.random() < 0.1:
+            tuples[SPACE, "z"] = ("z", 1)
+        left_out = frozenset({self.chance.choice((SPACE, SPACE + 1))} if self.chance.random() < 0.2 else ())
+        last = max((row.until for row in rows if row.kind == "confirm"), default=0)
         confirmed = dict.fromkeys(vclock, last) if self.chance.random() < 0.8 else {}
-        return (Snapshot(place="a.snap", vclock=vclock, tuples=tuples, owner=1, term=9, confirmed=confirmed),)
+        owner, term = self.chance.choice((0, 1, 1, 2)), self.chance.choice((1, 9, 9, 9))
+        return Snapshot(
+            place=place,
+            vclock=vclock,
+            tuples=tuples,
+            left_out=left_out,
+            owner=owner,
+            term=term,
+            confirmed=confirmed,
+        )
 
     def history(self) -> History:
         events: list[Event] = []
@@ -238,6 +259,23 @@ def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
     if is_fine and run.told:
         columns = [columns_alone(log) for log in columns]
     assert told(audit(columns, RULES, stored(history))) == told(expected)
+
+
+@settings(max_examples=1000)
+@given(st.integers(0, 1 << 40))
+def test_snapshots_as_columns_are_judged_as_objects_are(seed: int) -> None:
+    """Breaks if a row or a vote were taken at a wrong place, or a snapshot not compared with all that it must be."""
+    run = Run(Random(seed))
+    logs = [run.log(node, (1, 2, 3)) for node in NODES]
+    try:
+        nodes = [_replayed(log, RULES) for log in of_logs(logs)]
+    except NotColumns:
+        return
+    found = [node for node in nodes if node is not None]
+    if len(found) == len(nodes):
+        cluster = wal.cluster_of([replay(log, RULES.promotes) for log in logs], RULES)
+        rules = (agreement.snapshot_differs, agreement.snapshot_forgets)
+        assert snapshots_agree(found) == (not any(any(rule(cluster)) for rule in rules))
 
 
 def test_without_a_log_nothing_is_made_of_a_long_history() -> None:

@@ -9,16 +9,21 @@ from random import Random
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history.line_kernels import ABSENT
 from checkers.wal import NodeLog, Record
-from checkers.wal.columns import KINDS, UNTOLD, Rows, StoredRecords
+from checkers.wal.columns import KINDS, UNTOLD, Rows, StoredRecords, StoredTuples
+from checkers.wal.record import NotColumns
 from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
 from harness.systems.qsync import logs
+from harness.systems.qsync.log_columns import InColumns
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
+from nodes.iproto.rows import packed_insert, packed_row
 
 UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
 SPACE_ID, KEY, TUPLE = 0x10, 0x20, 0x21
@@ -150,3 +155,82 @@ def compare(columns: NodeLog, plain: NodeLog) -> None:
             expected(row) for row in plain.records
         ]
     assert list(records) == list(plain.records)
+
+
+def user_tuples(chance: Random) -> list[tuple[int, tuple[object, ...]]]:
+    """Spaces of users and tuples. One key may come twice: the later tuple counts."""
+    texts = ("r0-1", "r1-22", "", "ä", "fifteen letters", "\udc80")
+    numbers = (0, 1, 127, 128, 255, 256, 70_000, 1 << 40, 1 << 60)
+    return [
+        (chance.choice((512, 513, 70_000)), (chance.choice(texts), chance.choice(numbers)))
+        for _ in range(chance.choice((0, 1, 5, 60)))
+    ]
+
+
+def snapshot_of(rows: Sequence[bytes], chance: Random) -> bytes:
+    """Of packed rows, in blocks."""
+    data = xlog.encode_header("SNAP", UUID, {1: 7})
+    held = list(rows)
+    while held:
+        many = chance.choice((1, 5, 1000))
+        data += xlog.encode_packed(held[:many])
+        held = held[many:]
+    return data + xlog.encode_eof()
+
+
+EXTENSIONS = [msgspec.msgpack.Ext(1, bytes(size)) for size in (1, 2, 3, 4, 8, 16, 17, 256, 65_536)]
+OF_SYSTEM = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.floats(allow_nan=False)
+    | st.sampled_from([size * "x" for size in (0, 31, 32, 255, 256, 65_536)])
+    | st.sampled_from([bytes(size) for size in (0, 255, 256, 65_536)])
+    | st.sampled_from(EXTENSIONS),
+    lambda inner: st.lists(inner, max_size=17) | st.dictionaries(st.text(max_size=2), inner, max_size=17),
+    max_leaves=20,
+)
+"""Every form that msgpack has."""
+
+
+@given(st.integers(0, 1 << 40), st.lists(OF_SYSTEM, max_size=6))
+def test_columns_hold_the_same_tuples_of_snapshots(seed: int, of_system: list[object]) -> None:
+    """Breaks if the kernel took a row for one of users that is none, left one out, or lost its way in a value."""
+    chance = Random(seed)
+    pairs = user_tuples(chance)
+    rows = [packed_insert((530, ("k", 1)), 3, 1.5), *(packed_insert(pair, 3, 1.5) for pair in pairs)]
+    for body in of_system:
+        header = msgspec.msgpack.encode({0: 2, 3: 1 << chance.randrange(40), 4: 0.5})
+        rows.insert(chance.randint(0, len(rows)), header + msgspec.msgpack.encode({0x10: 281, 0x21: [body]}))
+    short_float = bytes.fromhex("8210cd01192191ca3f800000")
+    rows.insert(chance.randint(0, len(rows)), msgspec.msgpack.encode({0: 2}) + short_float)
+    rows.append(packed_row(Row(Type.NOP, 0, 1, 0.5, 1)))
+    files = {"0.xlog": xlog.encode_header("XLOG", UUID, {}), "1.snap": snapshot_of(rows, chance)}
+    (columns,) = logs.log_of("n1", files, InColumns(1)).snapshots
+    (plain,) = logs.log_of("n1", files).snapshots
+    assert isinstance(columns.tuples, StoredTuples)
+    assert dict(columns.tuples) == dict(plain.tuples)
+    assert len(columns.tuples) == len(plain.tuples)
+
+
+@pytest.mark.parametrize(
+    "odd", [("k", 1.5), ("k", None), ("sixteen letters.", 1), (1, 1), ("k", 1, 2), ("k", True)]
+)
+def test_a_tuple_that_has_no_place_in_columns(odd: tuple[object, ...]) -> None:
+    """It is not left out: the logs are read as objects."""
+    files = {
+        "0.xlog": xlog.encode_header("XLOG", UUID, {}),
+        "1.snap": snapshot_of([packed_insert((512, odd), 3, 1.5)], Random(1)),
+    }
+    with pytest.raises(NotColumns):
+        logs.log_of("n1", files, InColumns(1))
+
+
+@pytest.mark.parametrize("odd", [("k", -1), ("k", -(1 << 40))])
+def test_a_tuple_that_the_kernel_does_not_take(odd: tuple[object, ...]) -> None:
+    files = {
+        "0.xlog": xlog.encode_header("XLOG", UUID, {}),
+        "1.snap": snapshot_of([packed_insert((512, odd), 3, 1.5)], Random(1)),
+    }
+    (snapshot,) = logs.log_of("n1", files, InColumns(1)).snapshots
+    assert dict(snapshot.tuples) == {(512, "k"): odd}
