@@ -416,7 +416,8 @@ class Discovery:
         if first <= self.log.base:
             self._tell_state(client)
             first = self._next[client]
-        entries = [entry for _, entry in self.log.behind(first - 1)[: min(BATCH, self.committed - first + 1)]]
+        known = min(BATCH, max(0, self.committed - first + 1))  # a newer coordinator may have taught it more
+        entries = [entry for _, entry in self.log.behind(first - 1)[:known]]
         if entries or is_answer:
             self._tell(client, ["learn", 0, first, entries])
             self._next[client] = first + len(entries)

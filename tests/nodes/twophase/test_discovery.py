@@ -79,6 +79,25 @@ def test_a_minority_agrees_on_nothing(deliveries: Deliveries) -> None:
     deliveries.check_one_order()
 
 
+def test_a_deposed_coordinator_teaches_clients_what_is_committed_alone(deliveries: Deliveries) -> None:
+    """If it failed, a client would believe in members of which no majority knows, and stay behind for good."""
+    cluster = VirtualCluster(2, clients=("c1",))
+    cluster.settle()
+    deposed = cluster.coordinator()
+    pairs = cluster.isolate(deposed)
+    to_client = [pair for pair in pairs if "c1" in pair]
+    cluster.heal(to_client)
+    for number in range(40):
+        cluster.client.ask(deposed, "cut", f"k{number}")
+    cluster.run(3_000)
+    assert cluster.node(deposed).discovery.role == "coordinator", "it knows that it was deposed"
+    assert cluster.node("c1").discovery.committed > cluster.node(deposed).discovery.committed
+    deliveries.check_one_order()
+    cluster.heal([pair for pair in pairs if pair not in to_client])
+    cluster.settle()
+    deliveries.check_one_order()
+
+
 def test_a_server_that_was_dropped_starts_again(deliveries: Deliveries) -> None:
     """If it failed, an isolated server would come back with old data and serve it."""
     cluster = VirtualCluster(3)
