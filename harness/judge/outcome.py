@@ -17,7 +17,7 @@ from checkers.history.history import History
 from checkers.verdict import Result, Verdict
 from checkers.wal import LogRules, NodeLog
 from checkers.wal.effects import Effect
-from harness.causes import TermOf
+from harness.causes import OF_CUTS, TermOf
 from harness.doing import doing
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
@@ -38,6 +38,7 @@ from harness.judge.weighed import EXIT_CODES, FORMAT, VERSION, outcome_of
 from harness.judge.words import repeat_line, sentence
 from harness.run.plan import Plan
 from harness.systems import system_of
+from harness.systems.cut_lines import unfinished
 from harness.systems.promise import FINAL_STATE, LOGS, Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
@@ -108,6 +109,9 @@ def judge(
     excused |= _shown_by_fresh_reads(promise, promised) | _without_opportunity(promised)
     weighed = [replace(each, result=_result(each)) for each in promised]
     decisive = [each for each in weighed if each.result != "unknown" or each.checker not in excused]
+    undecided = {each.checker for each in decisive if each.result == "unknown"}
+    if undecided and all(checker.startswith(OF_CUTS) for checker in undecided):
+        evidence["missing"] += unfinished(history)
     outcome = outcome_of((each.result for each in decisive), evidence["missing"], left_out)
     return {
         "format": FORMAT,

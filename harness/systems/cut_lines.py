@@ -10,6 +10,7 @@ The state is "ok", "failed" or "refused" by a node's report, else "unknown".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,16 @@ def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
         str(each.value.get("named", each.cut)): (each.asked_ns, max(each.asked_ns, each.ended_ns))
         for each in cuts
     }
+
+
+def unfinished(history: History) -> Sequence[str]:
+    """A sentence if cuts were asked for and none of them finished, with the cause that came most often."""
+    cuts = asked_cuts(history)
+    if not cuts or any(cut.state == "ok" for cut in cuts):
+        return ()
+    causes = Counter(f"{cut.state}: {cut.why}" if cut.why else cut.state for cut in cuts)
+    cause, times = causes.most_common(1)[0]
+    return (f"none of {len(cuts)} cuts finished ({times} {cause})",)
 
 
 def asked_cuts(history: History) -> list[AskedCut]:

@@ -565,6 +565,30 @@ def test_an_unknown_is_shown_where_something_is_missing() -> None:
     assert _unknown(verdict) == ["convergence"]
 
 
+@pytest.mark.parametrize(
+    ("states", "expected", "told"),
+    [
+        (["failed", "refused", "failed"], "inconclusive", "none of 3 cuts finished (2 failed: n2 left)"),
+        (["failed", "ok"], "unknown", "Not decided: cuts-messages"),
+        ([], "unknown", "Not decided: cuts-messages"),
+    ],
+)
+def test_a_run_in_which_no_cut_finished_shows_nothing(states: list[str], expected: str, told: str) -> None:
+    """If it failed, a level of cuts would be called undecided, although there was no cut to decide on."""
+    lines = good()
+    for number, state in enumerate(states):
+        ended = {"cut": f"c{number}", "state": state, "why": "n2 left"}
+        for f, value in (("cut-asked", {"cut": f"c{number}"}), ("cut-ended", ended)):
+            lines = added(at_ms=2_000, process="operator", type="info", f=f, node="n1", value=value)(lines)
+    undecided = Verdict(
+        checker="cuts-messages", result="unknown", summary="not judged: the cut did not finish"
+    )
+    check = Check("cuts-messages", "", "no message crosses a cut", lambda history, **given: undecided)
+    verdict = judged(lines, of_nodes=[check])
+    assert outcome(verdict)[0] == expected
+    assert told in verdict["sentence"]
+
+
 @pytest.mark.parametrize("module", [linearizable, quorum, convergence, crash])
 def test_no_checker_is_left_out(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     """If it failed, a checker would be there and never be asked."""
