@@ -261,7 +261,7 @@ def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
     assert told(audit(columns, RULES, stored(history))) == told(expected)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(st.integers(0, 1 << 40))
 def test_snapshots_as_columns_are_judged_as_objects_are(seed: int) -> None:
     """Breaks if a row or a vote were taken at a wrong place, or a snapshot not compared with all that it must be."""
