@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from harness.cli.verbs import simulate
 from harness.terminal import working
 
 
@@ -45,6 +46,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def qsync(results: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Qsync:
     """`qsync("run", "--seed", 3)`, without lines of progress: a slow machine would have some."""
     monkeypatch.setattr(working, "PATIENCE_S", 600.0)
+    monkeypatch.setattr(simulate.ProgressBar, "BETWEEN_LINES_S", 600.0)
 
     def run(*words: object) -> Said:
         capfd.readouterr()
