@@ -207,7 +207,7 @@ def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
 def forgotten(
     log: NodeLog, snapshot: Snapshot, vote: Record | None, confirmed_of: Mapping[int, int]
 ) -> Iterator[Witness]:
-    """What a snapshot does not say of the log before it: the last vote, and up to where each origin is confirmed."""
+    """A snapshot lacks the last vote of the log before it, or up to where the entries of its owner are confirmed."""
     owner = snapshot.owner
     if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
         yield _witness(

@@ -335,7 +335,7 @@ def read_tuples(
 ) -> int:
     """Append the tuples that the rows of a snapshot insert into users' spaces, a text and a whole number each.
 
-    Bytes of all other rows are marked in `is_odd`. ODD at what are no rows; FULL if there is no room for a tuple.
+    Bytes of all other rows are marked in `is_odd`. ODD at bytes that are no rows; FULL if there is no room for a tuple.
     """
     here = 0
     while here < end:

@@ -50,7 +50,7 @@ class Applier:
     knows_marks: bool = True
     """The peer reads in a PROMOTE's flags when it takes effect."""
     told: tuple[Vclock, int, int] | None = None
-    """What was acknowledged last on this link: the vclock, the term, and how often records had been lost by then."""
+    """The last acknowledgement on this link: the vclock, the term, and how often records had been lost by then."""
     partial: list[Row] = field(default_factory=list)
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 

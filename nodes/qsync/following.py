@@ -229,6 +229,6 @@ class Following:
                 applier.told = None if sync else told
 
     def _to_tell(self) -> tuple[Vclock, int, int]:
-        """What we have, the term, and how often records were lost: acknowledgements that hung on these were, too."""
+        """Our vclock, the term, and how often records were lost: acknowledgements that hung on these were, too."""
         term = self._election.term if self._options.knows_elections else 0
         return public(self._journal.promised), term, self._journal.failures

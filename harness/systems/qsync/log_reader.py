@@ -91,7 +91,7 @@ class LogReader:
             pass  # the log decides; a snapshot that cannot be read only makes it begin later
 
     def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
-        """What a snapshot with these rows holds of users; `read` gives its bytes."""
+        """The users' tuples in a snapshot with these rows; `read` gives its bytes."""
         found = (each for row in rows if (each := data_of(row)) is not None)
         return {(space, _first(values)): values for space, values in found}
 
