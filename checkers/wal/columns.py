@@ -140,10 +140,7 @@ class Tuples:
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, tuple[object, ...]]]) -> Tuples:
         """Of spaces and tuples. Raises NotColumns."""
-        return cls.of_numbers([(space, *_numbers(values)) for space, values in pairs])
-
-    @classmethod
-    def of_numbers(cls, found: Sequence[tuple[int, int, int, int]]) -> Tuples:
+        found = [(space, *_numbers(values)) for space, values in pairs]
         space, head, tail, value = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
         return cls(space, head, tail, value)
 
