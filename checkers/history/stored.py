@@ -88,6 +88,8 @@ class StoredOperations(Stored[Operation]):
 
     def at(self, places: Any) -> Sequence[Operation]:
         """The operations at these places. If these are many, all are made and kept: one by one takes longer."""
+        if not len(places):
+            return ()
         if self._made is not None or len(places) > MANY * len(self):
             made = self.all
             return [made[place] for place in places.tolist()]

@@ -58,10 +58,9 @@ def check_replayed(
         return verdict_on(nodes, rules, 0)
     cluster = cluster_of(nodes, rules)
     witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]
-    witnesses += [] if settled is None else _contradictions(settled)
-    shown = [_timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
+    witnesses += () if settled is None else contradictions(settled)
     confirmed = len({name for node in nodes for name in node.order})
-    return verdict_on(nodes, rules, confirmed, dict(Counter(each.rule for each in witnesses)), shown)
+    return verdict_on(nodes, rules, confirmed, witnesses, written_ns=written_ns or {})
 
 
 def cluster_of(nodes: Sequence[Replayed], rules: LogRules) -> Cluster:
@@ -88,11 +87,12 @@ def verdict_on(
     nodes: Sequence[Judged],
     rules: LogRules,
     confirmed: int,
-    breaches: Mapping[str, int] = MappingProxyType({}),
     witnesses: Sequence[Witness] = (),
+    totals: Mapping[str, int] = MappingProxyType({}),
+    written_ns: Mapping[tuple[int, int], int] = MappingProxyType({}),
 ) -> Verdict:
-    """The verdict of `check_replayed`. `confirmed`: how many synchronous transactions some log confirms; `breaches`: by
-    rule, of which `witnesses` are some."""
+    """The verdict of `check_replayed`. `confirmed`: how many synchronous transactions some log confirms; `totals`: by
+    rule how many breaches there are, if `witnesses` has not all of them."""
     records = sum(len(node.log.records) for node in nodes)
     lost = _lost(nodes, rules.members)
     if records == 0:
@@ -100,6 +100,8 @@ def verdict_on(
         return Verdict(
             checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
         )
+    breaches = Counter(each.rule for each in witnesses) | Counter(totals)
+    shown = [_timed(each, written_ns) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
     details = {
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
@@ -115,7 +117,7 @@ def verdict_on(
         "valid": f"the logs of {len(nodes)} nodes agree: {counts}",
     }[result]
     return Verdict(
-        checker=NAME, model=MODEL, result=result, summary=summary, witnesses=tuple(witnesses), details=details
+        checker=NAME, model=MODEL, result=result, summary=summary, witnesses=tuple(shown), details=details
     )
 
 
@@ -127,7 +129,7 @@ def _timed(witness: Witness, written_ns: Mapping[tuple[int, int], int]) -> Witne
     return replace(witness, start_ns=min(times), end_ns=max(times))
 
 
-def _contradictions(settled: Settled) -> list[Witness]:
+def contradictions(settled: Settled) -> list[Witness]:
     """Certain answers to clients that the logs deny."""
     return [
         Witness(

@@ -184,7 +184,7 @@ def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
     nodes = [_Followed(node) for node in cluster.nodes]
     for node in nodes:
         differing = {
-            snapshot.place: _difference(node.log, snapshot, node.log, there.state)
+            snapshot.place: difference(node.log, snapshot, node.log, there.state)
             for snapshot, there in node.on_the_way()
         }
         for snapshot in node.log.snapshots:
@@ -331,12 +331,13 @@ def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> Non
 def _compared(log: NodeLog, snapshot: Snapshot, other: _Followed) -> Witness | None:
     """With what the log of `other` comes to at its vclock, if that log reaches so far."""
     found = other.state_at(snapshot.vclock)
-    return None if found is None else _difference(log, snapshot, other.log, found)
+    return None if found is None else difference(log, snapshot, other.log, found)
 
 
-def _difference(
+def difference(
     log: NodeLog, snapshot: Snapshot, other: NodeLog, found: Mapping[Place, tuple[object, ...]]
 ) -> Witness | None:
+    """A snapshot of `log` has something else in place than the rows of `other` came to."""
     differing = [
         place
         for place in {**found, **snapshot.tuples}
@@ -370,7 +371,7 @@ def confirmed_order(cluster: Cluster) -> Iterator[Witness]:
             continue  # nothing that both hold: one begins after the end of the other
         for step in range(max(0, -shift), min(len(node.order), len(longest.order) - shift)):
             if node.order[step] != longest.order[step + shift]:
-                yield _other_order(longest, node, step, longest.order[step + shift])
+                yield other_order(longest, node, node.order[step], longest.order[step + shift])
                 break
 
 
@@ -385,8 +386,8 @@ def _shift(longest: Replayed, node: Replayed) -> int | None:
     return None
 
 
-def _other_order(longest: Replayed, node: Replayed, step: int, expected: Id) -> Witness:
-    name = node.order[step]
+def other_order(longest: Replayed, node: Replayed, name: Id, expected: Id) -> Witness:
+    """`node` has confirmed `name` where the longest log has `expected`."""
     return _witness(
         "confirmed-order",
         f"{node.log.node} confirmed {_name(name)} where in the log of {longest.log.node} {_name(expected)} stands",

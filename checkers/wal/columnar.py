@@ -1,16 +1,18 @@
-"""The audit of logs that are columns: whether everything is in order, and then the same verdicts as from objects.
+"""The audit of logs that are columns: the same verdicts as from objects, in memory that does not grow with objects.
 
-Where a rule is broken, an answer contradicted, or something has no place in columns, the answer is None, and the logs
-are judged as objects (`checkers.wal`), which find the witnesses. So a rule that looks at every row is said twice, as a
-question of arrays here or in `node_columns` and as a search for witnesses in `agreement`; rules about votes and terms,
-and what PROMOTEs do to the queue, are those of the objects.
+Objects are made of what a verdict names: rows that break a rule (`checkers.wal.broken`), and operations whose answers
+the logs contradict. Where something has no place in columns the answer is None, and the logs are judged as objects
+(`checkers.wal`). So a rule that looks at every row is said twice, as a question of arrays here, in `broken` or in
+`node_columns`, and as a search for witnesses in `agreement`; rules about votes and terms, and what PROMOTEs do to the
+queue, are those of the objects.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy
@@ -20,24 +22,20 @@ from checkers.compiled import load
 from checkers.history.columns import TYPES, Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, PAIR, PLAIN
-from checkers.history.operation import SUBMITTED
+from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.stored import StoredOperations
-from checkers.verdict import Verdict
-from checkers.wal import agreement, early, replay_kernels
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.wal import early, replay_kernels
+from checkers.wal.broken import CONTROL, MOST, Broken, broken
 from checkers.wal.columns import (
-    CONFIRM,
-    DEMOTE,
     NO_KEY,
-    NOP,
     ORIGINS_MAX,
-    PROMOTE,
-    VOTE,
     Builder,
     Rows,
     StoredRecords,
     numbered,
 )
-from checkers.wal.node_columns import FATES, Node, snapshots_agree
+from checkers.wal.node_columns import FATES, Node, held
 from checkers.wal.record import LogRules, NodeLog, Record
 from checkers.wal.replay import Limbo, Replayed, Waiting
 from checkers.wal.replay_kernels import (
@@ -60,46 +58,66 @@ from checkers.wal.settle import Settled, settled_history
 Array = Any  # numpy's
 REGISTERS = frozenset({"read", "write", "cas", "dump"})
 """The operations that can be joined to rows by columns."""
-_CONTROL = (PROMOTE, DEMOTE, VOTE)
 _QUEUE = 1 << 10
 """Entries that it has room for to begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fine:
-    """The verdicts on logs with which everything is in order, as `harness.judge.audit` wants them."""
+class Verdicts:
+    """As `harness.judge.audit` wants them."""
 
     logs: Verdict
     early: Verdict
     settled: Settled
 
 
-def judged(logs: Sequence[NodeLog], rules: LogRules, history: History, *, is_final: bool) -> Fine | None:
-    """None if anything is not fine, or has no place in columns. `is_final`: as of `settle`."""
-    if not all(isinstance(log.records, StoredRecords) and _has_places(log) for log in logs):
-        return None
+def judged(logs: Sequence[NodeLog], rules: LogRules, history: History, *, is_final: bool) -> Verdicts | None:
+    """None if something has no place in columns. `is_final`: as of `settle`."""
     operations = history.operations
     if not isinstance(operations, StoredOperations) or not history.names <= REGISTERS:
         return None
     if operations.columns.code(SUBMITTED) >= 0:
         return None  # columns do not say which writes were only to be submitted
-    replays = [_replayed(log, rules) for log in logs]
-    nodes = [each for each in replays if each is not None]
-    if len(nodes) < len(replays) or (nodes and not _agree(nodes, rules)):
+    nodes = _replayed(logs, rules)
+    if nodes is None:
         return None
     rows = nodes[0].rows if nodes else Builder(0).rows
     marks = _Marks.of(operations.columns, nodes, rows)
     if marks is None:
         return None
-    settled = _settled(history, operations.columns, marks, nodes, rows, is_final=is_final)
-    answers = _early(history, operations.columns, marks, nodes)
-    if settled is None or answers is None:
-        return None
-    is_confirmed = numpy.zeros(rows.transactions, dtype=bool)
+    settled, denied = _settled(history, operations, marks, nodes, rows, is_final=is_final)
+    return Verdicts(
+        logs=_agree(nodes, rules, history, settled, denied),
+        early=_early(history, operations, marks, nodes),
+        settled=settled,
+    )
+
+
+def agree(logs: Sequence[NodeLog], rules: LogRules) -> Verdict | None:
+    """As `wal.check`; None if something has no place in columns."""
+    nodes = _replayed(logs, rules)
+    return None if nodes is None else _agree(nodes, rules)
+
+
+def _agree(
+    nodes: Sequence[Node],
+    rules: LogRules,
+    history: History | None = None,
+    settled: Settled | None = None,
+    denied: Mapping[str, int] = MappingProxyType({}),
+) -> Verdict:
+    found = broken(nodes, rules) if nodes else Broken()
+    is_confirmed = numpy.zeros(nodes[0].rows.transactions if nodes else 0, dtype=bool)
     for node in nodes:
         is_confirmed[node.order] = True
-    logs_agree = wal.verdict_on(nodes, rules, int(is_confirmed.sum()))
-    return Fine(logs=logs_agree, early=answers, settled=settled)
+    return wal.verdict_on(
+        nodes,
+        rules,
+        int(is_confirmed.sum()),
+        [*found.witnesses, *(() if settled is None else wal.contradictions(settled))],
+        {**found.counts, **denied},
+        early.times_of_rows(history, found.logs, ()) if history is not None and found.logs else {},
+    )
 
 
 def _has_places(log: NodeLog) -> bool:
@@ -110,23 +128,32 @@ def _has_places(log: NodeLog) -> bool:
 # ---- the queue of each log
 
 
-def _replayed(log: NodeLog, rules: LogRules) -> Node | None:
-    """None if the log contradicts itself, or a transaction is not as it should be."""
+def _replayed(logs: Sequence[NodeLog], rules: LogRules) -> list[Node] | None:
+    """None if something has no place in columns."""
+    if not all(isinstance(log.records, StoredRecords) and _has_places(log) for log in logs):
+        return None
+    nodes = [_replay(log, rules) for log in logs]
+    found = [node for node in nodes if node is not None]
+    return found if len(found) == len(nodes) else None
+
+
+def _replay(log: NodeLog, rules: LogRules) -> Node | None:
+    """None if a transaction has something else among its rows."""
     records = log.records
     assert isinstance(records, StoredRecords)
     rows, at = records.rows, records.at
     kinds = rows.kind[at]
-    control = tuple(rows.record(row) for row in at[numpy.isin(kinds, _CONTROL)].tolist())
+    control = tuple(rows.record(row) for row in at[numpy.isin(kinds, CONTROL)].tolist())
     node = Node(
         log=log,
         rows=rows,
         at=at,
         fates=numpy.zeros(rows.transactions, dtype=numpy.int8),
         decided=numpy.full(rows.transactions, -1, dtype=numpy.int32),
-        order=numpy.empty(rows.transactions, dtype=numpy.int32),
+        order=numpy.empty(len(at), dtype=numpy.int32),
         control=Replayed(replace(log, records=control)),
     )
-    return node if _Queue(node, rules).replay() and _confirms_grow(node) else None
+    return node if _Queue(node, rules).replay() else None
 
 
 class _Queue:
@@ -156,11 +183,12 @@ class _Queue:
                 self._entries = numpy.concatenate((self._entries, numpy.zeros_like(self._entries)))
             elif answer == DECISION:
                 self._decide(int(node.at[regs[POSITION]]))
+                if node.control.contradictions:
+                    node.control.contradictions.clear()
+                    node.contradictions.append(int(regs[POSITION]))
                 regs[POSITION] += 1
             else:
                 break
-            if node.control.contradictions or regs[ORDERED] > len(node.order):
-                return False
         node.order = node.order[: regs[ORDERED]].copy()
         return bool(answer == DONE)
 
@@ -182,8 +210,7 @@ class _Queue:
         for (_, name), by in found.decided_by.items():
             node.decided[name] = self._rows_of[id(by)]
         for _, name in found.order:
-            if regs[ORDERED] < len(node.order):
-                node.order[regs[ORDERED]] = name
+            node.order[regs[ORDERED]] = name
             regs[ORDERED] += 1
         found.fates, found.decided_by, found.order = {}, {}, []
         for origin, lsn in limbo.confirmed_of.items():
@@ -192,108 +219,6 @@ class _Queue:
         for place, entry in enumerate(limbo.queue):
             self._entries[place] = entry.id[1], entry.id[0], entry.last, entry.is_synchronous
         regs[HAS_PENDING] = bool(limbo.pending)
-
-
-def _confirms_grow(node: Node) -> bool:
-    """As `agreement.confirm_not_increasing`, where the terms of each writer's PROMOTEs grow."""
-    rows, kinds = node.rows, node.rows.kind[node.at]
-    places = numpy.flatnonzero(kinds == CONFIRM)
-    at = node.at[places]
-    writer = rows.origin[at].astype(numpy.int64) * ORIGINS_MAX + rows.owner[at]
-    for each in numpy.unique(writer).tolist():
-        own = writer == each
-        promotes = numpy.flatnonzero((kinds == PROMOTE) & (rows.origin[node.at] == each // ORIGINS_MAX))
-        term = numpy.searchsorted(promotes, places[own])
-        until = rows.until[at[own]]
-        if ((until[1:] <= until[:-1]) & (term[1:] == term[:-1])).any():
-            return False
-    return True
-
-
-# ---- what the logs must agree on
-
-
-def _agree(nodes: Sequence[Node], rules: LogRules) -> bool:
-    """Whether no rule of `agreement` is broken."""
-    rows = nodes[0].rows
-    cluster = wal.cluster_of([node.control for node in nodes], rules)
-    on_control = (
-        agreement.two_owners_of_a_term,
-        agreement.term_not_increasing,
-        agreement.two_votes_in_a_term,
-        agreement.promoted_without_votes,
-    )
-    if any(next(rule(cluster), None) for rule in on_control):
-        return False
-    is_confirmed = numpy.zeros(rows.transactions, dtype=bool)
-    holders = numpy.zeros(rows.transactions, dtype=numpy.int16)
-    for node in nodes:
-        is_confirmed[node.order] = True
-        holders += (node.fates != replay_kernels.ABSENT) & (node.fates != replay_kernels.NOP)
-    for node in nodes:
-        is_denied = (node.fates == ROLLED_BACK) | (node.fates == replay_kernels.NOP)
-        if (is_confirmed & is_denied).any():
-            return False
-    if cluster.is_complete and cluster.quorum and (holders[is_confirmed] < cluster.quorum).any():
-        return False
-    at = numpy.flatnonzero(_held(nodes, rows) & (rows.kind != NOP) & (rows.kind != VOTE))
-    if not (_is_one_content(rows, at) and _is_nothing_missing(nodes, at) and _is_one_order(nodes)):
-        return False
-    return snapshots_agree(nodes)
-
-
-def _held(nodes: Sequence[Node], rows: Rows) -> Array:
-    """Which rows some log holds: files that a node began anew after do not count."""
-    held = numpy.zeros(len(rows.kind), dtype=bool)
-    for node in nodes:
-        held[node.at] = True
-    return held
-
-
-def _is_one_content(rows: Rows, at: Array) -> bool:
-    """As `agreement.same_lsn_other_content`."""
-    first = numpy.full(rows.places, -1, dtype=numpy.int32)
-    first[rows.place[at]] = at
-    same = first[rows.place[at]]
-    return bool(((rows.kind[same] == rows.kind[at]) & (rows.body[same] == rows.body[at])).all())
-
-
-def _is_nothing_missing(nodes: Sequence[Node], at: Array) -> bool:
-    """As `agreement.claimed_but_missing`."""
-    rows = nodes[0].rows
-    for node in nodes:
-        if node.log.damage is not None:
-            continue
-        has = numpy.zeros(rows.places, dtype=bool)
-        has[rows.place[node.at]] = True
-        begins, end = (numpy.zeros(ORIGINS_MAX, dtype=numpy.int64) for _ in range(2))
-        for limits, known in ((begins, node.log.begins), (end, node.end)):
-            for origin, lsn in known.items():
-                limits[origin] = lsn
-        lsns, origins = rows.lsn[at], rows.origin[at]
-        is_passed = (begins[origins] < lsns) & (lsns <= end[origins])
-        if (is_passed & ~has[rows.place[at]]).any():
-            return False
-    return True
-
-
-def _is_one_order(nodes: Sequence[Node]) -> bool:
-    """As `agreement.confirmed_order`."""
-    longest = max(nodes, key=lambda node: len(node.order))
-    for node in nodes:
-        if node is longest or not len(node.order):
-            continue
-        shift = 0
-        if any(longest.log.begins.values()) or any(node.log.begins.values()):
-            there = numpy.flatnonzero(longest.order == node.order[0])
-            here = numpy.flatnonzero(node.order == longest.order[0])
-            if not len(there) and not len(here):
-                continue
-            shift = int(there[0]) if len(there) else -int(here[0])
-        begin, end = max(0, -shift), min(len(node.order), len(longest.order) - shift)
-        if (node.order[begin:end] != longest.order[begin + shift : end + shift]).any():
-            return False
-    return True
 
 
 # ---- what clients were told
@@ -331,7 +256,7 @@ class _Marks:
             dtype=numpy.int64,
         )
         places = numpy.flatnonzero(is_writing)
-        marked = numpy.flatnonzero(_held(nodes, rows) & (rows.key != NO_KEY))
+        marked = numpy.flatnonzero(held(nodes) & (rows.key != NO_KEY))
         if not len(places):
             return None
         found, count = numbered(
@@ -360,9 +285,19 @@ class _Marks:
 
 
 def _settled(
-    history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node], rows: Rows, *, is_final: bool
-) -> Settled | None:
-    """As `settle`; None if the logs contradict an answer. No transaction (-1) is the last place of arrays."""
+    history: History,
+    operations: StoredOperations,
+    marks: _Marks,
+    nodes: Sequence[Node],
+    rows: Rows,
+    *,
+    is_final: bool,
+) -> tuple[Settled, dict[str, int]]:
+    """As `settle`, with MOST operations that the logs contradict, and the number of all by the names of the rules.
+
+    No transaction (-1) is the last place of arrays.
+    """
+    columns = operations.columns
     is_done, is_denied, is_open = (numpy.zeros(rows.transactions + 1, dtype=bool) for _ in range(3))
     for node in nodes:
         is_done[:-1] |= numpy.isin(node.fates, (CONFIRMED, COMMITTED))
@@ -375,23 +310,29 @@ def _settled(
     happened = is_joined & done & ~denied
     did_not = is_joined & ~done & ~pending if is_final else numpy.zeros_like(happened)
     is_ok, is_fail, is_info = (columns.type == TYPES.index(name) for name in ("ok", "fail", "info"))
-    if (is_ok & did_not).any() or (is_fail & happened).any():
-        return None
-    if is_final and _reveals(history, columns, marks, rows, is_done | is_open):
-        return None
     is_left = is_info & marks.is_writing & ~(happened | did_not)
-    return Settled(
+    revealed = _revealed(history, columns, marks, rows, is_done | is_open) if is_final else []
+    contradicted: list[Sequence[int]] = [
+        *(numpy.flatnonzero(each).tolist() for each in (is_ok & did_not, is_fail & happened)),
+        revealed,
+    ]
+    lost, kept, shown = (
+        tuple(operations.at(numpy.array(places[:MOST], dtype=numpy.int64))) for places in contradicted
+    )
+    settled = Settled(
         history=settled_history(history, columns.invoke[is_info & did_not]),
         happened=tuple(columns.invoke[is_info & happened].tolist()),
         did_not=tuple(columns.invoke[is_info & did_not].tolist()),
         open=tuple(columns.invoke[is_left].tolist()),
-        lost=(),
-        kept=(),
+        lost=lost,
+        kept=kept,
+        revealed=shown,
     )
+    return settled, dict(zip(wal.CONTRADICTIONS, map(len, contradicted), strict=True))
 
 
-def _reveals(history: History, columns: Columns, marks: _Marks, rows: Rows, is_known: Array) -> bool:
-    """Whether a refusal showed a value that every log discarded; only the line of a refusal tells what it showed."""
+def _revealed(history: History, columns: Columns, marks: _Marks, rows: Rows, is_known: Array) -> list[int]:
+    """The refusals that showed a value which every log discarded; only the line of a refusal tells what it showed."""
     is_kept = numpy.zeros(len(marks.one), dtype=bool)
     is_kept[marks.of_rows[is_known[rows.transaction[marks.at]]]] = True
     discarded = marks.at[~is_kept[marks.of_rows]]
@@ -402,15 +343,17 @@ def _reveals(history: History, columns: Columns, marks: _Marks, rows: Rows, is_k
     refused = (
         (columns.type == TYPES.index("fail")) & (columns.f == columns.code("cas")) & (columns.complete >= 0)
     )
+    found: list[int] = []
     for place in numpy.flatnonzero(refused & numpy.isin(columns.key, codes)).tolist():
         match history.events[int(columns.complete[place])].value:
-            case [_, _, int(found)] if (columns.words[columns.key[place]], found) in values:
-                return True
-    return False
+            case [_, _, int(shown)] if (columns.words[columns.key[place]], shown) in values:
+                found.append(place)
+    return found
 
 
-def _early(history: History, columns: Columns, marks: _Marks, nodes: Sequence[Node]) -> Verdict | None:
-    """As `early.check_by_clocks`; None if an answer came too early."""
+def _early(history: History, operations: StoredOperations, marks: _Marks, nodes: Sequence[Node]) -> Verdict:
+    """As `early.check_by_clocks`."""
+    columns = operations.columns
     ahead_ns, names = early.clocks(history)
     if early.has_clock_faults(history):
         return early.by_clocks(0)
@@ -422,6 +365,7 @@ def _early(history: History, columns: Columns, marks: _Marks, nodes: Sequence[No
     is_joined = marks.is_marked & (one >= 0) & ~marks.is_many[marks.mark]
     is_joined &= (columns.type == TYPES.index("ok")) & (columns.complete >= 0)
     judged = 0
+    late: list[tuple[int, int, Node, int]] = []
     for node in nodes:
         own = numpy.flatnonzero(is_joined & (columns.node == columns.code(node.log.node)))
         decision = node.decided[one[own]]
@@ -429,7 +373,23 @@ def _early(history: History, columns: Columns, marks: _Marks, nodes: Sequence[No
         ahead, written_ns = clock_ns[node.rows.origin[decision]], node.rows.time[decision]
         is_told = (ahead != ABSENT) & (written_ns != 0)
         judged += int(is_told.sum())
-        late_ns = (written_ns - ahead - columns.complete_ns[own])[is_told]
-        if (late_ns > early.LATE_NS).any():
-            return None
-    return early.by_clocks(judged)
+        late_ns = written_ns - ahead - columns.complete_ns[own]
+        is_late = is_told & (late_ns > early.LATE_NS)
+        each = (column[is_late].tolist() for column in (own, late_ns, decision))
+        late += [(place, ns, node, row) for place, ns, row in zip(*each, strict=True)]
+    late.sort(key=lambda each: each[0])
+    witnesses = [
+        _late(operation, int(one[place]), node, row, ns)
+        for (place, ns, node, row), operation in zip(
+            late[:WITNESSES_MAX],
+            operations.at(numpy.array([each[0] for each in late[:WITNESSES_MAX]], dtype=numpy.int64)),
+            strict=True,
+        )
+    ]
+    return early.by_clocks(judged, witnesses, len(late))
+
+
+def _late(operation: Operation, transaction: int, node: Node, decision: int, late_ns: int) -> Witness:
+    """`decision`: a row."""
+    place = int((node.at == decision).argmax())
+    return early.late(operation, node.rows.id_of(transaction), node.some([place])[0], late_ns)

@@ -7,6 +7,7 @@ them. It takes what a store of registers writes: rows of a text and a number, de
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -18,7 +19,7 @@ from checkers.compiled import load
 from checkers.history.columns import VALUES_MAX
 from checkers.history.line_kernels import ABSENT
 from checkers.wal import row_kernels
-from checkers.wal.record import Kind, NodeLog, NotColumns, Record, Snapshot
+from checkers.wal.record import Id, Kind, NodeLog, NotColumns, Record, Snapshot
 from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
 from checkers.wal.settle import mark_of
 
@@ -73,6 +74,11 @@ class Rows:
     place: Array
     places: int
 
+    def id_of(self, transaction: int) -> Id:
+        """The name of the transaction with a number."""
+        row = int((self.transaction == transaction).argmax())
+        return int(self.origin[row]), int(self.first[row]) or int(self.lsn[row])
+
     def record(self, at: int) -> Record:
         """The decision or vote at a place; the file that it stands in is not known here."""
         kind = KINDS[self.kind[at]]
@@ -93,13 +99,17 @@ class Rows:
         )
 
 
-class StoredRecords(Sequence[Record]):
-    """The records of a log by their places in rows; objects are made, and kept, when somebody asks for them."""
+Part = tuple[int, Callable[[], Sequence[Record]]]
+"""How many records a file of a log has, and what makes the objects."""
 
-    def __init__(self, builder: Builder, begin: int, end: int, make: Callable[[], Sequence[Record]]) -> None:
+
+class StoredRecords(Sequence[Record]):
+    """The records of a log by their places in rows; objects are made of its parts when somebody asks for them."""
+
+    def __init__(self, builder: Builder, begin: int, end: int, parts: Sequence[Part]) -> None:
         self.at = builder.at[begin:end]
         self._builder = builder
-        self._make = make
+        self._parts = parts
         self._made: Sequence[Record] | None = None
 
     @property
@@ -109,10 +119,23 @@ class StoredRecords(Sequence[Record]):
 
     @property
     def all(self) -> Sequence[Record]:
+        """The objects, which are kept."""
         if self._made is None:
-            self._made = self._make()
-            assert len(self._made) == len(self.at), (len(self._made), len(self.at))
+            self._made = self.some(range(len(self)))
         return self._made
+
+    def some(self, places: Sequence[int]) -> list[Record]:
+        """The objects at ascending places. Those of one part are made at a time, and none is kept."""
+        found: list[Record] = []
+        end = 0
+        for count, make in self._parts:
+            begin, end = end, end + count
+            its = places[bisect_left(places, begin) : bisect_left(places, end)]
+            if len(its):
+                made = make()
+                assert len(made) == count, (len(made), count)
+                found += [made[place - begin] for place in its]
+        return found
 
     def __len__(self) -> int:
         return len(self.at)
@@ -152,7 +175,7 @@ class Tuples:
     def objects(self) -> dict[tuple[int, object], tuple[object, ...]]:
         columns = (column.tolist() for column in (self.space, self.head, self.tail, self.value))
         rows = (
-            (space, _unpacked(head, tail), value) for space, head, tail, value in zip(*columns, strict=True)
+            (space, unpacked(head, tail), value) for space, head, tail, value in zip(*columns, strict=True)
         )
         return {(space, key): (key, value) for space, key, value in rows}
 
@@ -280,7 +303,7 @@ def of_logs(logs: Sequence[NodeLog]) -> list[NodeLog]:
     return [
         replace(
             log,
-            records=StoredRecords(builder, begin, end, partial(tuple, log.records)),
+            records=StoredRecords(builder, begin, end, [(end - begin, partial(tuple, log.records))]),
             snapshots=tuple(map(_stored, log.snapshots)),
         )
         for log, begin, end in zip(logs, ends, ends[1:], strict=False)
@@ -333,7 +356,7 @@ def _numbers(values: Sequence[object]) -> tuple[int, int, int]:
     raise NotColumns
 
 
-def _unpacked(head: int, tail: int) -> str:
+def unpacked(head: int, tail: int) -> str:
     data = head.to_bytes(8, "big", signed=True) + tail.to_bytes(8, "big", signed=True)
     return data[: data[-1] - 1].decode("utf-8", "surrogateescape")
 
@@ -349,7 +372,7 @@ def _keys(head: Array, tail: Array) -> tuple[Array, list[str]]:
     first = numpy.empty(count, dtype=numpy.int64)
     first[numbers[::-1]] = places[::-1]
     pairs = zip(head[first].tolist(), tail[first].tolist(), strict=True)
-    return key, [_unpacked(*pair) for pair in pairs]
+    return key, [unpacked(*pair) for pair in pairs]
 
 
 def _mark(record: Record) -> tuple[int, int, int]:

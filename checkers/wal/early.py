@@ -106,12 +106,12 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
             judged += 1
             late_ns = decision.time_ns - clock_ns - operation.complete_ns
             if late_ns > LATE_NS:
-                witnesses.append(_late(operation, name, decision, late_ns))
+                witnesses.append(late(operation, name, decision, late_ns))
     return by_clocks(judged, witnesses)
 
 
-def by_clocks(judged: int, witnesses: Sequence[Witness] = ()) -> Verdict:
-    """The verdict of `check_by_clocks` over so many writes."""
+def by_clocks(judged: int, witnesses: Sequence[Witness] = (), violations: int | None = None) -> Verdict:
+    """The verdict of `check_by_clocks` over so many writes. `violations`: if `witnesses` are only some of them."""
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
     if witnesses:
         summary = witnesses[0].summary
@@ -123,7 +123,12 @@ def by_clocks(judged: int, witnesses: Sequence[Witness] = ()) -> Verdict:
         result="invalid" if witnesses else "valid",
         summary=summary,
         witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details={"writes": judged, "by": "clocks", "violations": len(witnesses), "vacuous": judged == 0},
+        details={
+            "writes": judged,
+            "by": "clocks",
+            "violations": violations or len(witnesses),
+            "vacuous": judged == 0,
+        },
     )
 
 
@@ -171,7 +176,8 @@ def clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
     return ahead_ns, names
 
 
-def _late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Witness:
+def late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Witness:
+    """A write of the transaction `name` was answered so much before `decision` was written."""
     return Witness(
         rule="answered-before-confirm",
         summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "

@@ -1,10 +1,10 @@
-"""The log of one node as columns, and whether its snapshots hold what the logs come to."""
+"""The log of one node as columns, and where its snapshots do not hold what the logs come to."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history.line_kernels import ABSENT
+from checkers.verdict import Witness
 from checkers.wal import agreement, row_kernels
+from checkers.wal.agreement import Place
 from checkers.wal.columns import (
     ORIGINS_MAX,
     PROMOTE,
@@ -20,9 +22,11 @@ from checkers.wal.columns import (
     VOTE,
     WRITE,
     Rows,
+    StoredRecords,
     StoredTuples,
     Tuples,
     packed,
+    unpacked,
 )
 from checkers.wal.record import NodeLog, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
@@ -34,6 +38,7 @@ FATES: Final[tuple[Fate | None, ...]] = (None, "nop", "committed", "confirmed", 
 """By their numbers in `replay_kernels`."""
 UNKNOWN: Final = ABSENT + 1
 """In place of a value: whether it took effect is not known yet."""
+Values = tuple[object, ...]
 _AT_ONCE: Final = 1 << 14
 """Rows that are asked at once whether a snapshot has them."""
 
@@ -50,11 +55,19 @@ class Node:
     order: Array
     control: Replayed
     """Only the PROMOTEs, DEMOTEs and votes, as objects."""
+    contradictions: list[int] = field(default_factory=list)
+    """Places in `at`, as of `Replayed`."""
 
     @property
     def counts(self) -> Counter[Fate]:
         many = numpy.bincount(self.fates, minlength=len(FATES)).tolist()
         return Counter({fate: count for fate, count in zip(FATES, many, strict=True) if fate and count})
+
+    def some(self, places: Sequence[int]) -> list[Record]:
+        """The records at ascending places of the log, as objects."""
+        records = self.log.records
+        assert isinstance(records, StoredRecords)
+        return records.some(places)
 
     @cached_property
     def end(self) -> Mapping[int, int]:
@@ -62,25 +75,33 @@ class Node:
         return dict(self.log.begins) | _last_lsns(self.rows, self.at, self.log.begins)
 
 
-def snapshots_agree(nodes: Sequence[Node]) -> bool:
-    """As `agreement.snapshot_differs` and `agreement.snapshot_forgets`."""
-    if not any(node.log.snapshots for node in nodes):
-        return True
-    cells = _Cells(nodes[0].rows)
-    logs = [_Followed(node, cells) for node in nodes]
-    for log in logs:
-        passed: set[str] = set()
-        for snapshot in log.on_the_way():
-            passed.add(snapshot.place)
-            is_forgotten = any(agreement.forgotten(log.node.log, snapshot, log.vote, log.confirmed))
-            if is_forgotten or cells.differ(log.state, snapshot):
-                return False
-        for snapshot in log.node.log.snapshots:
-            if snapshot.place not in passed or snapshot is log.node.log.snapshots[-1]:
-                states = (other.state_at(snapshot.vclock) for other in logs if other is not log)
-                if any(state is not None and cells.differ(state, snapshot) for state in states):
-                    return False
-    return True
+def held(nodes: Sequence[Node]) -> Array:
+    """Which rows some log holds: files that a node began anew after do not count."""
+    found = numpy.zeros(len(nodes[0].rows.kind) if nodes else 0, dtype=bool)
+    for node in nodes:
+        found[node.at] = True
+    return found
+
+
+def of_snapshots(nodes: Sequence[Node]) -> dict[str, list[Witness]]:
+    """The witnesses of `agreement.snapshot_differs` and `agreement.snapshot_forgets`, by the names of the rules."""
+    differ: list[Witness] = []
+    forget: list[Witness] = []
+    if any(node.log.snapshots for node in nodes):
+        cells = _Cells(nodes[0].rows)
+        logs = [_Followed(node, cells) for node in nodes]
+        for log in logs:
+            own: dict[str, Witness | None] = {}
+            for snapshot in log.on_the_way():
+                forget += log.forgotten(snapshot)
+                own[snapshot.place] = log.difference(log, snapshot, log.state)
+            for snapshot in log.node.log.snapshots:
+                witness = own.get(snapshot.place)
+                if witness is None and (snapshot.place not in own or snapshot is log.node.log.snapshots[-1]):
+                    others = (log.compared(other, snapshot) for other in logs if other is not log)
+                    witness = next(filter(None, others), None)
+                differ += () if witness is None else (witness,)
+    return {"snapshot-differs": differ, "snapshot-forgets": forget}
 
 
 class _Cells:
@@ -101,8 +122,8 @@ class _Cells:
         self._make_room(len(space))
         return self._numbered(space, head, tail)
 
-    def differ(self, state: Array, snapshot: Snapshot) -> bool:
-        """Whether a snapshot has another value under a key than the state (by cell: a value, ABSENT or UNKNOWN)."""
+    def differing(self, state: Array, snapshot: Snapshot) -> dict[Place, tuple[Values, Values]]:
+        """Where a snapshot has other values than the state (by cell: a value, ABSENT or UNKNOWN), and both of them."""
         tuples = tuples_of(snapshot)
         places = self.numbers(tuples.space, tuples.head, tuples.tail)
         there = numpy.full(self.count, ABSENT, dtype=numpy.int64)
@@ -112,7 +133,12 @@ class _Cells:
         is_other[:before] = (there[:before] != state) & (state != UNKNOWN)
         if snapshot.left_out:
             is_other &= ~numpy.isin(self._space[: self.count], list(snapshot.left_out))
-        return bool(is_other.any())
+        found: dict[Place, tuple[Values, Values]] = {}
+        for cell in numpy.flatnonzero(is_other).tolist():
+            key = unpacked(int(self._head[cell]), int(self._tail[cell]))
+            come_to = int(state[cell]) if cell < before else ABSENT
+            found[int(self._space[cell]), key] = _values(key, come_to), _values(key, int(there[cell]))
+        return found
 
     def _numbered(self, space: Array, head: Array, tail: Array) -> Array:
         numbers = numpy.empty(len(space), dtype=numpy.int32)
@@ -143,7 +169,8 @@ class _Followed:
         self._can_be = agreement.can_be_followed(node.log, self._first)
         self._is_owned = self._first is not None and bool(self._first.owner)
         self.state = self._first_state() if self._can_be else numpy.empty(0, dtype=numpy.int64)
-        self.vote: Record | None = None
+        self._vote: int | None = None
+        """The place of the last one."""
         self.confirmed: dict[int, int] = {}
         """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
 
@@ -154,8 +181,28 @@ class _Followed:
         position = 0
         for snapshot in agreement.reached(self.node.log, self.node.end):
             begin, position = position, self._behind(position, snapshot.vclock)
-            self._take(self.node.at[begin:position])
+            self._take(begin, position)
             yield snapshot
+
+    def forgotten(self, snapshot: Snapshot) -> Iterator[Witness]:
+        """As `agreement.forgotten`, of the rows up to the snapshot that came last."""
+        vote = None if self._vote is None else self.node.rows.record(int(self.node.at[self._vote]))
+        if self._vote is not None and any(agreement.forgotten(self.node.log, snapshot, vote, {})):
+            vote = self.node.some([self._vote])[0]
+        return agreement.forgotten(self.node.log, snapshot, vote, self.confirmed)
+
+    def compared(self, other: _Followed, snapshot: Snapshot) -> Witness | None:
+        """A snapshot of this log with what another one comes to, if that reaches so far."""
+        state = other.state_at(snapshot.vclock)
+        return None if state is None else self.difference(other, snapshot, state)
+
+    def difference(self, other: _Followed, snapshot: Snapshot, state: Array) -> Witness | None:
+        """A snapshot of this log, with the state that `other` has come to."""
+        differing = self._cells.differing(state, snapshot)
+        if not differing:
+            return None
+        found, tuples = ({place: values[each] for place, values in differing.items()} for each in range(2))
+        return agreement.difference(self.node.log, replace(snapshot, tuples=tuples), other.node.log, found)
 
     def state_at(self, vclock: Mapping[int, int]) -> Array | None:
         """After all rows of the log up to `vclock`; None if the log does not reach from a known state up to there."""
@@ -184,13 +231,13 @@ class _Followed:
                 return part + int((~is_until).argmax())
         return len(at)
 
-    def _take(self, at: Array) -> None:
-        rows = self.node.rows
+    def _take(self, begin: int, end: int) -> None:
+        rows, at = self.node.rows, self.node.at[begin:end]
         self._put(self.state, at)
         kinds = rows.kind[at]
-        votes, promotes = at[kinds == VOTE], numpy.flatnonzero(kinds == PROMOTE)
+        votes, promotes = (numpy.flatnonzero(kinds == each) for each in (VOTE, PROMOTE))
         if len(votes):
-            self.vote = rows.record(int(votes[-1]))
+            self._vote = begin + int(votes[-1])
         owned_from = 0 if self._is_owned else int(promotes[0]) if len(promotes) else len(at)
         self._is_owned = self._is_owned or bool(len(promotes))
         chosen = at[owned_from:]
@@ -207,6 +254,10 @@ class _Followed:
         state[places] = numpy.where(
             fates == PENDING, UNKNOWN, rows.value[at]
         )  # of one place the last one stays
+
+
+def _values(key: str, value: int) -> Values:
+    return () if value == ABSENT else (key, value)
 
 
 def tuples_of(snapshot: Snapshot) -> Tuples:

@@ -21,7 +21,8 @@ def replay(
     regs: Array, begins: Array, confirmed_of: Array, queue: Array, fates: Array, decided: Array, order: Array,
 ) -> int:  # fmt: skip
     """Read the log from regs[POSITION] on. `queue` has a row for each entry between regs[HEAD] and regs[TAIL]:
-    transaction, origin, last lsn, whether it is synchronous. `begins` and `confirmed_of` are by origin.
+    transaction, origin, last lsn, whether it is synchronous. `begins` and `confirmed_of` are by origin. `order` has
+    room for every row of the log.
 
     DONE at the end; DECISION at one that only the caller knows the meaning of; NO_ROOM for the queue; STRANGE where a
     transaction has something else among its rows.
@@ -34,6 +35,8 @@ def replay(
                 regs[FIRST] = transaction[row]
                 regs[OPEN_WAITS] = 0
                 regs[OPEN_IS_VOID] = 1
+            elif transaction[row] != regs[FIRST]:
+                return STRANGE
             if bits[row] & _SYNCHRONOUS:
                 regs[OPEN_WAITS] = 1
             if its_kind == _WRITE:
@@ -86,8 +89,6 @@ def replay(
             fates[name] = CONFIRMED
             decided[name] = row
             if queue[entry, 3]:
-                if regs[ORDERED] >= order.shape[0]:
-                    return STRANGE
                 order[regs[ORDERED]] = name
                 regs[ORDERED] += 1
         regs[POSITION] += 1

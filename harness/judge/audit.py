@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checkers import wal
 from checkers.check import Check, RunCheck, run_here
@@ -32,9 +32,6 @@ from checkers.wal.effects import Effect, Rested
 from checkers.wal.settle import Marks, joined, shown
 from harness.causes import SETTLED
 from harness.doing import doing
-
-if TYPE_CHECKING:
-    from checkers.wal.columnar import Fine
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""
@@ -105,15 +102,11 @@ def audit(
     `effects`: what the nodes' disks and links did, if anybody saw that.
     """
     doing("the nodes' logs")
-    if history is not None and not effects and _tells_when(history, effects):
-        fine = until_ended(lambda: _fine(logs, rules, history), lambda why: None)
-        if fine is not None:
-            return Audit(
-                logs=_of_all_members(fine.logs, logs, history),
-                early=fine.early,
-                settling=fine.settled,
-                settled=_again(fine.settled, checks, run_check),
-            )
+    if not effects and (history is None or _tells_when(history, effects)):
+        found = until_ended(lambda: _of_columns(logs, rules, history), lambda why: None)
+        if found is not None:
+            again = () if found.settling is None else _again(found.settling, checks, run_check)
+            return replace(found, settled=again)
     read = until_ended(lambda: _read(logs, rules, history), str)
     if isinstance(read, str):
         is_told = history is not None and _tells_when(history, effects)
@@ -132,16 +125,28 @@ def audit(
     )
 
 
-def _fine(logs: Sequence[NodeLog], rules: LogRules, history: History) -> Fine | None:
-    """The verdicts, if all logs are columns and everything is in order."""
-    if not logs or not all(isinstance(log.records, tuple) for log in logs):
-        from checkers.wal import columnar
+def _of_columns(logs: Sequence[NodeLog], rules: LogRules, history: History | None) -> Audit | None:
+    """All but the checks that are run again; None if a log is not columns, or something has no place there."""
+    if logs and all(isinstance(log.records, tuple) for log in logs):
+        return None
+    from checkers.wal import columnar
 
-        began = time.perf_counter()
-        fine = columnar.judged(logs, rules, history, is_final=_is_final(logs, rules, history))
-        if fine is not None:
-            return replace(fine, logs=replace(fine.logs, seconds=time.perf_counter() - began))
-    return None
+    began = time.perf_counter()
+    if history is None:
+        verdict = columnar.agree(logs, rules)
+        return None if verdict is None else Audit(logs=_timed(verdict, began))
+    found = columnar.judged(logs, rules, history, is_final=_is_final(logs, rules, history))
+    if found is None:
+        return None
+    return Audit(
+        logs=_of_all_members(_timed(found.logs, began), logs, history),
+        early=found.early,
+        settling=found.settled,
+    )
+
+
+def _timed(verdict: Verdict, began: float) -> Verdict:
+    return replace(verdict, seconds=time.perf_counter() - began)
 
 
 def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> bool:

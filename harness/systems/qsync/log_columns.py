@@ -12,13 +12,12 @@ import numpy
 
 from checkers.compiled import load
 from checkers.wal import row_kernels
-from checkers.wal.columns import Builder, StoredRecords, StoredTuples, Tuples
-from checkers.wal.record import NotColumns, Record
+from checkers.wal.columns import Builder, Part, StoredRecords, StoredTuples, Tuples
+from checkers.wal.record import NotColumns
 from checkers.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
-from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_row
+from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_block, records_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
-from nodes.iproto.rows import rows_of
 
 Array = Any  # numpy's
 SHORTEST: Final = 19 + 15
@@ -112,6 +111,7 @@ class _ColumnReader(LogReader):
         super().__init__(shared)
         self._table = table
         self._from = self._last = table.held
+        self._parts: list[Part] = []
 
     def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> StoredTuples:
         odd = Tuples.of(each for row in rows if (each := data_of(row)) is not None)
@@ -132,8 +132,8 @@ class _ColumnReader(LogReader):
         self._last = self._table.held
         return self._table.decoded(data, self._read_oddly)
 
-    def _read_oddly(self, payload: bytes) -> list[Read]:
-        found = list(map(read_row, rows_of(payload)))
+    def _read_oddly(self, payload: bytes) -> Sequence[Read]:
+        found = read_block(payload)
         for each in found:
             if each.record is not None:
                 self._table.put(each.record)
@@ -141,17 +141,21 @@ class _ColumnReader(LogReader):
 
     def _forget(self) -> None:
         self._from = self._last
+        self._parts.clear()
 
-    def _take(self, name: str, found: xlog.Xlog[Read], *, has_flags: bool) -> None:
+    def _take(
+        self, name: str, found: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool
+    ) -> None:
         if not has_flags:
             raise NotColumns
+        self._parts.append((self._table.held - self._last, lambda: records_of(name, again())))
         for origin, lsn in self._table.ends(self._last).items():
             self.vclock[origin] = max(lsn, self.vclock.get(origin, 0))
         for read in found.rows:
             self._pass(read)
 
-    def taken(self, again: Callable[[], Sequence[Record]]) -> Sequence[Record]:
-        return StoredRecords(self._table, self._from, self._table.held, again)
+    def taken(self) -> StoredRecords:
+        return StoredRecords(self._table, self._from, self._table.held, self._parts)
 
 
 def _read_tuples(payload: bytes) -> tuple[Tuples, bytes]:

@@ -95,7 +95,8 @@ class LogReader:
         found = (each for row in rows if (each := data_of(row)) is not None)
         return {(space, _first(values)): values for space, values in found}
 
-    def read(self, name: str, data: bytes, *, is_last: bool) -> None:
+    def read(self, name: str, read: Callable[[], bytes], *, is_last: bool) -> None:
+        data = read()
         try:
             found = self._decoded(data)
         except XlogError as error:
@@ -115,7 +116,7 @@ class LogReader:
         if found.damage is not None and not xlog.is_torn(data, found):
             self.damage.append(f"{name}: {found.damage}, but more rows follow")
         self.instance = found.meta.instance_uuid
-        self._take(name, found, has_flags=_version(found.meta.server_version) >= FLAGS_SINCE)
+        self._take(name, found, read, has_flags=_version(found.meta.server_version) >= FLAGS_SINCE)
 
     def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
         return xlog.decode(data, self._shared.blocks)
@@ -124,7 +125,10 @@ class LogReader:
         """What was read before the file that was decoded last."""
         self.records.clear()
 
-    def _take(self, name: str, found: xlog.Xlog[Read], *, has_flags: bool) -> None:
+    def _take(
+        self, name: str, found: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool
+    ) -> None:
+        """`again` gives the bytes of the file once more."""
         for number, read in enumerate(found.rows, start=1):
             self._pass(read)
             if read.record is not None:
@@ -136,8 +140,8 @@ class LogReader:
         if read.definition is not None:
             self.take_definition(read.definition)
 
-    def taken(self, again: Callable[[], Sequence[Record]]) -> Sequence[Record]:
-        """All records. `again` reads them once more, as objects."""
+    def taken(self) -> Sequence[Record]:
+        """All records."""
         return tuple(self.records)
 
     def _is_behind_a_gap(self, vclock: Mapping[int, int]) -> bool:
@@ -251,11 +255,22 @@ class Shared:
         """The rows of a block. Most blocks are in the log of every node, and are read once. Raises MalformedFrame."""
         known = self._blocks.get(payload)
         if known is None:
-            known = self._blocks[payload] = tuple(map(read_row, rows_of(payload)))
+            known = self._blocks[payload] = read_block(payload)
         return known
 
 
-def read_row(row: Row) -> Read:
+def read_block(payload: bytes) -> tuple[Read, ...]:
+    """The rows of a block. Raises MalformedFrame."""
+    return tuple(map(_read_row, rows_of(payload)))
+
+
+def records_of(name: str, data: bytes) -> list[Record]:
+    """The records of one xlog file of a version that has flags. Raises XlogError."""
+    rows = enumerate(xlog.decode(data, read_block).rows, start=1)
+    return [_placed(read.record, name, number) for number, read in rows if read.record is not None]
+
+
+def _read_row(row: Row) -> Read:
     defines = row.body.get(SPACE_ID) in DEFINING
     return Read(row.replica_id, row.lsn, row if defines else None, _record_of(row))
 

@@ -138,10 +138,10 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
     while begun and xlog.rows_at(files[names[logs[begun - 1]]]) < 0:
         begun -= 1
     for number, name in enumerate(logs, start=1):
-        reader.read(name, files[names[name]], is_last=number >= begun)
+        reader.read(name, partial(files.__getitem__, names[name]), is_last=number >= begun)
     return NodeLog(
         node=node,
-        records=reader.taken(lambda: log_of(node, files).records),
+        records=reader.taken(),
         begins=reader.begins or {},
         damage="; ".join(reader.damage) or None,
         snapshots=reader.comparable(),
