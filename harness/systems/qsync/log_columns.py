@@ -40,7 +40,7 @@ class Table(Builder):
     def decoded(self, data: bytes, oddly: Callable[[bytes], Sequence[Any]]) -> xlog.Xlog[Any]:
         """Take all rows of a file; those of odd blocks are taken by `oddly`, which gives what the answer has as rows.
 
-        Raises XlogError if it is no xlog; NotColumns if something in it is damaged, but for a torn end.
+        Raises XlogError if it is no xlog.
         """
         begin = xlog.rows_at(data)
         if begin < 0:
@@ -52,16 +52,19 @@ class Table(Builder):
             plain = xlog.plain_block(data, begin)
             if plain is None:
                 break
-            block, begin = plain
+            block, end = plain
             if self._read(block, 0) < len(block):
                 odd = xlog.decode(_HEADER + block, oddly)
                 if odd.damage is not None:
-                    raise NotColumns
+                    break
                 rows += odd.rows
-        found = xlog.decode(header + data[begin:], oddly)
-        if found.damage is not None and not xlog.is_torn(header + data[begin:], found):
-            raise NotColumns
-        return xlog.Xlog(found.meta, (*rows, *found.rows), begin, found.finished, None)
+            begin = end
+        rest = xlog.decode(header + data[begin:], oddly)
+        rows += rest.rows
+        if rest.damage is None:
+            return xlog.Xlog(rest.meta, tuple(rows), len(data), rest.finished, None)
+        whole = xlog.decode(data)  # only so is it known how many rows are good
+        return xlog.Xlog(rest.meta, tuple(rows), whole.good_bytes, whole.finished, whole.damage)
 
     def ends(self, begin: int) -> dict[int, int]:
         """By origin the last lsn among the rows that were taken from a place on."""

@@ -129,7 +129,8 @@ class Run:
             rows.insert(place + lsn, vote(lsn + 1, chance.choice((2, lsn + 2)), chance.randint(1, 3)))
         untils = sorted({chance.randint(0, len(rows)) for _ in range(chance.choice(snapshots))})
         taken = tuple(self.snapshot(rows[:until], f"{until}.snap") for until in untils)
-        whole = NodeLog(node=node, records=tuple(rows), snapshots=taken)
+        damage = "a block is cut off" if chance.random() < 0.05 else None
+        whole = NodeLog(node=node, records=tuple(rows), snapshots=taken, damage=damage)
         if not taken or chance.random() < 0.5:
             return whole
         if chance.random() < 0.5:  # a snapshot that came by a join may be ahead of the log

@@ -94,7 +94,10 @@ def files_of(chance: Random, blocks: Sequence[Sequence[Row]]) -> dict[str, bytes
             files[last] = files[last][: chance.randint(0, len(files[last]))]
         case 1:
             spoilt = bytearray(files[min(files)])
-            spoilt[chance.randrange(len(spoilt))] ^= 1 << chance.randrange(8)
+            version = range(spoilt.index(b"Version"), spoilt.index(b"Instance"))
+            # Files of an older version are read as objects.
+            places = [place for place in range(len(spoilt)) if place not in version]
+            spoilt[chance.choice(places)] ^= 1 << chance.randrange(8)
             files[min(files)] = bytes(spoilt)
         case 2 if len(files) > 1:
             files[f"removed/{min(files)}"] = files.pop(min(files))
@@ -141,7 +144,7 @@ def test_columns_hold_the_same_records(seed: int) -> None:
         with patch.object(logs, "LARGE", 0):
             columns = logs.read_logs(Path(folder))
         is_given_up = not any(isinstance(log.records, StoredRecords) for log in columns)
-        assert not is_given_up or not plain or any(log.damage for log in plain), "given up for nothing"
+        assert not is_given_up or not plain, "given up for nothing"
         for one, other in zip(columns, plain, strict=True):
             compare(one, other)
 
