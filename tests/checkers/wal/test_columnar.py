@@ -129,6 +129,9 @@ class Run:
             rows.insert(place + lsn, vote(lsn + 1, chance.choice((2, lsn + 2)), chance.randint(1, 3)))
         untils = sorted({chance.randint(0, len(rows)) for _ in range(chance.choice(snapshots))})
         taken = tuple(self.snapshot(rows[:until], f"{until}.snap") for until in untils)
+        rows = [
+            structs.replace(row, file=f"{node}.xlog", row=number) for number, row in enumerate(rows, start=1)
+        ]
         damage = "a block is cut off" if chance.random() < 0.05 else None
         whole = NodeLog(node=node, records=tuple(rows), snapshots=taken, damage=damage)
         if not taken or chance.random() < 0.5:
@@ -284,6 +287,7 @@ def alone(found: Audit) -> object:
     return replace(found.logs, seconds=0.0)
 
 
+@settings(max_examples=300)
 @given(st.integers(0, 1 << 40))
 def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
     """Breaks if a rule, a fate, a join, a witness or a count were another one in columns, or if objects were made of
@@ -308,6 +312,47 @@ def test_of_many_breaches_some_are_looked_at_and_all_are_counted(seed: int) -> N
         assert (one.result, one.summary, one.details) == (other.result, other.summary, other.details)
         assert {each.rule for each in one.witnesses} == {each.rule for each in other.witnesses}
         assert set(one.witnesses) <= set(other.witnesses) or len(other.witnesses) == WITNESSES_MAX
+
+
+def put(lsn: int, value: int) -> Record:
+    row = write(1, lsn, value)
+    return structs.replace(row, space=SPACE, key="x", tuple=("x", value))
+
+
+RARE = {
+    "a transaction is confirmed, and without content elsewhere": (
+        [put(1, 5), confirm(1, 2, 1)],
+        [nop(1, 1), confirm(1, 2, 1)],
+    ),
+    "another row stands in the place of a PROMOTE, and something else is missing": (
+        [promote(2, 1, over=1, until=0, term=2), put(1, 5), put(2, 6)],
+        [nop(2, 1), put(2, 6)],
+    ),
+    "a term comes again, and a CONFIRM that is older than that in it": (
+        [put(lsn, lsn) for lsn in range(1, 6)]
+        + [promote(1, 6, over=1, until=0, term=5), confirm(1, 7, 4)]
+        + [promote(1, 8, over=1, until=0, term=3), confirm(1, 9, 5)]
+        + [promote(1, 10, over=1, until=0, term=5), confirm(1, 11, 3)],
+        [],
+    ),
+    "a log holds a row twice, with two contents": ([put(1, 5), put(1, 6)], [put(1, 5)]),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), RARE.values(), ids=RARE)
+def test_what_is_seldom_drawn_is_judged_alike(one: list[Record], other: list[Record]) -> None:
+    """Breaks in `checkers.wal.broken` alone: the rules over objects find each of these."""
+    rules = replace(RULES, quorum=None)
+    logs = [
+        NodeLog(
+            node=node, records=tuple(structs.replace(row, waits=True) if row.term else row for row in rows)
+        )
+        for node, rows in (("n1", one), ("n2", other))
+    ]
+    expected = audit(logs, rules)
+    assert expected.logs.result == "invalid"
+    columns = [replace(log, records=Some(log.records, is_fine=False)) for log in of_logs(logs)]
+    assert alone(audit(columns, rules)) == alone(expected)
 
 
 @settings(max_examples=400)
