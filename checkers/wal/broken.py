@@ -266,7 +266,7 @@ class _Search:
         for place in numpy.flatnonzero(~is_chosen & numpy.isin(rows.kind[at], CONTROL)).tolist():
             records[place] = rows.record(int(at[place]))
         places = sorted(records)
-        thin = Replayed(replace(node.log, records=tuple(records[place] for place in places), snapshots=()))
+        thin = Replayed(replace(node.log, records=tuple(records[place] for place in places)))
         by_row: dict[int, Record] = {}
         for place in places:
             by_row.setdefault(int(at[place]), records[place])

@@ -322,11 +322,11 @@ def put(lsn: int, value: int) -> Record:
 RARE = {
     "a transaction is confirmed, and without content elsewhere": (
         [put(1, 5), confirm(1, 2, 1)],
-        [nop(1, 1), confirm(1, 2, 1)],
+        [nop(1, 1)],
     ),
     "another row stands in the place of a PROMOTE, and something else is missing": (
-        [promote(2, 1, over=1, until=0, term=2), put(1, 5), put(2, 6)],
-        [nop(2, 1), put(2, 6)],
+        [promote(1, 1, over=2, until=0, term=2), put(2, 5), put(3, 6)],
+        [nop(1, 1), put(3, 6)],
     ),
     "a term comes again, and a CONFIRM that is older than that in it": (
         [put(lsn, lsn) for lsn in range(1, 6)]
