@@ -6,7 +6,7 @@
 | prepare, prepared | near → primary → near | see `preparing.py`; xid, ok, why, sign |
 | backup-prepare, backup-prepared | primary → backup → primary | the same |
 | finish, finished | near → primary → near | xid, commits, sign; xid |
-| backup-finish, backup-finished | primary → backup → primary | the same |
+| backup-finish, backup-finished | primary → backup → primary | the same, and true if recovery has decided |
 | check, checked | participant → participant | xid, version; xid, state, prepared partitions |
 | outcome?, outcome | participant → near → participant | xid, version; xid, commits, sign |
 | atomic, atomic-done | near → primary → near | xid, version, step; xid, "ok", "mismatch" or "fail", result or why |

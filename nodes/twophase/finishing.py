@@ -91,8 +91,9 @@ class Finishing:
         is_told = local.one_phase and local.commits  # such a backup has committed before us
         local.unfinished = [] if is_told else self._present(local)
         sign = self._stock.site.decisions.sign_in_finish(local.sign, self._cuts.sign())
+        told = [local.xid, local.commits, sign, *([True] if local.is_recovered else ())]
         for peer, _ in local.unfinished:
-            self._send(peer, "backup-finish", [local.xid, local.commits, sign])
+            self._send(peer, "backup-finish", told)
         self._answer(local, [answer for answer in local.answers if answer[2] != TO_NEAR])
         self._close_if_all(local)
 
@@ -112,8 +113,21 @@ class Finishing:
 
     # ---- messages
 
-    def take_finish(self, peer: str, life: int, word: str, xid: str, commits: bool, sign: object) -> None:
-        """Of the near node, or of the primary. `word` is how to answer."""
+    def take_finish(
+        self,
+        peer: str,
+        life: int,
+        word: str,
+        xid: str,
+        commits: bool,
+        sign: object,
+        is_recovered: bool = False,
+    ) -> None:
+        """Of the near node, or of the primary. `word` is how to answer.
+
+        `is_recovered`: the primary has the outcome from the discovery log, where it may be news to us. The transaction
+        has no sign, so a cut that waits for it here cannot know on which side it is.
+        """
         stock = self._stock
         local = stock.locals.get(xid)
         version = UNKNOWN if local is None else local.version
@@ -130,7 +144,7 @@ class Finishing:
         open_or_closing.answers.append((peer, life, word, [xid]))
         if local is not None:
             received = stock.site.decisions.sign_of_commit(sign, self._cuts.sign())
-            self.finish(local, commits, received)
+            self.finish(local, commits, received, is_recovered=is_recovered)
 
     def take_backup_finished(self, peer: str, xid: str) -> None:
         local = self._stock.closing.get(xid)

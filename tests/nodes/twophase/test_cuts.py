@@ -227,6 +227,21 @@ def test_a_commit_by_recovery_makes_the_cut_fail() -> None:
     assert cut_of(cluster, "b").state == "ok"
 
 
+def test_a_backup_hears_from_its_primary_that_recovery_commits() -> None:
+    """If it failed, a cut would count the transaction BEFORE at this backup, and be over at the primary already."""
+    cluster = settled(one_phase=False)
+    prepared_everywhere(cluster)
+    backup = next(server for server in cluster.servers if server != cluster.coordinator())
+    while not cluster.node(backup).recovery.doubts:
+        assert cluster.world.agenda.advance()
+    others = [(server, backup) for server in cluster.servers if server != backup]
+    cluster.world.network.stop(others, ["append"])
+    cluster.run_until(lambda: not cluster.node(backup).stock.locals)
+    assert cluster.node(backup).recovery.doubts, "it has the outcome from the discovery log"
+    records = cluster.node(backup).stock.wal.read(cluster.machine(backup).disk.files())
+    assert [record[3] for record in records if record[0] == "committed"] == [True]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_rollback_by_recovery(fails: bool) -> None:
     """If it failed, the option would have no effect."""
