@@ -51,6 +51,11 @@ class VirtualDisk:
         """The files as a node that starts now would read them."""
         return {name: bytes(self._files[name].data) for name in sorted(self._files)}
 
+    def length(self, name: str) -> int | None:
+        """None: there is no such file."""
+        file = self._files.get(name)
+        return None if file is None else len(file.data)
+
     def append(self, name: str, data: bytes) -> int:
         """Write without syncing; returns the new length."""
         file = self._files.get(name)
@@ -102,12 +107,15 @@ class VirtualDisk:
     def unsynced_bytes(self) -> int:
         return sum(len(file.data) - file.synced for file in self._files.values())
 
-    def forget_unwritten(self, name: str, length: int) -> None:
-        """The process died before it wrote beyond `length`."""
+    def forget_unwritten(self, name: str, length: int | None) -> None:
+        """The process died before it wrote beyond `length`; None: before it made the file."""
         file = self._files.get(name)
         if file is None:
             return
-        del file.data[max(length, file.synced) :]
+        del file.data[max(length or 0, file.synced) :]
+        if length is None and not file.data:
+            del self._files[name]
+            self._settle(name)
         if self.watch is not None:
             self.watch.cut(name, len(file.data))
 

@@ -72,7 +72,8 @@ class Group:
 
     records: tuple[Persist, ...]
     ends: tuple[int, ...]
-    starts: tuple[int, ...]
+    starts: tuple[int | None, ...]
+    """The file lengths before; None: the record made the file."""
     due_ns: int
 
 
@@ -189,10 +190,13 @@ class Machine:
 
     def _forget_unwritten(self, group: Group) -> None:
         for record, start in zip(group.records, group.starts, strict=True):
-            self.disk.forget_unwritten(_written_to(record), start)
+            self.disk.forget_unwritten(_written_to(record), start or 0)
 
     def _forget_later_files(self) -> None:
-        """A host syncs a file before it makes or lengthens the next: of what is not synced, one alone was written."""
+        """A host syncs a file before it makes or lengthens the next: of what is not synced, one alone was written.
+
+        Not even an empty file was made behind it: a node that finds one trusts that those before it are synced.
+        """
         first = ""
         for group in self._groups:
             for record, start in zip(group.records, group.starts, strict=True):
@@ -427,8 +431,8 @@ class Machine:
             return
         starts, ends = [], []
         for record in records:
+            starts.append(self.disk.length(_written_to(record)))
             end = self.disk.append(_written_to(record), record.data)
-            starts.append(end - len(record.data))
             ends.append(end)
             if self._watch is not None:
                 self._watch.writes(record, end, self._serving)

@@ -127,9 +127,25 @@ def test_a_killed_process_has_begun_no_file_behind_one_that_is_not_synced() -> N
         stage.machine().release_record("row")
         stage.machine().start()
         left = stage.puppet().files
-        assert not left.get("next", b"") and left.get("log", b"") in (b"", record(1).data)
-        lengths.add(len(left.get("log", b"")))
+        assert "next" not in left, "a node would trust that the log before it is synced"
+        assert left["log"] in (b"", record(1).data)
+        lengths.add(len(left["log"]))
     assert lengths == {0, 10}
+
+
+def test_a_killed_process_leaves_the_files_that_were_there_before() -> None:
+    """Broken, a kill removes a file, because its process had begun to lengthen it behind one that is not synced."""
+    for seed in range(12):
+        stage = Stage(seed)
+        link = stage.link()
+        stage.tell(link, 0, record(1, size=0, file="empty"), record(2, file="full"))
+        stage.machine().hold_record("row")
+        stage.tell(link, 0, record(3), record(4, file="empty"), record(5, file="full"))
+        stage.machine().kill()
+        stage.machine().release_record("row")
+        stage.machine().start()
+        left = stage.puppet().files
+        assert (left["empty"], left["full"]) == (b"", record(2).data)
 
 
 def test_a_process_that_ends_in_order_has_synced_all() -> None:
