@@ -116,8 +116,10 @@ class VirtualDisk:
         if length is None and not file.data:
             del self._files[name]
             self._settle(name)
+        length = len(file.data)
+        self._stretches = [(each, min(end, length) if each == name else end) for each, end in self._stretches]
         if self.watch is not None:
-            self.watch.cut(name, len(file.data))
+            self.watch.cut(name, length)
 
     def lose_power(self, chance: random.Random) -> int:
         """Keep what was synced and what chance leaves of the rest; returns how many bytes were lost or spoilt.

@@ -121,3 +121,21 @@ def test_a_file_that_is_lengthened_behind_another_has_nothing_when_that_one_lost
         files = {name: data.rstrip(b"\0") for name, data in disk.files().items()}
         seen.add((len(files["log"]) > 1, len(files["index"]) > 1, len(files["log"]) > 2))
     assert seen == {(False,) * 3, (True, False, False), (True, True, False), (True,) * 3}
+
+
+def test_what_a_killed_process_did_not_write_gives_later_writes_no_place_in_the_order() -> None:
+    """Broken, a power loss after a kill leaves the record of an index, which is written behind the log, and tears the
+    record of the log."""
+    for seed in range(300):
+        disk = VirtualDisk()
+        for name in ("log", "index"):
+            disk.append(name, b"x")
+            disk.sync(name, 1)
+            disk.append(name, b"r")
+        for name in ("log", "index"):
+            disk.forget_unwritten(name, 1)
+        disk.append("log", b"longer")
+        disk.append("index", b"s")
+        disk.lose_power(random.Random(seed))
+        files = {name: data.rstrip(b"\0") for name, data in disk.files().items()}
+        assert files["log"] == b"xlonger" or files["index"] == b"x", seed
