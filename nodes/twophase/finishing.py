@@ -88,6 +88,8 @@ class Finishing:
         self._stock.closing[local.xid] = local
         self._stock.locks.release(local.xid)
         self._cuts.finished(local)
+        for read in local.readers:
+            read()
         is_told = local.one_phase and local.commits  # such a backup has committed before us
         local.unfinished = [] if is_told else self._present(local)
         sign = self._stock.site.decisions.sign_in_finish(local.sign, self._cuts.sign())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from nodes.twophase.data import Place
 
@@ -33,6 +33,9 @@ class Locks:
         holders = self._holders.setdefault(place, [])
         if xid not in holders:
             holders.append(xid)
+
+    def holders(self, place: Place) -> Sequence[str]:
+        return self._holders.get(place, ())
 
     def release(self, xid: str) -> None:
         """All of a transaction, its place in queues too. The next in turn are granted."""

@@ -8,6 +8,10 @@ In one phase the backup commits at once, then the primary, and `prepared` says t
 A prepare is refused if the topology on which it was mapped is not ours any more, or its near node is no member: this
 node may have told recovery already that the transaction is not prepared here. A prepare of a
 newer topology waits (`dispatch.py`).
+
+A read without a lock shows the old value of a key while a write of it is prepared: nobody has seen the new one before
+the primary has committed. A server that has started again, or a backup that is now the primary, does not know that of
+what it finds prepared (`Stock.handed_down`): the near node may have answered "ok" when the former primary left.
 """
 
 from __future__ import annotations
@@ -61,7 +65,8 @@ class Preparing:
     def take_lock(
         self, near: str, life: int, xid: str, version: int, space: str, key: Any, mode: str
     ) -> None:
-        """Answer with value and version, when the lock is ours (`mode` "lock") or at once ("read")."""
+        """Answer with value and version, when the lock is ours (`mode` "lock") or at once ("read"), unless a write of
+        the key was handed down to us: a read waits until that is over."""
         why = self._refusal(near, life, version)
         if not why and not self._is_ours((space, key)):
             why = TOPOLOGY_CHANGED
@@ -73,7 +78,10 @@ class Preparing:
             self._send(near, "locked", [xid, space, key, *stock.data.get(place)])
 
         if mode == "read":
-            return answer()
+            earlier = stock.handed_down(place)
+            if earlier is None:
+                return answer()
+            return earlier.readers.append(lambda: self.take_lock(near, life, xid, version, space, key, mode))
         stock.locals.setdefault(xid, Local(xid, near, life, version))
         return stock.locks.acquire(place, xid, answer)
 

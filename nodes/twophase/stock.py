@@ -8,7 +8,7 @@ from typing import Any
 
 from nodes.kernel.errors import StartRefused
 from nodes.records import Record
-from nodes.twophase.data import Data, partition_of
+from nodes.twophase.data import Data, Place, partition_of
 from nodes.twophase.kept import Kept
 from nodes.twophase.locks import Locks
 from nodes.twophase.site import Site
@@ -50,6 +50,8 @@ class Local:
     is_primary: bool = False
     primaries: list[tuple[str, int]] = field(default_factory=list)
     """Those that we are a backup for: name and life."""
+    readers: list[Callable[[], None]] = field(default_factory=list)
+    """Reads without a lock that wait until it is over here."""
     refusal: str = ""
     commits: bool | None = None
     sign: object = None
@@ -87,6 +89,22 @@ class Stock:
 
     def partition(self, write: Sequence[Any]) -> int:
         return partition_of((write[0], write[1]), self.site.configuration.partitions)
+
+    def handed_down(self, place: Place) -> Local | None:
+        """The transaction that is not over here and writes this key, if this life did not prepare it as the primary.
+
+        It was prepared in an earlier life, or for a primary that has left: the new value may have been acknowledged or
+        shown there already.
+        """
+        partition = self.partition(place)
+        for xid in self.locks.holders(place):
+            local = self.locals.get(xid)
+            if local is None or place not in [(space, key) for space, key, *_ in local.writes]:
+                continue
+            primary = next(owners[0] for each, owners in local.participants if each == partition)
+            if not local.is_primary or primary != self.site.name:
+                return local
+        return None
 
     def busy(self) -> set[int]:
         """Partitions with transactions that are prepared, or finished and not so at all backups; with atomic writes."""

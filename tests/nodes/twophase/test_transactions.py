@@ -370,6 +370,45 @@ def test_a_single_read_is_not_older_than_what_was_shown_elsewhere(concurrency: s
     assert again.get("results") == ["new"], again
 
 
+@pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
+def test_a_read_after_a_restart_waits_for_what_may_be_acknowledged(concurrency: str) -> None:
+    """If it failed, a server that has come back would show the old value after the new one was acknowledged."""
+    cluster = settled(concurrency=concurrency, isolation="read-committed", one_phase=False, backups=0)
+    key, network = key_of(cluster, "n1"), cluster.world.network
+    network.stop([("c1", "n1")], ["finish"])
+    asked = cluster.client.txn("c1", ["write", "r", key, "v"])
+    cluster.run(100)
+    cluster.machine("n1").kill()
+    assert answered(cluster, asked)["type"] == "ok"
+    untold = network.stop([("c1", "n1")], ["outcome"])
+    cluster.machine("n1").start()
+    cluster.run_until(lambda: all(cluster.node(s).agreed.is_member("n1", 2) for s in cluster.servers))
+    late = cluster.client.txn("n2", ["read", "r", key])
+    cluster.run(100)
+    assert late.answer is None, late.answer
+    network.go_on(untold)
+    assert answered(cluster, late) == {"type": "ok", "results": ["v"]}
+
+
+@pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
+def test_a_read_at_a_new_primary_waits_for_what_the_old_one_may_have_shown(concurrency: str) -> None:
+    """If it failed, a key would show its old value again after its primary had shown the new one, and left."""
+    cluster = settled(concurrency=concurrency, isolation="read-committed", one_phase=False)
+    key, network = key_of(cluster, "n1"), cluster.world.network
+    network.stop([("n1", "n2")], ["backup-finish"])
+    untold = network.stop([("c1", "n2")], ["finish", "outcome"])
+    cluster.client.txn("c1", ["write", "r", key, "v"])
+    cluster.run_until(lambda: cluster.node("n1").stock.data.get(("r", key))[0] == "v")
+    assert answered(cluster, cluster.client.txn("n3", ["read", "r", key]))["results"] == ["v"]
+    cluster.machine("n1").kill()
+    cluster.run_until(lambda: cluster.node("n3").agreed.primary(partition_of(("r", key), 8)) == "n2")
+    late = cluster.client.txn("n3", ["read", "r", key])
+    cluster.run(100)
+    assert late.answer is None, late.answer
+    network.go_on(untold)
+    assert answered(cluster, late) == {"type": "ok", "results": ["v"]}
+
+
 def key_in(partition: int, partitions: int, space: str = "r") -> int:
     """A key of the space in this partition."""
     return next(key for key in range(1_000) if partition_of((space, key), partitions) == partition)
