@@ -299,16 +299,20 @@ class Discovery:
     def _take_state(
         self, peer: str, term: int, index: int, term_there: int, state: Mapping[str, Any]
     ) -> None:
-        """Members have delivered all that is trimmed: a node that lacks some of it has left."""
+        """Members have delivered all that is trimmed: a node that lacks some of it has left, or is to join.
+
+        It may have joined and left in what it lacks, and not know even that it was a member.
+        """
         site = self._site
         if site.is_server and term < self.log.term:
             return self._appended(peer, False, 0)
         self._listen(peer, term)
         if index > self.delivered:
-            if self._agreed.is_member(site.name, site.life):
+            was_member = self._agreed.is_member(site.name, site.life)
+            self._begin_with(index, state)
+            if was_member or self._agreed.has_left(site.name, site.life):
                 raise StartAgain(f"life {site.life} of {site.name} has left the cluster")
             site.sometimes.note(STATE_TAKEN)
-            self._begin_with(index, state)
             if site.is_server:
                 self.log.begin_with(index, term_there, state)
         return self._appended(peer, True, index) if site.is_server else None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.iproto.packing import pack, unpack
+from nodes.kernel.errors import StartAgain
 from nodes.twophase.agreed import ENDED_KEPT, Agreed
 from nodes.twophase.kept import Kept
 from nodes.twophase.sometimes import STATE_TAKEN, TRIMMED
@@ -120,6 +121,28 @@ def test_a_cut_off_server_gets_the_state_in_its_next_life() -> None:
     cluster.settle()
     assert cluster.node(victim).site.life == 2
     assert cluster.node(victim).site.sometimes[STATE_TAKEN] == 1
+
+
+def test_a_life_that_joined_and_left_unheard_ends() -> None:
+    """If it failed, a node would wait for good to become what it was and is no more."""
+
+    def restarted() -> VirtualCluster:
+        cluster = VirtualCluster(3, clients=("c1",))
+        cluster.settle()
+        cluster.machine("c1").kill()
+        cluster.machine("c1").start()
+        return cluster
+
+    cluster = restarted()
+    cluster.settle()
+    cluster.isolate("c1")
+    coordinator = cluster.node(cluster.coordinator())
+    cluster.run_until(lambda: coordinator.agreed.has_left("c1", 2))
+    index, state = coordinator.discovery.delivered, coordinator.agreed.to_state()
+    client = restarted().node("c1")
+    assert not client.agreed.is_member("c1", 2)
+    with pytest.raises(StartAgain, match="life 2 of c1 has left the cluster"):
+        client.discovery.take("n1", 1, ["state", 0, 1, index, 1, state])
 
 
 def test_what_a_server_that_is_away_may_ask_for_is_kept() -> None:
