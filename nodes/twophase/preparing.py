@@ -23,7 +23,7 @@ from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
 from nodes.twophase.data import Place, partition_of
 from nodes.twophase.finishing import Finishing
-from nodes.twophase.sometimes import CONFLICT, OLD_TOPOLOGY
+from nodes.twophase.sometimes import CONFLICT, HANDED_DOWN, OLD_TOPOLOGY
 from nodes.twophase.states import State
 from nodes.twophase.stock import Local, Participants, Send, Stock
 
@@ -81,6 +81,7 @@ class Preparing:
             earlier = stock.handed_down(place)
             if earlier is None:
                 return answer()
+            stock.site.sometimes.note(HANDED_DOWN)
             return earlier.readers.append(lambda: self.take_lock(near, life, xid, version, space, key, mode))
         stock.locals.setdefault(xid, Local(xid, near, life, version))
         return stock.locks.acquire(place, xid, answer)

@@ -9,6 +9,7 @@ import pytest
 from nodes.framed import FramedCodec
 from nodes.twophase.data import partition_of
 from nodes.twophase.sometimes import (
+    HANDED_DOWN,
     IN_DOUBT_AT_START,
     NEAR_IS_CLIENT,
     ONE_PHASE,
@@ -405,6 +406,7 @@ def test_a_read_at_a_new_primary_waits_for_what_the_old_one_may_have_shown(concu
     late = cluster.client.txn("n3", ["read", "r", key])
     cluster.run(100)
     assert late.answer is None, late.answer
+    assert cluster.node("n2").site.sometimes[HANDED_DOWN] == 1
     network.go_on(untold)
     assert answered(cluster, late) == {"type": "ok", "results": ["v"]}
 
