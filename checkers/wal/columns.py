@@ -104,7 +104,7 @@ Part = tuple[int, Callable[[], Sequence[Record]]]
 
 
 class StoredRecords(Sequence[Record]):
-    """The records of a log by their places in rows; objects are made of its parts when somebody asks for them."""
+    """The records of a log by their places in rows; objects are made of its parts when these are needed."""
 
     def __init__(self, builder: Builder, begin: int, end: int, parts: Sequence[Part]) -> None:
         self.at = builder.at[begin:end]

@@ -257,7 +257,7 @@ class Some(StoredRecords):
 
     @property
     def all(self) -> Sequence[Record]:
-        pytest.fail("somebody asked for all records as objects")
+        pytest.fail("all records were asked for as objects")
 
     def some(self, places: Sequence[int]) -> list[Record]:
         assert not self.is_fine or not len(places), "objects were made, although everything is in order"

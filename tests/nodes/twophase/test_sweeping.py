@@ -124,7 +124,7 @@ def test_a_cut_off_server_gets_the_state_in_its_next_life() -> None:
 
 
 def test_a_life_that_joined_and_left_unheard_ends() -> None:
-    """If it failed, a node would wait for good to become what it was and is no more."""
+    """If it failed, a client would never be ready: it would wait to join in a life that has left."""
 
     def restarted() -> VirtualCluster:
         cluster = VirtualCluster(3, clients=("c1",))
