@@ -10,8 +10,8 @@ node may have told recovery already that the transaction is not prepared here. A
 newer topology waits (`dispatch.py`).
 
 A read without a lock shows the old value of a key while a write of it is prepared: no client has seen the new one
-before the primary has committed. A server that has started again, or a backup that is now the primary, does not know that of
-what it finds prepared (`Stock.handed_down`): the near node may have answered "ok" when the former primary left.
+before the primary has committed. A server that has started again, or a backup that is now the primary, does not know
+that of what it finds prepared (`Stock.handed_down`): the near node may have answered "ok" when the former primary left.
 """
 
 from __future__ import annotations
