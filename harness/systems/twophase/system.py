@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from checkers.check import Check
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
-from harness.errors import ClusterError, WrongUse
+from harness.errors import WrongUse
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
 from harness.faults.table import HOLDS, MOMENTS
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.framed_client import FramedClient
+from harness.systems.leaderless import Leaderless
 from harness.systems.promise import Promise
 from harness.systems.restoring import Rows
+from harness.systems.status import Statuses
 from harness.systems.system import NodeFiles, Note, System
-from harness.systems.twophase.client import CLIENT, TwoPhaseClient
+from harness.systems.twophase.client import CLIENT
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (
     BEAT_NS,
@@ -32,26 +36,24 @@ from harness.systems.twophase.rare_turns import HasRareTurns
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
 from harness.systems.twophase.variety import Varies
 from harness.systems.twophase.wire import WIRE, TwoPhaseWire
-from nodes.host.systems import SYSTEMS as HOSTED
-from nodes.kernel.node import Node
-from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import Described
 from nodes.twophase import bugs
 from nodes.twophase.configuration import MILLISECOND, Configuration
 from nodes.twophase.dispatch import described
 
-SET_UP_TIMEOUT_NS = 20 * SECOND_NS
-POLL_NS = SECOND_NS // 50
 SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPhaseSystem(HasRareTurns, Varies):
+class TwoPhaseSystem(Leaderless, HasRareTurns, Varies):
     """Implements `harness.systems.system.System`."""
 
+    hosted: ClassVar[str] = "twophase"
+    store: ClassVar[str] = "the two-phase store"
+    not_met: ClassVar[str] = "the nodes were not all members of one cluster"
+
     summary: str = "the reference two-phase store: partitions with backups, near nodes, consistent cuts"
-    client: TwoPhaseClient = CLIENT
+    client: FramedClient = CLIENT
     wire: TwoPhaseWire = WIRE
     options: type[TwoPhaseOptions] = TwoPhaseOptions
     abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift", "scenes"})
@@ -65,17 +67,8 @@ class TwoPhaseSystem(HasRareTurns, Varies):
     def scenes(self) -> Mapping[str, Scenes]:
         return SCENES
 
-    def completed(self, plan: Plan) -> Plan:
-        return plan.changed(leader="none")
-
-    def validate(self, plan: Plan) -> None:
-        for bug in plan.bugs:
-            if bug not in self.bugs():
-                known = ", ".join(self.bugs())
-                raise WrongUse(f"--bug {bug!r}: the two-phase store has none of that name; it has: {known}")
-
     def command(self, plan: Plan) -> Command:
-        return node_host("twophase", self.durability(plan), is_traced=True)
+        return node_host(self.hosted, self.durability(plan), is_traced=True)
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         said, servers = said_of(plan), servers_of(plan)
@@ -112,38 +105,6 @@ class TwoPhaseSystem(HasRareTurns, Varies):
             for name in plan.node_names
         }
 
-    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
-        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
-
-    def maker(self, configuration: bytes) -> Callable[[], Node]:
-        return lambda: HOSTED["twophase"](configuration).node
-
-    def durability(self, plan: Plan) -> Durability:
-        return "synced"
-
-    def owner(self, plan: Plan) -> str:
-        return ""
-
-    def can_lead(self, plan: Plan) -> tuple[str, ...]:
-        return ()
-
-    async def promote(self, node: str, cluster: Cluster) -> str | None:
-        return "no node of a two-phase store leads"
-
-    def owner_now(self, statuses: Statuses) -> str | None:
-        return None
-
-    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """All nodes are members, and every partition is served."""
-        deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
-            if cluster.now_ns() > deadline_ns:
-                raise ClusterError(
-                    f"the nodes were not all members of one cluster within {SET_UP_TIMEOUT_NS // SECOND_NS} s; "
-                    "see log.jsonl of each"
-                )
-            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
-
     def is_settled(self, statuses: Statuses) -> bool:
         """All nodes are members of one topology, every copy is complete, nothing is under way."""
         known = [status for status in statuses.values() if status is not None]
@@ -167,9 +128,6 @@ class TwoPhaseSystem(HasRareTurns, Varies):
 
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
         return listed()
-
-    def checks(self, plan: Plan) -> tuple[Check, ...]:
-        return ()
 
     def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
         from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from checkers.check import Check
 from checkers.history.history import History
 from harness.clients.reply import Replied
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
-from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
 from harness.run.plan import SECOND_NS, Plan
+from harness.systems.framed_client import FramedClient
+from harness.systems.leaderless import Leaderless
 from harness.systems.promise import Promise
+from harness.systems.status import Statuses
 from harness.systems.system import NodeFiles
-from harness.systems.txlog.client import CLIENT, TxLogClient
+from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import listed, promise_of
 from harness.systems.txlog.rare_turns import HasRareTurns
@@ -25,26 +27,24 @@ from harness.systems.txlog.scenes import SCENES
 from harness.systems.txlog.variety import Varies
 from harness.systems.txlog.wire import WIRE
 from harness.wires.framed import Framed
-from nodes.host.systems import SYSTEMS as HOSTED
-from nodes.kernel.node import Node
-from nodes.kernel.outbox import Durability
 from nodes.txlog import bugs
 from nodes.txlog.configuration import MILLISECOND, Configuration
 
-SET_UP_TIMEOUT_NS = 20 * SECOND_NS
-POLL_NS = SECOND_NS // 50
 REQUEST_TIMEOUT_NS = SECOND_NS
 OPERATOR = -2
 """The process of the operator's requests."""
-Statuses = Mapping[str, Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TxLogSystem(HasRareTurns, Varies):
+class TxLogSystem(Leaderless, HasRareTurns, Varies):
     """Implements `harness.systems.system.System`."""
 
+    hosted: ClassVar[str] = "txlog"
+    store: ClassVar[str] = "the TxLog"
+    not_met: ClassVar[str] = "the masters had not all met"
+
     summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
-    client: TxLogClient = CLIENT
+    client: FramedClient = CLIENT
     wire: Framed = WIRE
     options: type[TxLogOptions] = TxLogOptions
     abilities: frozenset[Ability] = frozenset(
@@ -57,17 +57,8 @@ class TxLogSystem(HasRareTurns, Varies):
     def scenes(self) -> Mapping[str, Scenes]:
         return SCENES
 
-    def completed(self, plan: Plan) -> Plan:
-        return plan.changed(leader="none")
-
-    def validate(self, plan: Plan) -> None:
-        for bug in plan.bugs:
-            if bug not in self.bugs():
-                known = ", ".join(self.bugs())
-                raise WrongUse(f"--bug {bug!r}: the TxLog has none of that name; it has: {known}")
-
     def command(self, plan: Plan) -> Command:
-        return node_host("txlog", self.durability(plan))
+        return node_host(self.hosted, self.durability(plan))
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         said, first = said_of(plan), plan.members_at_first.present
@@ -91,39 +82,6 @@ class TxLogSystem(HasRareTurns, Varies):
             ).to_json()
             for name in plan.node_names
         }
-
-    def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
-        return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
-
-    def maker(self, configuration: bytes) -> Callable[[], Node]:
-        return lambda: HOSTED["txlog"](configuration).node
-
-    def durability(self, plan: Plan) -> Durability:
-        return "synced"
-
-    def owner(self, plan: Plan) -> str:
-        return ""
-
-    def can_lead(self, plan: Plan) -> tuple[str, ...]:
-        return ()
-
-    async def promote(self, node: str, cluster: Cluster) -> str | None:
-        return "no master of a TxLog leads"
-
-    def owner_now(self, statuses: Statuses) -> str | None:
-        return None
-
-    async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """All masters have met each other, and take submissions."""
-        first = plan.members_at_first.present
-        deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        while not self.is_settled({node: await cluster.status(node) for node in first}):
-            if cluster.now_ns() > deadline_ns:
-                raise ClusterError(
-                    f"the masters had not all met within {SET_UP_TIMEOUT_NS // SECOND_NS} s; "
-                    "see log.jsonl of each"
-                )
-            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Statuses) -> bool:
         """All masters reach each other, and have synchronised and executed all that they know.
@@ -162,9 +120,6 @@ class TxLogSystem(HasRareTurns, Varies):
 
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
         return listed()
-
-    def checks(self, plan: Plan) -> tuple[Check, ...]:
-        return ()
 
     def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
         from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged

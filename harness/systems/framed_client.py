@@ -1,0 +1,121 @@
+"""The client of a reference store that talks in `nodes.framed`: a transaction is one request, and has one answer.
+
+A request is `[word, number, …]`, its answer `["answer", number, told]`. What is told of a transaction is a map with a
+`type`:
+
+| type | and | means |
+|---|---|---|
+| "ok" | `results` | it happened: the result of each step |
+| "mismatch" | `step`, `found` | a step found something else, so nothing happened |
+| "fail" | `error` | nothing happened |
+| "info" | `error` | the node does not know whether it happened |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.clients.client import Conversation, Send
+from harness.clients.reply import Lost, NotSent, Replied, Reply
+from harness.operations import (
+    Add,
+    Append,
+    Asked,
+    Cas,
+    Completion,
+    Done,
+    Dump,
+    Insert,
+    Mismatch,
+    Outcome,
+    Read,
+    Scan,
+    Step,
+    Take,
+    Transaction,
+    Write,
+    failed,
+    unexpected,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramedClient:
+    """Implements `harness.clients.client.MessageClient`."""
+
+    speaks: frozenset[type]
+    request: Callable[[Transaction, int, list[list[Any]]], list[Any]]
+    """Transaction, number, its steps in words → the request."""
+    named: str
+    """The field of an answer with the store's own name for the transaction."""
+    role: str | None = None
+    """Of the node that answers: "replica" if what one node alone says may be old."""
+    has_modes: bool = False
+    """Reads are served in the mode that they ask for."""
+
+    def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
+        return self.outcome_of(asked, (yield Send(node, self.request_of(asked, next_id()))))
+
+    def request_of(self, asked: Asked, number: int) -> list[Any]:
+        match asked:
+            case Dump():
+                return ["dump", number]
+            case Transaction(steps=steps):
+                return self.request(asked, number, [_words(step) for step in steps])
+            case _:
+                raise AssertionError(f"a client is asked for what it speaks alone, got {asked!r}")
+
+    def outcome_of(self, asked: Asked, reply: Reply) -> Outcome:
+        """The outcome of the request, from its answer or the lack of one."""
+        match reply:
+            case Replied([_, _, dict() as told]) if isinstance(asked, Transaction):
+                return self._answered(told, asked)
+            case Replied([_, _, {"spaces": dict() as spaces}]):
+                return Done(({"spaces": spaces},))
+            case NotSent(reason):
+                return Completion("fail", None, reason)
+            case Lost(reason):
+                return failed(reason, is_read=asked.is_read)
+            case Replied(response):
+                return unexpected(response, is_read=asked.is_read)
+
+    def _answered(self, told: dict[Any, Any], asked: Transaction) -> Outcome:
+        name, role = told.get(self.named), self.role
+        transaction = name if isinstance(name, str) else None
+        mode = asked.mode if asked.is_read and self.has_modes else None
+        match told:
+            case {"type": "ok", "results": list() as results} if len(results) == len(asked.steps):
+                return Done(results, role, mode, transaction=transaction)
+            case {"type": "mismatch", "step": int() as number, "found": found}:
+                return Mismatch(number, found, role, transaction=transaction)
+            case {"type": "fail", "error": str() as error}:
+                return Completion("fail", None, error, role, transaction=transaction)
+            case {"type": "info", "error": str() as error}:
+                is_read = asked.is_read
+                return Completion("fail" if is_read else "info", None, error, role, transaction=transaction)
+            case _:
+                return unexpected(told, is_read=asked.is_read)
+
+
+def _words(step: Step) -> list[Any]:
+    match step:
+        case Read(space, key):
+            return ["read", space, key]
+        case Scan(space, first, below):
+            return ["scan", space, first, below]
+        case Insert(space, key, value):
+            return ["insert", space, key, value]
+        case Write(space, key, value):
+            return ["write", space, key, value]
+        case Cas(space, key, old, new):
+            return ["cas", space, key, old, new]
+        case Append(space, key, element):
+            return ["append", space, key, element]
+        case Take(space, key):
+            return ["take", space, key]
+        case Add(space, key, amount, least):
+            return ["add", space, key, amount, least]
+        case _:
+            raise AssertionError(f"a client is asked for what it speaks alone, got {step!r}")
