@@ -32,7 +32,7 @@ from checkers.history.stored import StoredOperations
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
 from checkers.value_order import CONFIRMED, NEVER, Value, ValueOrder, Writer, comparable, is_confirmed, told
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
@@ -321,27 +321,15 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         "keys": len({key for dump in dumps for held in dump.spaces.values() for key in held}),
         "violations": len(witnesses),
     }
-    if witnesses:
-        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
-        return Verdict(
-            checker=NAME,
-            result="invalid",
-            summary=witnesses[0].summary + more,
-            model=MODEL,
-            witnesses=tuple(witnesses[:WITNESSES_MAX]),
-            details=details,
-        )
+    result: Result = "unknown"
     if not dumps:
         summary = "no node gave a final dump"
-        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
-    if missing:
+    elif missing:
         summary = f"no final dump of {', '.join(missing)}; the other nodes agree"
-        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
-    if not settled:
+    elif not settled:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
-        return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL, details=details)
-    without = f" ({', '.join(gone)} had left)" if gone else ""
-    summary = (
-        f"{len(dumps)} nodes agree on all keys ({details['keys']}), and nothing confirmed is missing{without}"
-    )
-    return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)
+    else:
+        result, keys = "valid", details["keys"]
+        without = f" ({', '.join(gone)} had left)" if gone else ""
+        summary = f"{len(dumps)} nodes agree on all keys ({keys}), and nothing confirmed is missing{without}"
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)

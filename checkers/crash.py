@@ -15,7 +15,7 @@ from typing import Final
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import Crash, History, State
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "crash"
 MODEL = "no node ends unexpectedly"
@@ -57,24 +57,11 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
             else {}
         ),
     }
-    if witnesses:
-        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
-        return Verdict(
-            checker=NAME,
-            result="invalid",
-            summary=witnesses[0].summary + more,
-            model=MODEL,
-            witnesses=tuple(witnesses[:WITNESSES_MAX]),
-            details=details,
-        )
+    result: Result = "valid"
+    summary = "no node ended unexpectedly"
     if unwatched or not seen:
-        who = ", ".join(unwatched) or "the nodes"
-        return Verdict(
-            checker=NAME, result="unknown", summary=f"not watched: {who}", model=MODEL, details=details
-        )
-    return Verdict(
-        checker=NAME, result="valid", summary="no node ended unexpectedly", model=MODEL, details=details
-    )
+        result, summary = "unknown", f"not watched: {', '.join(unwatched) or 'the nodes'}"
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 
 
 def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:

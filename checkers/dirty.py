@@ -19,7 +19,7 @@ from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.value_columns import are_writes, numbered, odd_keys
 from checkers.value_order import NEVER, comparable
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "dirty"
 MODEL = "read-uncommitted"
@@ -162,15 +162,7 @@ def _verdict(witnesses: Sequence[Witness], told: _Told) -> Verdict:
     if undone:
         details["findings"] = [f"{undone} of {reads} dirty reads showed a value whose write surely failed"]
     summary = f"dirty reads ({reads}) returned only values that a client had asked to write"
-    if witnesses:
-        summary = witnesses[0].summary
-    elif not reads:
+    if not reads:
         summary = f"nothing to judge: of {asked} dirty reads none was answered"
-    return Verdict(
-        checker=NAME,
-        result="invalid" if witnesses else "valid" if reads else "unknown",
-        summary=summary,
-        model=MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+    result: Result = "valid" if reads else "unknown"
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)

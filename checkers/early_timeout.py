@@ -15,7 +15,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, PLAIN
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness, concluded
 
 NAME = "early-timeout"
 MODEL = "a timeout is reported when it has passed"
@@ -39,14 +39,7 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
         if told
         else "nothing to judge: no timeout was reported"
     )
-    return Verdict(
-        checker=NAME,
-        result="invalid" if early else "valid",
-        summary=witnesses[0].summary if early else summary,
-        model=MODEL,
-        witnesses=witnesses,
-        details=details,
-    )
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=len(early))
 
 
 def _told(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:

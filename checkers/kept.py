@@ -21,7 +21,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "kept"
 MODEL = "some node holds each acknowledged write"
@@ -40,17 +40,12 @@ def check(history: History, gone: Gone) -> Verdict:
     is_whole = bool(dumps) and {*at_the_end(history)} <= {each.node for each in dumps}
     is_whole = is_whole and (history.settled is not False or _is_done_where_some_stopped(history, dumps))
     witnesses = tuple(gone(history, dumps)) if is_whole else ()
-    summary = witnesses[0].summary if witnesses else "nothing that was acknowledged was gone from every node"
+    result: Result = "valid" if is_whole else "unknown"
+    summary = "nothing that was acknowledged was gone from every node"
     if not is_whole:
         summary = "nothing to judge: not every member gave a final state in which all was quiet"
-    return Verdict(
-        checker=NAME,
-        result="invalid" if witnesses else "valid" if is_whole else "unknown",
-        summary=summary,
-        model=MODEL,
-        witnesses=witnesses[:WITNESSES_MAX],
-        details={"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole},
-    )
+    details = {"dumps": len(dumps), "violations": len(witnesses), "vacuous": not is_whole}
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 
 
 def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) -> bool:

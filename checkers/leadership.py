@@ -30,7 +30,7 @@ from checkers.history.faults import Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.history.spans import Spans, of_faults
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 from checkers.words import vclock_words
 
 NAME = "leadership"
@@ -69,18 +69,7 @@ def check(history: History) -> Verdict:
     }
     if _may_be_leaderless(history):
         details["split_for_good"] = True
-    if not witnesses:
-        summary = _summary(history, details)
-        return Verdict(checker=NAME, result="valid", summary=summary, model=MODEL, details=details)
-    more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
-    return Verdict(
-        checker=NAME,
-        result="invalid",
-        summary=witnesses[0].summary + more,
-        model=MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+    return concluded(NAME, witnesses, _summary(history, details), model=MODEL, details=details)
 
 
 def _summary(history: History, details: dict[str, Any]) -> str:

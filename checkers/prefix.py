@@ -30,7 +30,7 @@ from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.value_columns import ValueOrders
 from checkers.value_order import NEVER, Value, ValueOrder, comparable
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "prefix"
 MODEL = "monotone-prefix"
@@ -365,15 +365,7 @@ def _verdict(witnesses: Sequence[Witness], told: _Told, unanswered: int) -> Verd
             f"{told.stale_reads} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
         ]
     summary = f"reads at replicas ({reads}) never went back"
-    if witnesses:
-        summary = witnesses[0].summary
-    elif not reads:
+    if not reads:
         summary = f"nothing to judge: of {asked} reads asked of replicas none was answered"
-    return Verdict(
-        checker=NAME,
-        result="invalid" if witnesses else "valid" if reads else "unknown",
-        summary=summary,
-        model=MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+    result: Result = "valid" if reads else "unknown"
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)

@@ -40,7 +40,7 @@ from checkers.history.members import Count, counts
 from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
 from checkers.history.stored import StoredOperations
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 from checkers.words import value_words
 
 NAME = "quorum"
@@ -378,16 +378,6 @@ def _verdict(witnesses: Sequence[Witness], judged: int, tested: int) -> Verdict:
         "vacuous": tested == 0,
     }
     summary = f"no write asked while no quorum was possible ({tested} in all) was acknowledged"
-    if witnesses:
-        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
-        summary = witnesses[0].summary + more
-    elif not tested:
+    if not tested:
         summary = "nothing to judge: no write lay wholly in a time in which no quorum was possible"
-    return Verdict(
-        checker=NAME,
-        result="invalid" if witnesses else "valid",
-        summary=summary,
-        model=MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details)

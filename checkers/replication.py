@@ -22,7 +22,7 @@ from typing import Any
 from checkers.history.history import History, State
 from checkers.history.operation import Operation
 from checkers.value_order import Value, comparable
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 
 NAME = "replication"
 MODEL = "equal vclocks mean equal data"
@@ -43,19 +43,9 @@ def check(history: History) -> Verdict:
         "vacuous": len(with_vclock) < 2,
     }
     summary = f"no two of {len(with_vclock)} nodes had equal vclocks and different data at the end"
-    if witnesses:
-        more = "" if len(witnesses) == 1 else f" (and {len(witnesses) - 1} more)"
-        summary = witnesses[0].summary + more
-    elif len(with_vclock) < 2:
+    if len(with_vclock) < 2:
         summary = "nothing to judge: the nodes tell no vclocks"
-    return Verdict(
-        checker=NAME,
-        result="invalid" if witnesses else "valid",
-        summary=summary,
-        model=MODEL,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details=details,
-    )
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details)
 
 
 def _last_states(history: History, count: int) -> dict[str, list[State]]:

@@ -15,7 +15,7 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
 from checkers.kept import last_dumps
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "stored-start"
 MODEL = "what was acknowledged before the run is kept"
@@ -38,22 +38,15 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
         without = [dump for dump, found in held if row not in found]
         if without and (must_all or (len(without) == len(held) and not silent)):
             witnesses.append(_witness(space, row, without))
-    result, summary = "valid", f"all {len(rows)} rows that were acknowledged before the run are there"
-    if witnesses:
-        result, summary = "invalid", witnesses[0].summary
-    elif silent or not dumps or not rows:
+    result: Result = "valid"
+    summary = f"all {len(rows)} rows that were acknowledged before the run are there"
+    if silent or not dumps or not rows:
         result = "unknown"
         summary = (
             f"no final dump of {', '.join(silent)}" if silent else "nothing was acknowledged before the run"
         )
-    return Verdict(
-        checker=NAME,
-        model=MODEL,
-        result=result,  # type: ignore[arg-type]  # one of the words above
-        summary=summary,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details={"rows": len(rows), "dumps": len(dumps)},
-    )
+    details = {"rows": len(rows), "dumps": len(dumps)}
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 
 
 def _witness(space: str, row: list[Any], without: Sequence[Operation]) -> Witness:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -118,6 +118,33 @@ class Verdict:
             details=fields.get("details", {}),
             seconds=fields.get("seconds", 0.0),
         )
+
+
+def concluded(
+    checker: str,
+    witnesses: Sequence[Witness],
+    otherwise: str,
+    *,
+    result: Result = "valid",
+    model: str = "",
+    details: Mapping[str, Any],
+    violations: int | None = None,
+) -> Verdict:
+    """Invalid in the words of the first witness, and how many more there are; without any, `result` and `otherwise`.
+
+    `violations`: how many there are, if `witnesses` are only some of them.
+    """
+    if witnesses:
+        more = (violations or len(witnesses)) - 1
+        result, otherwise = "invalid", witnesses[0].summary + (f" (and {more:,} more)" if more else "")
+    return Verdict(
+        checker=checker,
+        result=result,
+        summary=otherwise,
+        model=model,
+        witnesses=tuple(witnesses[:WITNESSES_MAX]),
+        details=details,
+    )
 
 
 class CheckerDefect(Exception):

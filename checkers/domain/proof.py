@@ -8,7 +8,7 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 
 
 def is_judged(read: Operation) -> bool:
@@ -60,24 +60,15 @@ def verdict(
 ) -> Verdict:
     """Invalid by the first of the witnesses; unknown if nothing was judged; else valid, in the words of `valid`."""
     details = {"violations": len(witnesses), "judged": judged, **details}
-    if witnesses:
-        return Verdict(
-            checker=name,
-            result="invalid",
-            summary=witnesses[0].summary,
-            model=promise,
-            witnesses=tuple(witnesses[:WITNESSES_MAX]),
-            details=details,
-        )
-    if not judged:
-        return Verdict(
-            checker=name,
-            result="unknown",
-            summary="no operation says anything about it: there is nothing to judge",
-            model=promise,
-            details={**details, "vacuous": True},
-        )
-    return Verdict(checker=name, result="valid", summary=valid, model=promise, details=details)
+    if judged or witnesses:
+        return concluded(name, witnesses, valid, model=promise, details=details)
+    return Verdict(
+        checker=name,
+        result="unknown",
+        summary="no operation says anything about it: there is nothing to judge",
+        model=promise,
+        details={**details, "vacuous": True},
+    )
 
 
 def shown(value: Any) -> str:

@@ -25,7 +25,7 @@ from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.history.members import counts
 from checkers.history.operation import Operation
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 from checkers.wal.agreement import one_of_each_first, text
 from checkers.wal.disk import Disk
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine
@@ -113,23 +113,11 @@ def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined)
 def by_clocks(judged: int, witnesses: Sequence[Witness] = (), violations: int | None = None) -> Verdict:
     """The verdict of `check_by_clocks` over so many writes. `violations`: if `witnesses` are only some of them."""
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
-    if witnesses:
-        summary = witnesses[0].summary
-    elif not judged:
+    if not judged:
         summary = "nothing to judge: disks and links were not recorded, and no times can be compared"
-    return Verdict(
-        checker=NAME,
-        model=MODEL,
-        result="invalid" if witnesses else "valid",
-        summary=summary,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details={
-            "writes": judged,
-            "by": "clocks",
-            "violations": violations or len(witnesses),
-            "vacuous": judged == 0,
-        },
-    )
+    count = violations or len(witnesses)
+    details = {"writes": judged, "by": "clocks", "violations": count, "vacuous": judged == 0}
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=count)
 
 
 def times_of_rows(
@@ -504,17 +492,7 @@ class _Judge:
             f"{judged:,} writes were answered when they were confirmed, and {self._claims:,} acknowledgements and "
             "votes reported only what was on disk"
         )
-        if self._witnesses:
-            more = "" if len(self._witnesses) == 1 else f" (and {len(self._witnesses) - 1} more)"
-            summary = self._witnesses[0].summary + more
-        return Verdict(
-            checker=NAME,
-            model=MODEL,
-            result="invalid" if self._witnesses else "valid",
-            summary=summary,
-            witnesses=tuple(one_of_each_first(self._witnesses)[:WITNESSES_MAX]),
-            details=details,
-        )
+        return concluded(NAME, one_of_each_first(self._witnesses), summary, model=MODEL, details=details)
 
     def _is_unjoined(self, operation: Operation) -> bool:
         is_write = (

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 from checkers.history.history import History
 from checkers.history.members import counts
-from checkers.verdict import WITNESSES_MAX, Verdict, Witness
+from checkers.verdict import Verdict, Witness, concluded
 from checkers.wal.agreement import one_of_each_first
 from checkers.wal.disk import FIRST_TERM, Disk
 from checkers.wal.effects import Begun, Durable, Effect, Rested
@@ -92,14 +92,8 @@ def check(
         )
     witnesses = one_of_each_first(witnesses)
     summary = f"{states:,} states of nodes were those of their logs"
-    return Verdict(
-        checker=NAME,
-        model=MODEL,
-        result="invalid" if witnesses else "valid",
-        summary=witnesses[0].summary if witnesses else summary,
-        witnesses=tuple(witnesses[:WITNESSES_MAX]),
-        details={"states": states, "violations": len(witnesses)},
-    )
+    details = {"states": states, "violations": len(witnesses)}
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details)
 
 
 @dataclass(frozen=True, slots=True)
