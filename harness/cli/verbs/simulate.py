@@ -160,8 +160,9 @@ def _summary(tried: list[Any], system: Any) -> None:
     found_by = Counter(name for one in tried for name in one.violated)
     if found_by:
         click.echo("found by: " + ", ".join(f"{name} ({count})" for name, count in found_by.most_common()))
-    worst = min(tried, key=lambda one: ("anomaly", "broken", one.outcome).index(one.outcome), default=None)
-    if worst is not None and worst.outcome in ("anomaly", "broken"):
+    by_gravity = sorted(tried, key=lambda one: ("anomaly", "broken", one.outcome).index(one.outcome))
+    worst = next((one for one in by_gravity if one.outcome != "valid"), None)
+    if worst is not None:
         click.echo("again   " + worst.again)
 
 

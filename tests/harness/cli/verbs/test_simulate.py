@@ -79,6 +79,7 @@ def test_the_gravest_seed_decides(qsync: Qsync) -> None:
     done = qsync("simulate", "--jobs", "1", "--seeds", "2", "--time-limit", "2", "--rate", "100")
     assert done.code == 3
     assert "2 inconclusive" in done.out
+    assert done.out.splitlines()[-1].startswith("again   ./qsync run --seed 0 ")
 
 
 @pytest.mark.parametrize(
