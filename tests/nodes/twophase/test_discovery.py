@@ -193,13 +193,14 @@ def disturbed(seed: int) -> VirtualCluster:
 def test_one_order_under_faults(seed: int, deliveries: Deliveries) -> None:
     """If it failed, nodes would disagree on members, owners or cuts."""
     cluster = disturbed(seed)
+    cluster.run_until(lambda: len({status["delivered"] for status in cluster.statuses().values()}) == 1)
     deliveries.check_one_order()
     states = {
         repr((agreed.version, sorted(agreed.members.items()), agreed.in_sync, list(agreed.cuts.values())))
         for agreed in (cluster.node(name).agreed for name in cluster.world.machines)
     }
     assert len(states) == 1
-    assert len(deliveries.by_life) > len(cluster.world.machines)
+    assert any(life > 1 for _, life in deliveries.by_life)
 
 
 @pytest.mark.nightly
