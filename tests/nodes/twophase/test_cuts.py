@@ -14,6 +14,7 @@ from nodes.twophase.restore import NotRestorable, check_restorable
 from nodes.twophase.sometimes import (
     CUT_OF_FLAG,
     CUT_OF_RECOVERY,
+    CUT_OVERTAKEN,
     CUT_REFUSED,
     EXCLUDED,
     INCLUDED,
@@ -27,6 +28,7 @@ from nodes.twophase.wal import read_log
 from tests.nodes.twophase.cut_oracle import Findings, judge, logs_of
 from tests.nodes.twophase.random_run import Run, begun, calm, disturb
 from tests.nodes.twophase.restored import check_restored
+from tests.nodes.twophase.test_transactions import key_in
 from tests.nodes.twophase.virtual_cluster import VirtualCluster
 
 UNEVEN: dict[str, Any] = {"step_ns": 300_000, "delivery_ns": 2_000_000}
@@ -225,6 +227,44 @@ def test_a_commit_by_recovery_makes_the_cut_fail() -> None:
     cluster.client.ask("n1", "cut", "b")
     cluster.run(400)
     assert cut_of(cluster, "b").state == "ok"
+
+
+def test_a_newer_cut_ends_one_that_a_server_does_not_know_to_have_failed() -> None:
+    """If it failed, a server would take what it collected for one cut into the FINISH of another, or be stuck."""
+    cluster = settled(one_phase=False)
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    late = next(server for server in cluster.servers if server != coordinator)
+    partitions = cluster.configurations[late].partitions
+    partition = next(each for each in range(partitions) if agreed.owners(each)[0] == late)
+    participants = [cluster.node(server) for server in agreed.owners(partition)]
+    key = key_in(partition, partitions)
+    cluster.client.txn("c1", ["write", "r", key, 1])
+    while not all(any(local.prepared for local in node.stock.locals.values()) for node in participants):
+        assert cluster.world.agenda.advance()
+    of_client = [("c1", server) for server in cluster.servers]
+    cluster.world.network.cut(of_client)
+    cluster.client.ask(coordinator, "cut", "a")
+    cluster.run_until(lambda: bool(cluster.node(late).recovery.doubts))
+    news = cluster.world.network.stop([(server, late) for server in cluster.servers], ["append"])
+    cluster.run_until(lambda: agreed.cuts["a"].state == "failed")
+    cluster.client.ask(coordinator, "cut", "b")
+    cluster.run(20)
+    read = cluster.client.txn(coordinator, ["read", "r", key])  # its messages carry the marker of b
+    cluster.run(30)
+    cluster.world.network.go_on(news)
+    cluster.run_until(lambda: read.answer is not None)
+    assert read.answer["results"] == [1]
+    assert cluster.count_living()[CUT_OVERTAKEN] == 1
+    cluster.heal(of_client)
+    cluster.settle()
+    assert agreed.cuts["b"].state == "failed", "the write was committed by recovery, without a sign"
+    cluster.client.ask(coordinator, "cut", "c")
+    cluster.run(400)
+    assert agreed.cuts["c"].state == "ok"
+    logs = logs_of({server: cluster.machine(server).disk.files() for server in cluster.servers})
+    told = [record[:2] for record in logs[late] if record[0] in ("start", "finish")]
+    assert told == [["start", "a"], ["start", "b"], ["start", "c"], ["finish", "c"]]
 
 
 def test_a_backup_hears_from_its_primary_that_recovery_commits() -> None:
