@@ -143,10 +143,10 @@ class Recovery:
             assert commits is not None, xid
             self._finishing.finish(doubt.local, commits, is_recovered=True)
 
-    def rebalanced(self, outcomes: list[tuple[str, bool]]) -> None:
+    def rebalanced(self) -> None:
         """A full copy came with the fates of transactions."""
-        known = dict(outcomes)
         for xid, doubt in list(self.doubts.items()):
-            if xid in known:
+            commits = self._stock.outcomes.get(xid)
+            if commits is not None:
                 del self.doubts[xid]
-                self._finishing.finish(doubt.local, known[xid], is_recovered=True)
+                self._finishing.finish(doubt.local, commits, is_recovered=True)

@@ -159,9 +159,21 @@ class Stock:
         self.is_flagged = False
 
     def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
-        """Full copies of partitions, and the fate of the transactions in them."""
+        """Full copies of partitions, and the fate of the transactions in them.
+
+        The source waited until nothing was prepared on them. A transaction that is in doubt here and unknown there was
+        never prepared there, so no node can have committed it: it is rolled back, whoever is in sync later.
+        """
         self.is_flagged = True
         for partition, rows in copies:
             self.data.replace(partition, rows)
         for xid, committed in outcomes:
             self.outcomes.note(xid, committed)
+        copied = {partition for partition, _ in copies}
+        for local in self.locals.values():
+            if (
+                local.commits is None
+                and local.xid not in self.outcomes
+                and copied.intersection(local.prepared)
+            ):
+                self.outcomes.note(local.xid, False)

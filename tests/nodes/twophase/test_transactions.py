@@ -8,6 +8,8 @@ import pytest
 
 from nodes.framed import FramedCodec
 from nodes.twophase.data import partition_of
+from nodes.twophase.decisions import Decisions
+from nodes.twophase.site import Site
 from nodes.twophase.sometimes import (
     HANDED_DOWN,
     IN_DOUBT_AT_START,
@@ -20,6 +22,7 @@ from nodes.twophase.sometimes import (
     TORN_TAIL,
 )
 from nodes.twophase.states import State
+from nodes.twophase.stock import Stock
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
 
@@ -97,6 +100,37 @@ def test_a_rollback_of_a_life_that_is_not_known_yet_is_answered() -> None:
     assert (asked.type, asked.answer["error"]) == ("fail", "lock wait timed out")
     network.go_on(stop)
     cluster.run_until(lambda: not cluster.node("c1").near.open, within_ms=2_000)
+
+
+def test_a_full_copy_ends_what_its_source_never_prepared() -> None:
+    """If it failed, a server would commit the old transaction once it is the only one in sync (seed 94004545)."""
+    cluster = settled(one_phase=False)
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    late = next(server for server in cluster.servers if server != coordinator)
+    partition = next(each for each in range(8) if agreed.owners(each)[0] == late)
+    key = key_in(partition, 8)
+    network = cluster.world.network
+    network.stop([(late, server) for server in cluster.servers], ["backup-prepare"])
+    cluster.client.txn("c1", ["write", "r", key, "old"])
+    while not any(local.prepared for local in cluster.node(late).stock.locals.values()):
+        assert cluster.world.agenda.advance()
+    (xid,) = cluster.node(late).stock.locals
+    network.cut([("c1", late)])
+    network.stop([("c1", server) for server in cluster.servers], ["finish"])
+    cluster.machine(late).kill()
+    cluster.run(1_500)
+    assert answered(cluster, cluster.client.txn(coordinator, ["write", "r", key, "new"]))["type"] == "ok"
+    cluster.machine(late).start()
+    cluster.run_until(lambda: late in agreed.in_sync[partition])
+    assert not cluster.node(late).recovery.doubts, "the near node cannot be asked"
+    stock = cluster.replayed(late)
+    assert (stock.data.get(("r", key))[0], stock.outcomes.get(xid)) == ("new", False)
+    records = stock.wal.read(cluster.machine(late).disk.files())
+    copied = max(at for at, record in enumerate(records) if record[0] == "rebalanced")
+    died = Stock(Site(cluster.configurations[late], Decisions()))
+    died.load(records[: copied + 1])
+    assert died.outcomes.get(xid) is False, "it died before it had written the rollback"
 
 
 def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
