@@ -74,7 +74,7 @@ class Rebalance:
 
         def on_disk() -> None:
             stock.install(copies, outcomes)
-            self._recovery.rebalanced()
+            self._recovery.rebalanced(outcomes)
             self._entries.append(entry)
             self._propose(entry)
 

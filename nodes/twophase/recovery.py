@@ -2,7 +2,8 @@
 
 A participant in doubt asks all owners in sync of all partitions of the transaction (`check`). Each answer is final: a
 node that has learned that the near node left takes no prepare and no finish from it any more. One that committed →
-commit. Else one that rolled back, or has no PREPARED record → roll back. Else all are prepared → commit.
+commit. Else one that rolled back, or has no PREPARED record → roll back. Else all are prepared → commit. A full copy of
+a partition takes the place of what was prepared on it before: as if there were no PREPARED record.
 
 Two participants may ask different nodes, because owners leave and join meanwhile, and would decide differently. So the
 decision goes into the discovery log ("resolved"): the first one counts, for all.
@@ -116,7 +117,7 @@ class Recovery:
         if committed is not None:
             return (COMMITTED if committed else ROLLED_BACK), []
         if local is not None and local.prepared:
-            return PREPARED, list(local.prepared)
+            return PREPARED, [each for each in local.prepared if each not in local.replaced]
         return ABSENT, []
 
     # ---- messages and entries
@@ -143,10 +144,10 @@ class Recovery:
             assert commits is not None, xid
             self._finishing.finish(doubt.local, commits, is_recovered=True)
 
-    def rebalanced(self) -> None:
+    def rebalanced(self, outcomes: list[tuple[str, bool]]) -> None:
         """A full copy came with the fates of transactions."""
+        known = dict(outcomes)
         for xid, doubt in list(self.doubts.items()):
-            commits = self._stock.outcomes.get(xid)
-            if commits is not None:
+            if xid in known:
                 del self.doubts[xid]
-                self._finishing.finish(doubt.local, commits, is_recovered=True)
+                self._finishing.finish(doubt.local, known[xid], is_recovered=True)

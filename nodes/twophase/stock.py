@@ -37,6 +37,8 @@ class Local:
     """[space, key, value, version]"""
     prepared: list[int] = field(default_factory=list)
     """The partitions with a PREPARED record here. What is sent now leaves behind it."""
+    replaced: set[int] = field(default_factory=set)
+    """Those of which a full copy came since: the source has not prepared it, or has sent its fate."""
     unwritten: int = 0
     """PREPARED records on their way to the disk."""
     unanswered: list[str] = field(default_factory=list)
@@ -161,8 +163,8 @@ class Stock:
     def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
         """Full copies of partitions, and the fate of the transactions in them.
 
-        The source waited until nothing was prepared on them. A transaction that is in doubt here and unknown there was
-        never prepared there, so no node can have committed it: it is rolled back, whoever is in sync later.
+        The source waited until nothing was prepared on them. What a transaction in doubt prepared here before is
+        therefore not in the copy, and may not commit because this node is asked and no other.
         """
         self.is_flagged = True
         for partition, rows in copies:
@@ -171,9 +173,5 @@ class Stock:
             self.outcomes.note(xid, committed)
         copied = {partition for partition, _ in copies}
         for local in self.locals.values():
-            if (
-                local.commits is None
-                and local.xid not in self.outcomes
-                and copied.intersection(local.prepared)
-            ):
-                self.outcomes.note(local.xid, False)
+            if local.commits is None:
+                local.replaced |= copied.intersection(local.prepared)

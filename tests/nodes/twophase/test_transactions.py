@@ -8,8 +8,6 @@ import pytest
 
 from nodes.framed import FramedCodec
 from nodes.twophase.data import partition_of
-from nodes.twophase.decisions import Decisions
-from nodes.twophase.site import Site
 from nodes.twophase.sometimes import (
     HANDED_DOWN,
     IN_DOUBT_AT_START,
@@ -22,7 +20,6 @@ from nodes.twophase.sometimes import (
     TORN_TAIL,
 )
 from nodes.twophase.states import State
-from nodes.twophase.stock import Stock
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
 
@@ -102,35 +99,74 @@ def test_a_rollback_of_a_life_that_is_not_known_yet_is_answered() -> None:
     cluster.run_until(lambda: not cluster.node("c1").near.open, within_ms=2_000)
 
 
-def test_a_full_copy_ends_what_its_source_never_prepared() -> None:
+def prepared_only(cluster: VirtualCluster, key: int, *servers: str) -> str:
+    """The xid of a write of "old" that these have prepared. The first, the primary, dies; the near node c1 lives."""
+    network = cluster.world.network
+    alone = servers[0]
+    others = [server for server in cluster.servers if server not in servers]
+    network.stop([(alone, server) for server in others], ["backup-prepare"])
+    cluster.client.txn("c1", ["write", "r", key, "old"])
+
+    def has_prepared(server: str) -> bool:
+        return any(local.prepared for local in cluster.node(server).stock.locals.values())
+
+    while not all(map(has_prepared, servers)):
+        assert cluster.world.agenda.advance()
+    (xid,) = cluster.node(alone).stock.locals
+    network.cut([("c1", alone)])
+    network.stop([("c1", server) for server in cluster.servers], ["finish"])
+    cluster.machine(alone).kill()
+    return xid
+
+
+def test_a_full_copy_takes_the_place_of_what_was_prepared() -> None:
     """If it failed, a server would commit the old transaction once it is the only one in sync (seed 94004545)."""
     cluster = settled(one_phase=False)
-    coordinator = cluster.coordinator()
-    agreed = cluster.node(coordinator).agreed
-    late = next(server for server in cluster.servers if server != coordinator)
-    partition = next(each for each in range(8) if agreed.owners(each)[0] == late)
+    keeper = cluster.coordinator()
+    agreed = cluster.node(keeper).agreed
+    late, partition = next(
+        (owners[0], each) for each in range(8) if keeper not in (owners := agreed.owners(each))
+    )
+    source = agreed.owners(partition)[1]
     key = key_in(partition, 8)
-    network = cluster.world.network
-    network.stop([(late, server) for server in cluster.servers], ["backup-prepare"])
-    cluster.client.txn("c1", ["write", "r", key, "old"])
-    while not any(local.prepared for local in cluster.node(late).stock.locals.values()):
-        assert cluster.world.agenda.advance()
-    (xid,) = cluster.node(late).stock.locals
-    network.cut([("c1", late)])
-    network.stop([("c1", server) for server in cluster.servers], ["finish"])
-    cluster.machine(late).kill()
-    cluster.run(1_500)
-    assert answered(cluster, cluster.client.txn(coordinator, ["write", "r", key, "new"]))["type"] == "ok"
+    xid = prepared_only(cluster, key, late)
+    cluster.run_until(lambda: agreed.in_sync[partition] == [source])
+    assert answered(cluster, cluster.client.txn(keeper, ["write", "r", key, "new"]))["type"] == "ok"
     cluster.machine(late).start()
     cluster.run_until(lambda: late in agreed.in_sync[partition])
-    assert not cluster.node(late).recovery.doubts, "the near node cannot be asked"
+    assert xid in cluster.node(late).recovery.doubts, "the near node lives and cannot answer"
+    assert cluster.replayed(late).locals[xid].replaced == {partition}
+    cluster.machine(source).kill()
+    cluster.run_until(lambda: agreed.in_sync[partition] == [late])
+    cluster.machine("c1").kill()
+    cluster.run_until(lambda: agreed.resolved.get(xid) is not None and not cluster.node(late).stock.locals)
     stock = cluster.replayed(late)
     assert (stock.data.get(("r", key))[0], stock.outcomes.get(xid)) == ("new", False)
-    records = stock.wal.read(cluster.machine(late).disk.files())
-    copied = max(at for at, record in enumerate(records) if record[0] == "rebalanced")
-    died = Stock(Site(cluster.configurations[late], Decisions()))
-    died.load(records[: copied + 1])
-    assert died.outcomes.get(xid) is False, "it died before it had written the rollback"
+
+
+def test_a_full_copy_decides_nothing_alone() -> None:
+    """If it failed, a server would call a transaction rolled back that the log commits later."""
+    cluster = settled(one_phase=False, backups=2)
+    last = cluster.coordinator()
+    agreed = cluster.node(last).agreed
+    partition, (late, source, _) = next(
+        (each, owners) for each in range(8) if (owners := agreed.owners(each))[2] == last
+    )
+    key = key_in(partition, 8)
+    xid = prepared_only(cluster, key, late, last)
+    cluster.run_until(lambda: agreed.in_sync[partition] == [source, last])
+    stop = cluster.world.network.stop([(late, last)], ["propose"])
+    cluster.machine(late).start()
+    cluster.run_until(lambda: bool(cluster.node(late).recovery.doubts[xid].local.replaced))
+    cluster.machine(source).kill()
+    cluster.run_until(lambda: agreed.in_sync[partition] == [last])
+    cluster.machine("c1").kill()
+    cluster.run_until(lambda: agreed.resolved.get(xid) is True)
+    cluster.world.network.go_on(stop)
+    cluster.run_until(lambda: late in agreed.in_sync[partition])
+    for server in (late, last):
+        stock = cluster.replayed(server)
+        assert (stock.data.get(("r", key))[0], stock.outcomes.get(xid)) == ("old", True)
 
 
 def test_all_owners_have_it_on_disk_when_it_is_answered() -> None:
