@@ -12,6 +12,7 @@
 | atomic, atomic-done | near → primary → near | xid, version, step; xid, "ok", "mismatch" or "fail", result or why |
 | atomic-copy, atomic-copied | primary → backup → primary | xid, version, row; xid, ok, why |
 | copy?, copy | owner → primary → owner | see `rebalance.py` |
+| clear | owner → new primary | "clear", version, partitions; see `takeover.py` |
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ from nodes.twophase.rebalance import Rebalance
 from nodes.twophase.recovery import Recovery
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import HELD_FOR_TOPOLOGY
+from nodes.twophase.takeover import Takeover
 
 VERSIONED = frozenset(
-    {"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?", "atomic", "atomic-copy"}
+    {"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?", "clear", "atomic", "atomic-copy"}
 )
 """Their second field is the version of the topology on which they rest: their receiver knows the sender's life."""
 
 PREPARES = frozenset({"lock", "prepare", "backup-prepare"})
+SERVED = frozenset({"lock", "prepare", "atomic"})
+"""What a new primary lets wait."""
 FINISHES = frozenset({"finish", "backup-finish"})
 WORDS = (
     (VERSIONED - ATOMIC)
@@ -65,10 +69,12 @@ class Dispatch:
         finishing: Finishing,
         recovery: Recovery,
         rebalance: Rebalance,
+        takeover: Takeover,
         atomic: Atomic,
     ) -> None:
         self._site = site
         self._agreed = agreed
+        self._takeover = takeover
         self._takes: dict[str, Takes] = {
             "lock": lambda peer, life, told: preparing.take_lock(peer, life, *told),
             "locked": lambda peer, life, told: near.take_locked(*told),
@@ -93,13 +99,15 @@ class Dispatch:
             "atomic-copied": lambda peer, life, told: atomic.take_copied(*told),
             "copy?": lambda peer, life, told: rebalance.take_request(peer, life, *told[1:]),
             "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[1:]),
+            "clear": lambda peer, life, told: self._take_clear(peer, *told[1:]),
         }
         self._held: list[Held] = []
 
     def take(self, peer: str, life: int, word: str, payload: list[Any]) -> None:
         is_unknown = life > self._agreed.lives.get(peer, NOT_YET)  # no answer would reach it
-        if is_unknown or (word in VERSIONED and payload[1] > self._agreed.version):
-            self._site.sometimes.note(HELD_FOR_TOPOLOGY)
+        is_newer = is_unknown or (word in VERSIONED and payload[1] > self._agreed.version)
+        self._site.sometimes.note(HELD_FOR_TOPOLOGY, is_newer)
+        if is_newer or (word in SERVED and not self._takeover.is_over):
             self._held.append((peer, life, word, payload))
             return
         if word in FINISHES and not payload[1]:
@@ -110,8 +118,13 @@ class Dispatch:
         else:
             takes(peer, life, payload)
 
+    def _take_clear(self, peer: str, since: int, partitions: list[int]) -> None:
+        self._takeover.take_clear(peer, since, partitions)
+        if self._takeover.is_over:
+            self.release()
+
     def release(self) -> None:
-        """The topology is newer."""
+        """The topology is newer, or a takeover is over."""
         held, self._held = self._held, []
         for peer, life, word, payload in held:
             if not self._agreed.has_left(peer, life):

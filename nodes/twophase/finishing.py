@@ -3,7 +3,8 @@
     finish ──▶ COMMITTING: sign taken, left `active` ──(an event of its own)──▶ record ──(on disk)──▶ COMMITTED
     finish ──▶ MARKED_ROLLBACK ──▶ record, if it was prepared ──(on disk)──▶ ROLLED_BACK
 
-A primary passes the finish on to its backups when its own record is on disk, and answers when they have answered.
+A primary passes the finish on to its backups when its own record is on disk, and answers when they have answered. Until
+then it keeps the locks of what it rolls back: recovery may find it prepared at a backup, and nowhere else, and commit.
 """
 
 from __future__ import annotations
@@ -86,12 +87,13 @@ class Finishing:
     def _over(self, local: Local) -> None:
         del self._stock.locals[local.xid]
         self._stock.closing[local.xid] = local
-        self._stock.locks.release(local.xid)
+        is_told = local.one_phase and local.commits  # such a backup has committed before us
+        local.unfinished = [] if is_told else self._present(local)
+        if local.commits:
+            self._stock.locks.release(local.xid)
         self._cuts.finished(local)
         for read in local.readers:
             read()
-        is_told = local.one_phase and local.commits  # such a backup has committed before us
-        local.unfinished = [] if is_told else self._present(local)
         sign = self._stock.site.decisions.sign_in_finish(local.sign, self._cuts.sign())
         told = [local.xid, local.commits, sign, *([True] if local.is_recovered else ())]
         for peer, _ in local.unfinished:
@@ -104,6 +106,8 @@ class Finishing:
 
     def _close_if_all(self, local: Local) -> None:
         if not local.unfinished and self._stock.closing.pop(local.xid, None) is not None:
+            if not local.commits:
+                self._stock.locks.release(local.xid)
             self._answer(local, local.answers)
             self._settled()
 

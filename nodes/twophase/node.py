@@ -9,7 +9,7 @@
 |---|---|
 | agrees on members, owners in sync, cuts | `discovery.py`, `agreed.py` |
 | coordinates transactions | `near.py` |
-| holds partitions | `preparing.py`, `finishing.py`, `recovery.py`, `rebalance.py`; `atomic.py` |
+| holds partitions | `preparing.py`, `finishing.py`, `recovery.py`, `rebalance.py`, `takeover.py`; `atomic.py` |
 | takes part in cuts and base snapshots | `cuts.py`, `snapshots.py` |
 | serves clients and operators | `clients.py` |
 
@@ -59,6 +59,7 @@ from nodes.twophase.snapshots import Snapshots
 from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_OF_FLAG, CUT_REFUSED
 from nodes.twophase.stock import Stock
 from nodes.twophase.sweeping import Sweeping
+from nodes.twophase.takeover import Takeover
 
 
 class TwoPhase:
@@ -80,6 +81,7 @@ class TwoPhase:
         self.rebalance = Rebalance(
             stock, agreed, self.preparing, self.recovery, self._send, propose, self.discovery.withdraw
         )
+        self.takeover = Takeover(stock, agreed, self._send)
         self.near = Near(site, agreed, self.cuts, stock, self.finishing, self._send, self._ask_confirmation)
         self.dispatch = Dispatch(
             site,
@@ -89,6 +91,7 @@ class TwoPhase:
             self.finishing,
             self.recovery,
             self.rebalance,
+            self.takeover,
             self.atomic,
         )
         self.clients = Clients(site, agreed, self.near, stock, propose, self.status)
@@ -206,8 +209,9 @@ class TwoPhase:
             self.near.take_confirmed(self.site.name, xid, self.discovery.newest_topology() <= version)
 
     def _settled(self) -> None:
-        """A transaction is over here: copies and snapshots may have waited for it."""
+        """A transaction is over here: copies, a new primary and snapshots may have waited for it."""
         self.rebalance.send_if_quiet()
+        self.takeover.look()
         self.snapshots.look()
 
     # ---- entries of the discovery log
@@ -239,6 +243,7 @@ class TwoPhase:
             self.recovery.resolve(entry[1])
         if entry[0] in TOPOLOGY_WORDS:
             self.rebalance.changed(entry)
+            self.takeover.changed()
             self.dispatch.release()
             if self._is_member:
                 self.recovery.pursue()

@@ -37,6 +37,7 @@ MESSAGES = (
     "checked",
     "outcome?",
     "copy",
+    "clear",
     MARKED,
     MARKED,
     OF_TRANSACTION,

@@ -69,7 +69,7 @@ def test_a_weaker_promise_is_needed(pair: Any, tmp_path: Path) -> None:
         (("pessimistic", "read-committed"), "register", 1, set(), {"linearizable"}),
         (("optimistic", "repeatable-read"), "bank", 1, {"bank", "balances"}, set()),
         (("optimistic", "repeatable-read"), "append", 1, {"transactional"}, set()),
-        (("optimistic", "read-committed"), "register", 2, {"linearizable"}, set()),
+        (("optimistic", "read-committed"), "register", 1, {"linearizable"}, set()),
         (("optimistic", "read-committed"), "read-write", 1, set(), {"linearizable"}),
     ],
 )
