@@ -6,7 +6,7 @@ An entry is a list, and an entry that does not fit (a life that has left already
 |---|---|
 | `["join", node, life, role]` | the node is a member; a server's former life has left by it |
 | `["left", node, life]` | it is no member any more |
-| `["rebalanced", node, life, source, source life, partitions]` | it has a full copy of them, and is in sync |
+| `["rebalanced", node, life, source, its life, version, partitions]` | in sync, by copies asked for on this version |
 | `["cut", id, node]`, `["cut-done", id, node, ok, why]` | a cut begins; a member has finished its part |
 | `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
 | `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
@@ -33,7 +33,7 @@ TOPOLOGY_WORDS = frozenset({"join", "left", "rebalanced"})
 """Entries that raise the version."""
 
 ENDED_KEPT = 100
-"""So many ended cuts can be asked for, and so many base snapshots."""
+"""So many ended cuts can be asked for, so many refused ones, and as many base snapshots of both kinds."""
 
 NOT_YET = 0
 """The life of a server that has never joined."""
@@ -104,6 +104,8 @@ class Agreed:
         self.present = set(conf.baseline)
         """Servers that have not left. Those of life 0 have not come yet."""
         self.in_sync = [self.owners(partition) for partition in range(conf.partitions)]
+        self.since = [0] * conf.partitions
+        """By partition: the version at which its primary became that, or it lost its primary."""
 
     # ---- as a whole
 
@@ -113,6 +115,7 @@ class Agreed:
             "version": self.version,
             "members": {name: [member.life, member.role] for name, member in self.members.items()},
             "in_sync": [list(owners) for owners in self.in_sync],
+            "since": list(self.since),
             "cuts": [
                 [
                     request,
@@ -141,6 +144,7 @@ class Agreed:
         self.version = state["version"]
         self.members = {name: Member(life, role) for name, (life, role) in state["members"].items()}
         self.in_sync = [list(owners) for owners in state["in_sync"]]
+        self.since = list(state["since"])
         self.cuts = {
             request: Cut(Named(*named), asked_by, list(waiting), *rest)
             for request, named, asked_by, waiting, *rest in state["cuts"]
@@ -192,6 +196,13 @@ class Agreed:
         owners = self.in_sync[partition]
         return owners[0] if all(owner in self.members for owner in owners) else None
 
+    def _primaries(self) -> list[str | None]:
+        return [self.primary(partition) for partition in range(len(self.in_sync))]
+
+    def is_primary_since(self, node: str, partition: int, version: int) -> bool:
+        """It was the primary on this version, and no other node was it since."""
+        return self.primary(partition) == node and self.since[partition] <= version
+
     def missing(self, node: str) -> list[int]:
         """The partitions that a node owns without being in sync."""
         return [
@@ -203,13 +214,14 @@ class Agreed:
     # ---- entries
 
     def apply(self, index: int, entry: Entry) -> Change:
+        primaries = self._primaries() if entry[0] in TOPOLOGY_WORDS else []
         match entry:
             case ["join", node, life, role]:
                 change = self._join(node, life, role)
             case ["left", node, life]:
                 change = self._leave(node, life)
-            case ["rebalanced", node, life, source, source_life, partitions]:
-                change = self._rebalanced(node, life, source, source_life, partitions)
+            case ["rebalanced", node, life, source, source_life, version, partitions]:
+                change = self._rebalanced(node, life, source, source_life, version, partitions)
             case ["cut", cut, node]:
                 return self._begin_cut(index, cut, node)
             case ["cut-done", cut, node, ok, why]:
@@ -229,6 +241,9 @@ class Agreed:
                 return Change()
         if change.is_topology:
             self.version = index
+            for partition, (before, now) in enumerate(zip(primaries, self._primaries(), strict=True)):
+                if before != now:
+                    self.since[partition] = index
             self.swept_at.clear()
             self.resolved.begin_anew()
         return change
@@ -239,8 +254,9 @@ class Agreed:
         self.resolved.sweep(self.version, self.is_whole)
         known: Sequence[dict[str, Any]] = (self.cuts, self.snapshots)
         for each in known if self.sweeps > 2 else ():
-            ended = [name for name, one in each.items() if one.state != "runs"]
-            for name in ended[:-ENDED_KEPT]:
+            ended = [name for name, one in each.items() if one.state in ("ok", "failed")]
+            refused = [name for name, one in each.items() if one.state == "refused"]
+            for name in ended[:-ENDED_KEPT] + refused[:-ENDED_KEPT]:
                 if each[name].index < self.swept_at[-3]:
                     del each[name]
         return Change(is_sweep=True)
@@ -289,12 +305,13 @@ class Agreed:
                 owners.remove(node)
 
     def _rebalanced(
-        self, node: str, life: int, source: str, source_life: int, partitions: Sequence[int]
+        self, node: str, life: int, source: str, source_life: int, version: int, partitions: Sequence[int]
     ) -> Change:
-        """Only where the source is still the primary: a different primary has committed without the new copy."""
+        """Only where the source was the primary all the time: a different primary has committed without the copy."""
         if not self.is_member(node, life) or not self.is_member(source, source_life):
             return Change()
-        fresh = [p for p in partitions if self.primary(p) == source and node not in self.in_sync[p]]
+        missing = self.missing(node)
+        fresh = [p for p in partitions if p in missing and self.is_primary_since(source, p, version)]
         for partition in fresh:
             together = {*self.in_sync[partition], node}
             self.in_sync[partition] = [owner for owner in self.owners(partition) if owner in together]

@@ -122,5 +122,6 @@ class Atomic:
     def take_copy(self, primary: str, xid: str, version: int, row: list[Any]) -> None:
         if version < self._agreed.version:
             return self._send(primary, "atomic-copied", [xid, False, TOPOLOGY_CHANGED])
-        self._stock.wal.append(["atomic", xid, row], lambda: self._stock.data.apply([row]))
+        self._stock.wal.append(["atomic", xid, row])
+        self._stock.data.apply([row])  # as the next primary we count on from it
         return self._send(primary, "atomic-copied", [xid, True, ""])  # it leaves behind the record

@@ -93,20 +93,24 @@ class Cuts:
         """The cut that our messages are marked with."""
         self._known = 0
         """Up to this number, cuts have begun here or have been heard of."""
-        self._finished: set[str] = set()
-        """Cuts with a FINISH in our log, of which we have not heard how they ended."""
+        self._begun: dict[str, int] = {}
+        """Cuts with a START in our log, since it was restored: names and numbers."""
+        self._finished: dict[str, int] = {}
+        """Those with a FINISH, of which we have not heard how they ended."""
 
     def load(self, records: Iterable[Record]) -> None:
         """What the log has of cuts. One that an earlier life began fails: a marker of it begins nothing here."""
         for record in records:
             match record:
-                case ["start", _, number, *_]:
+                case ["start", cut, number, *_]:
+                    self._begun[cut] = number
                     self._known = max(self._known, number)
                 case ["finish", cut, *_]:
-                    self._finished.add(cut)
+                    self._finished[cut] = self._begun.get(cut, 0)
                 case ["void", cut]:
-                    self._finished.discard(cut)
+                    self._finished.pop(cut, None)
                 case ["restored", *_]:
+                    self._begun.clear()
                     self._finished.clear()
                     self._known = 0
 
@@ -166,10 +170,12 @@ class Cuts:
             here.phase = Phase.FAILED
 
     def _take_back(self, cut: Named, *, failed: bool) -> None:
-        if failed and cut.id in self._finished:
+        if self._finished.get(cut.id) != cut.number:
+            return
+        del self._finished[cut.id]
+        if failed:
             self._site.sometimes.note(TAKEN_BACK)
             self._wal.append(["void", cut.id])
-        self._finished.discard(cut.id)
 
     # ---- the steps
 
@@ -197,11 +203,13 @@ class Cuts:
         if not self._site.is_server:
             here.phase = Phase.FINISHED
             return self._done(here)
-        why = self._hindrance()
+        cut, configuration = here.cut, self._site.configuration
+        is_used = self._begun.get(cut.id, cut.number) != cut.number  # the discovery log has forgotten it
+        why = f"the log has an earlier cut of the name {cut.id}" if is_used else self._hindrance()
         if why:
             return self._fail(here, why)
         here.phase = Phase.STARTED
-        cut, configuration = here.cut, self._site.configuration
+        self._begun[cut.id] = cut.number
         spaces = list(configuration.atomic_spaces)
         here.start = self._wal.append(
             ["start", cut.id, cut.number, cut.version, configuration.layout, spaces]
@@ -263,7 +271,7 @@ class Cuts:
         self._site.sometimes.note(EXCLUDED, len(here.excluded))
         included, excluded = self._site.decisions.sets_of_finish(sorted(here.included), sorted(here.excluded))
         record = ["finish", here.cut.id, list(included), list(excluded)]
-        self._finished.add(here.cut.id)
+        self._finished[here.cut.id] = here.cut.number
         self._wal.append(record, lambda: self._done(here))
         self._site.out.append(Mark("finish", {"cut": here.cut.id}))
 

@@ -14,6 +14,9 @@ Place = tuple[str, str | int]
 Row = Sequence[Any]
 """[space, key, value, version]; versions of a key count its commits."""
 
+GUARD = 0
+"""The version in a write that changes nothing: the transaction has only read the key, and no other may write it."""
+
 
 def partition_of(place: Place, partitions: int) -> int:
     return crc32(pack(place)) % partitions

@@ -7,7 +7,7 @@
 | backup-prepare, backup-prepared | primary → backup → primary | the same |
 | finish, finished | near → primary → near | xid, commits, sign; xid |
 | backup-finish, backup-finished | primary → backup → primary | the same, and true if recovery has decided |
-| check, checked | participant → participant | xid, version; xid, state, prepared partitions |
+| check, checked | participant → participant | xid, version; the same, state, prepared partitions |
 | outcome?, outcome | participant → near → participant | xid, version; xid, commits, sign |
 | atomic, atomic-done | near → primary → near | xid, version, step; xid, "ok", "mismatch" or "fail", result or why |
 | atomic-copy, atomic-copied | primary → backup → primary | xid, version, row; xid, ok, why |
@@ -89,7 +89,7 @@ class Dispatch:
                 peer, life, "backup-finished", *told
             ),
             "backup-finished": lambda peer, life, told: finishing.take_backup_finished(peer, *told),
-            "check": lambda peer, life, told: recovery.take_check(peer, told[0]),
+            "check": lambda peer, life, told: recovery.take_check(peer, *told),
             "checked": lambda peer, life, told: recovery.take_checked(peer, life, *told),
             "outcome?": lambda peer, life, told: near.take_outcome_question(peer, told[0]),
             "outcome": lambda peer, life, told: recovery.take_outcome(*told),

@@ -14,6 +14,7 @@ from typing import Any
 
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
+from nodes.twophase.data import GUARD
 from nodes.twophase.kept import UNKNOWN
 from nodes.twophase.site import Then
 from nodes.twophase.sometimes import ONE_PHASE, ONE_PHASE_IN_CUT, RECOVERED_COMMIT, RECOVERED_ROLLBACK
@@ -65,7 +66,8 @@ class Finishing:
             self._rolled_back(local)
 
     def _write(self, local: Local, written: Then | None) -> None:
-        record = ["committed", local.xid, local.sign, local.is_recovered, local.participants, local.writes]
+        writes = [write for write in local.writes if write[3] != GUARD]
+        record = ["committed", local.xid, local.sign, local.is_recovered, local.participants, writes]
         local.position = self._stock.wal.append(record, lambda: self._committed(local))
         if written is not None:
             written()

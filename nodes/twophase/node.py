@@ -53,10 +53,10 @@ from nodes.twophase.near import Near
 from nodes.twophase.preparing import Preparing
 from nodes.twophase.rebalance import Rebalance
 from nodes.twophase.recovery import Recovery
-from nodes.twophase.restore import NotRestorable, must_begin_anew, restore
+from nodes.twophase.restore import NotRestorable, check_restorable, must_begin_anew, restore
 from nodes.twophase.site import Site
 from nodes.twophase.snapshots import Snapshots
-from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_OF_FLAG, CUT_REFUSED
+from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_BEFORE_JOIN, CUT_OF_FLAG, CUT_REFUSED
 from nodes.twophase.stock import Stock
 from nodes.twophase.sweeping import Sweeping
 from nodes.twophase.takeover import Takeover
@@ -156,6 +156,7 @@ class TwoPhase:
         cut = self.site.configuration.restore
         assert cut is not None
         try:
+            check_restorable({self.site.name: files}, cut, [self.site.name], self.site.decisions)
             found = restore(files, cut, self.site.decisions)
         except NotRestorable as refused:
             raise StartRefused(str(refused)) from None
@@ -271,6 +272,10 @@ class TwoPhase:
             self.cuts.discovered(after.named)
 
     def _hindrance(self) -> str:
+        """A server that has started again may meet the marker of a cut before it delivers its own join."""
+        if not self._is_member:
+            self.site.sometimes.note(CUT_BEFORE_JOIN)
+            return "the server has not heard yet that it has joined"
         if self.stock.is_flagged or self.agreed.missing(self.site.name):
             self.site.sometimes.note(CUT_OF_FLAG)
             return "a partition was rebalanced since the last base snapshot"

@@ -21,7 +21,7 @@ from typing import Any
 
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
-from nodes.twophase.data import Place, partition_of
+from nodes.twophase.data import GUARD, Place, partition_of
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.sometimes import CONFLICT, HANDED_DOWN, OLD_TOPOLOGY
 from nodes.twophase.states import State
@@ -96,18 +96,20 @@ class Preparing:
         participants: Participants,
         reads: Sequence[Sequence[Any]],
         writes: Sequence[Sequence[Any]],
+        guards: Sequence[Sequence[Any]],
     ) -> None:
-        """`reads`: [space, key, version], to be validated; `writes`: [space, key, value]."""
+        """`reads`: [space, key, version], to be validated; `writes`: [space, key, value]; `guards`: [space, key]."""
         stock = self._stock
         local = stock.locals.setdefault(xid, Local(xid, near, life, version))
-        why = self._refusal(near, life, version) or self._obstacle(xid, reads, writes)
+        why = self._refusal(near, life, version) or self._obstacle(xid, reads, [*writes, *guards])
         if why:
             return self._send(near, "prepared", [xid, False, why, None])
         local.is_primary = True
-        if not writes:
+        if not writes and not guards:
             return self._send(near, "prepared", [xid, True, "", None])
         local.one_phase, local.participants = one_phase, participants
         versioned = [[*write, stock.data.get((write[0], write[1]))[1] + 1] for write in writes]
+        versioned += [[*place, None, GUARD] for place in guards]
         self._note_writes(local, versioned)
         for_backups: dict[str, list[list[Any]]] = {}
         for write in versioned:

@@ -1,8 +1,12 @@
 """A server that owns partitions without being in sync fetches full copies of them from their primaries.
 
 The primary lets nothing prepare on these partitions, waits until what is prepared there is over, and sends rows and the
-fates of transactions. It lets go when the log says "rebalanced", when the other node leaves, or when it is primary no
-more. The entry counts only where the source is primary still: a new primary has not waited.
+transactions that it has committed. It lets go when the log says "rebalanced", when the other node leaves, or when it is
+primary no more. A copy and its entry count only where the source was the primary all the time since it was asked: a
+different primary has not waited. Messages and entries say on which version that was.
+
+Of a rollback a copy says nothing. The source may have rolled back a transaction of which it had a lock and no write;
+recovery does not ask it, and may commit.
 
 The copy goes into the log as one record. From then on the log of this node alone does not make its data as of an
 earlier cut: the node refuses cuts until the next base snapshot.
@@ -16,8 +20,11 @@ from typing import Any
 from nodes.twophase.agreed import Agreed, Entry
 from nodes.twophase.preparing import Preparing
 from nodes.twophase.recovery import Recovery
-from nodes.twophase.sometimes import REBALANCE_REFUSED, REBALANCED
+from nodes.twophase.sometimes import COPY_TOO_LATE, REBALANCE_REFUSED, REBALANCED
 from nodes.twophase.stock import Send, Stock
+
+Request = tuple[str, int, int]
+"""The node that asked, its life, and the version of the topology then."""
 
 
 class Rebalance:
@@ -41,9 +48,9 @@ class Rebalance:
         self._asked: dict[str, tuple[int, int]] = {}
         """Source → its life, and the version at which we asked it."""
         self._entries: list[Entry] = []
-        self._serving: dict[tuple[str, int], list[int]] = {}
-        """(node, life) → partitions of which it gets a copy, or has one that is not in the log yet."""
-        self._unsent: set[tuple[str, int]] = set()
+        self._serving: dict[Request, list[int]] = {}
+        """Partitions of which a node gets a copy, or has one that is not in the log yet."""
+        self._unsent: set[Request] = set()
 
     # ---- the node that lacks data
 
@@ -63,47 +70,56 @@ class Rebalance:
                 self._asked[source] = asked
                 self._send(source, "copy?", ["copy", agreed.version, partitions])
 
-    def take_copy(self, source: str, life: int, ok: bool, copies: list[Any], outcomes: list[Any]) -> None:
-        site, stock = self._stock.site, self._stock
-        if not ok:
+    def take_copy(
+        self, source: str, life: int, version: int, copies: list[Any], committed: list[str]
+    ) -> None:
+        """`copies`: [[partition, rows], …]; none if the source refuses."""
+        site, stock, agreed = self._stock.site, self._stock, self._agreed
+        missing = agreed.missing(site.name)
+        late = [p for p, _ in copies if p not in missing or not agreed.is_primary_since(source, p, version)]
+        site.sometimes.note(COPY_TOO_LATE, len(late))
+        copies = [copy for copy in copies if copy[0] not in late]
+        if not copies:
             site.sometimes.note(REBALANCE_REFUSED)
             self._asked.pop(source, None)
             return
-        partitions = [partition for partition, _ in copies]
-        entry = ["rebalanced", site.name, site.life, source, life, partitions]
+        entry = ["rebalanced", site.name, site.life, source, life, version, [p for p, _ in copies]]
 
         def on_disk() -> None:
-            stock.install(copies, outcomes)
-            self._recovery.rebalanced(outcomes)
+            stock.install(copies, committed)
+            self._recovery.rebalanced(committed)
             self._entries.append(entry)
             self._propose(entry)
 
-        stock.wal.append(["rebalanced", copies, outcomes], on_disk)
+        stock.wal.append(["rebalanced", copies, committed], on_disk)
 
     # ---- the primary
 
     def take_request(self, node: str, life: int, version: int, partitions: list[int]) -> None:
         agreed = self._agreed
         if version < agreed.version or any(agreed.primary(p) != self._stock.site.name for p in partitions):
-            self._send(node, "copy", ["copy", False, [], []])
-            return
-        self._serving[node, life] = partitions
-        self._unsent.add((node, life))
+            return self._refuse(node, version)
+        self._serving[node, life, version] = partitions
+        self._unsent.add((node, life, version))
         self._note_copying()
-        self.send_if_quiet()
+        return self.send_if_quiet()
+
+    def _refuse(self, node: str, version: int) -> None:
+        self._send(node, "copy", ["copy", version, [], []])
 
     def send_if_quiet(self) -> None:
         """When nothing is prepared on the partitions any more."""
         if not self._unsent:
             return
         busy = self._stock.busy()
-        for node, life in sorted(self._unsent):
-            partitions = self._serving[node, life]
+        for request in sorted(self._unsent):
+            partitions = self._serving[request]
             if busy.isdisjoint(partitions):
-                self._unsent.discard((node, life))
+                self._unsent.discard(request)
                 copies = [[partition, self._stock.data.rows(partition)] for partition in partitions]
-                outcomes = [[xid, committed] for xid, committed in self._stock.outcomes.items()]
-                self._send(node, "copy", ["copy", True, copies, outcomes])
+                committed = [xid for xid, commits in self._stock.outcomes.items() if commits]
+                node, _, version = request
+                self._send(node, "copy", ["copy", version, copies, committed])
 
     def _note_copying(self) -> None:
         self._preparing.copying.clear()
@@ -119,26 +135,29 @@ class Rebalance:
                 self._entries.remove(entry)
                 self._asked.pop(entry[3], None)
                 self._stock.site.sometimes.note(REBALANCED)
-            if entry[3] == name:
-                self._serving.pop((entry[1], entry[2]), None)
-                self._unsent.discard((entry[1], entry[2]))
+            _, node, life, source, _, version, _ = entry
+            if source == name:
+                self._let_go((node, life, version))
         for source, (life, _) in list(self._asked.items()):
             if not agreed.is_member(source, life):
                 del self._asked[source]
                 for stale in [each for each in self._entries if each[3] == source]:
                     self._entries.remove(stale)
                     self._withdraw(stale)
-        for (node, life), partitions in list(self._serving.items()):
+        for request, partitions in list(self._serving.items()):
+            node, life, version = request
+            kept = [p for p in partitions if agreed.is_primary_since(name, p, version)]
             if not agreed.is_member(node, life):
-                self._serving.pop((node, life))
-                self._unsent.discard((node, life))
-            elif any(agreed.primary(partition) != name for partition in partitions):
-                kept = [partition for partition in partitions if agreed.primary(partition) == name]
-                if (node, life) in self._unsent:
-                    self._unsent.discard((node, life))
-                    self._send(node, "copy", ["copy", False, [], []])
+                self._let_go(request)
+            elif len(kept) < len(partitions):
+                if request in self._unsent:
+                    self._refuse(node, version)
                     kept = []
-                self._serving[node, life] = kept
+                self._serving[request] = kept
                 if not kept:
-                    del self._serving[node, life]
+                    self._let_go(request)
         self._note_copying()
+
+    def _let_go(self, request: Request) -> None:
+        self._serving.pop(request, None)
+        self._unsent.discard(request)

@@ -1,9 +1,11 @@
 """The fate of transactions that have lost their near node.
 
-A participant in doubt asks all owners in sync of all partitions of the transaction (`check`). Each answer is final: a
-node that has learned that the near node left takes no prepare and no finish from it any more. One that committed →
+A participant in doubt asks all owners in sync of all partitions of the transaction (`check`). One that committed →
 commit. Else one that rolled back, or has no PREPARED record → roll back. Else all are prepared → commit. A full copy of
 a partition takes the place of what was prepared on it before: as if there were no PREPARED record.
+
+An answer counts on the version of the topology on which it was asked for. A node that has learned that the near node
+left takes no prepare and no finish from it any more, but it may get a copy, and be in sync by that.
 
 Two participants may ask different nodes, because owners leave and join meanwhile, and would decide differently. So the
 decision goes into the discovery log ("resolved"): the first one counts, for all.
@@ -14,12 +16,12 @@ A participant that has restarted may be in doubt about a transaction with a near
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from nodes.twophase.agreed import Agreed, Entry
 from nodes.twophase.finishing import Finishing
-from nodes.twophase.sometimes import ASKED_NEAR, IN_DOUBT_AT_START
+from nodes.twophase.sometimes import ASKED_NEAR, CHECK_WAITED, IN_DOUBT_AT_START
 from nodes.twophase.stock import Local, Send, Stock
 
 COMMITTED, ROLLED_BACK, PREPARED, ABSENT = "committed", "rolled back", "prepared", "absent"
@@ -32,6 +34,13 @@ class Doubt:
     """(node, life) → its state, and the partitions that are prepared there."""
     asked: set[tuple[str, int]] = field(default_factory=set)
     """Sessions lose nothing while a life lasts: once is enough."""
+    version: int = 0
+    """Of the topology, on which we ask."""
+
+    def begin_anew(self, version: int) -> None:
+        self.version = version
+        self.answers.clear()
+        self.asked.clear()
 
 
 class Recovery:
@@ -80,6 +89,8 @@ class Recovery:
 
     def _ask(self, doubt: Doubt) -> None:
         agreed, local = self._agreed, doubt.local
+        if doubt.version != agreed.version:
+            doubt.begin_anew(agreed.version)
         owners = [agreed.in_sync[partition] for partition in local.partitions]
         here = (self._stock.site.name, self._stock.site.life)
         doubt.answers[here] = self.state_of(local.xid)
@@ -98,9 +109,7 @@ class Recovery:
 
     def _commits(self, doubt: Doubt) -> bool:
         agreed = self._agreed
-        states = {
-            node: answer for (node, life), answer in doubt.answers.items() if agreed.is_member(node, life)
-        }
+        states = {node: answer for (node, _), answer in doubt.answers.items()}
         owners = {p: agreed.in_sync[p] for p in doubt.local.partitions}
         of_owners = [states[node][0] for in_sync in owners.values() for node in in_sync]
         if COMMITTED in of_owners:
@@ -122,12 +131,19 @@ class Recovery:
 
     # ---- messages and entries
 
-    def take_check(self, peer: str, xid: str) -> None:
-        self._send(peer, "checked", [xid, *self.state_of(xid)])
+    def take_check(self, peer: str, xid: str, version: int) -> None:
+        """In one phase a backup decides with its record: as long as there is none, it may die and know of nothing."""
+        local = self._stock.locals.get(xid)
+        if local is not None and local.one_phase and local.commits and local.position < 0:
+            self._stock.site.sometimes.note(CHECK_WAITED)
+            return local.readers.append(lambda: self.take_check(peer, xid, version))
+        return self._send(peer, "checked", [xid, version, *self.state_of(xid)])
 
-    def take_checked(self, peer: str, life: int, xid: str, state: str, prepared: list[int]) -> None:
+    def take_checked(
+        self, peer: str, life: int, xid: str, version: int, state: str, prepared: list[int]
+    ) -> None:
         doubt = self.doubts.get(xid)
-        if doubt is not None:
+        if doubt is not None and doubt.version == version:
             doubt.answers[peer, life] = (state, prepared)
             self._pursue(xid)
 
@@ -144,10 +160,8 @@ class Recovery:
             assert commits is not None, xid
             self._finishing.finish(doubt.local, commits, is_recovered=True)
 
-    def rebalanced(self, outcomes: list[tuple[str, bool]]) -> None:
-        """A full copy came with the fates of transactions."""
-        known = dict(outcomes)
-        for xid, doubt in list(self.doubts.items()):
-            if xid in known:
-                del self.doubts[xid]
-                self._finishing.finish(doubt.local, known[xid], is_recovered=True)
+    def rebalanced(self, committed: Collection[str]) -> None:
+        """A full copy came with the transactions that its source has committed."""
+        for xid in committed:
+            if xid in self.doubts:
+                self._finishing.finish(self.doubts.pop(xid).local, True, is_recovered=True)

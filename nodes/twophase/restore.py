@@ -17,9 +17,9 @@ from typing import Any
 from nodes.kernel.errors import StartRefused
 from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.configuration import Layout
-from nodes.twophase.cut_index import read_index
+from nodes.twophase.cut_index import Entry, entry_of, read_index
 from nodes.twophase.decisions import Decisions
-from nodes.twophase.wal import SEGMENT, is_segment, read_log
+from nodes.twophase.wal import SEGMENT, is_segment, number_of, read_log
 
 
 class NotRestorable(Exception):
@@ -116,14 +116,20 @@ def check_restorable(
     read: Read = records_of,
 ) -> list[str]:
     """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
-    finished = [node for node, files in files_by_node.items() if _has_finish(files, cut, read)]
-    void = [node for node in finished if _is_void(files_by_node[node], cut, read)]
-    if (decisions or Decisions()).is_restorable(finished, void, baseline):
-        return finished
-    if void:
-        raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
-    missing = ", ".join(sorted(set(baseline) - set(finished)))
-    raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+    entries = {node: _entries(files, read) for node, files in files_by_node.items()}
+    finished = [node for node, found in entries.items() if _marks(found, cut)]
+    void = [node for node in finished if _marks(entries[node], cut)[-1] == "void"]
+    if not (decisions or Decisions()).is_restorable(finished, void, baseline):
+        if void:
+            raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
+        missing = ", ".join(sorted(set(baseline) - set(finished)))
+        raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+    for node in finished:
+        if _restores(entries[node], cut) != _restores(entries[finished[0]], cut):
+            raise NotRestorable(
+                f"{finished[0]} and {node} have different cuts {cut}: one was finished before a restore in place"
+            )
+    return finished
 
 
 def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:
@@ -137,23 +143,27 @@ def _in_words(layout: Layout) -> str:
     return f"{len(servers)} servers ({', '.join(servers)}) with {partitions} partitions and {backups} backups of each"
 
 
-def _has_finish(files: Mapping[str, bytes], cut: str, read: Read) -> bool:
-    """By the index, or, because that may lag behind, by the log."""
-    return any((entry.kind, entry.name) == ("finish", cut) for entry in read_index(files, read)) or any(
-        record[:2] == ["finish", cut] for record in read_log(files, read)[0]
-    )
-
-
-def _is_void(files: Mapping[str, bytes], cut: str, read: Read) -> bool:
-    """Whether the cut's FINISH was taken back: by the index, and by the part of the log that it may lack."""
+def _entries(files: Mapping[str, bytes], read: Read) -> list[Entry]:
+    """What the log has of cuts and bases: by the index, and by the part of the log that it may lack."""
     index = read_index(files, read)
-    marks = [entry.kind for entry in index if entry.name == cut and entry.kind in ("finish", "void")]
-    if marks[-1:] == ["void"]:
-        return True
-    behind = range(index[-1].segment if index else 1, sum(map(is_segment, files)) + 1)
-    records = (record for n in behind for record in read(SEGMENT.format(n), files[SEGMENT.format(n)])[0])
-    last = [record[0] for record in records if record[0] in ("finish", "void") and record[1] == cut]
-    return last[-1:] == ["void"]
+    last = index[-1].segment if index else 1
+    entries = [entry for entry in index if entry.segment < last]
+    for name in sorted(filter(is_segment, files)):
+        if number_of(name) >= last:
+            found = (entry_of(record, number_of(name)) for record in read(name, files[name])[0])
+            entries += [entry for entry in found if entry is not None]
+    return entries
+
+
+def _marks(entries: Sequence[Entry], cut: str) -> list[str]:
+    """FINISH, and VOID if it was taken back, in their order."""
+    return [entry.kind for entry in entries if entry.name == cut and entry.kind in ("finish", "void")]
+
+
+def _restores(entries: Sequence[Entry], cut: str) -> list[str]:
+    """The cuts to which the server was restored in place before this FINISH."""
+    finish = max(place for place, entry in enumerate(entries) if (entry.kind, entry.name) == ("finish", cut))
+    return [entry.name for entry in entries[:finish] if entry.kind == "restored"]
 
 
 def _of_one_life(records: list[Record], cut: str) -> list[Record]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodes.kernel.errors import StartRefused
 from nodes.records import Record
-from nodes.twophase.data import Data, Place, partition_of
+from nodes.twophase.data import GUARD, Data, Place, partition_of
 from nodes.twophase.kept import Kept
 from nodes.twophase.locks import Locks
 from nodes.twophase.site import Site
@@ -34,7 +34,7 @@ class Local:
     participants: Participants = ()
     state: State = State.ACTIVE
     writes: list[list[Any]] = field(default_factory=list)
-    """[space, key, value, version]"""
+    """[space, key, value, version], guards among them"""
     prepared: list[int] = field(default_factory=list)
     """The partitions with a PREPARED record here. What is sent now leaves behind it."""
     replaced: set[int] = field(default_factory=set)
@@ -53,7 +53,7 @@ class Local:
     primaries: list[tuple[str, int]] = field(default_factory=list)
     """Those that we are a backup for: name and life."""
     readers: list[Callable[[], None]] = field(default_factory=list)
-    """Reads without a lock that wait until it is over here."""
+    """What waits until it is over here: reads without a lock, and questions of recovery."""
     refusal: str = ""
     commits: bool | None = None
     sign: object = None
@@ -101,7 +101,7 @@ class Stock:
         partition = self.partition(place)
         for xid in self.locks.holders(place):
             local = self.locals.get(xid)
-            if local is None or place not in [(space, key) for space, key, *_ in local.writes]:
+            if local is None or place not in [(w[0], w[1]) for w in local.writes if w[3] != GUARD]:
                 continue
             primary = next(owners[0] for each, owners in local.participants if each == partition)
             if not local.is_primary or primary != self.site.name:
@@ -132,8 +132,8 @@ class Stock:
                 case ["rolled-back", xid]:
                     self.locals.pop(xid, None)
                     self.outcomes.note(xid, False)
-                case ["rebalanced", copies, outcomes]:
-                    self.install(copies, outcomes)
+                case ["rebalanced", copies, committed]:
+                    self.install(copies, committed)
                 case ["restored", _, rows, *left_out]:
                     self.begin_with(rows, *left_out)
                 case ["atomic", _, row]:
@@ -160,8 +160,8 @@ class Stock:
         self.outcomes = Kept()
         self.is_flagged = False
 
-    def install(self, copies: Sequence[Sequence[Any]], outcomes: Sequence[Sequence[Any]]) -> None:
-        """Full copies of partitions, and the fate of the transactions in them.
+    def install(self, copies: Sequence[Sequence[Any]], committed: Sequence[str]) -> None:
+        """Full copies of partitions, and the transactions that their source has committed.
 
         The source waited until nothing was prepared on them. What a transaction in doubt prepared here before is
         therefore not in the copy, and may not commit because this node is asked and no other.
@@ -169,8 +169,8 @@ class Stock:
         self.is_flagged = True
         for partition, rows in copies:
             self.data.replace(partition, rows)
-        for xid, committed in outcomes:
-            self.outcomes.note(xid, committed)
+        for xid in committed:
+            self.outcomes.note(xid, True)
         copied = {partition for partition, _ in copies}
         for local in self.locals.values():
             if local.commits is None:

@@ -18,10 +18,8 @@ class Takeover:
         self._stock = stock
         self._agreed = agreed
         self._send = send
-        partitions = len(agreed.in_sync)
-        self._primaries: list[str | None] = [None] * partitions
-        self._since = [0] * partitions
-        """The version at which it became the primary."""
+        self._since = [0] * len(agreed.in_sync)
+        """`Agreed.since`, as far as we have followed it."""
         self._waits: dict[int, set[str]] = {}
         """Partition of which we are the new primary → owners that have not said that they are clear."""
         self._owes: set[int] = set()
@@ -35,9 +33,8 @@ class Takeover:
         """The topology is newer."""
         name, agreed = self._stock.site.name, self._agreed
         for partition, in_sync in enumerate(agreed.in_sync):
-            primary = agreed.primary(partition)
-            if primary != self._primaries[partition]:
-                self._primaries[partition], self._since[partition] = primary, agreed.version
+            if self._since[partition] != agreed.since[partition]:
+                self._since[partition], primary = agreed.since[partition], agreed.primary(partition)
                 self._owes.discard(partition)
                 self._waits.pop(partition, None)
                 if primary == name:
@@ -56,7 +53,7 @@ class Takeover:
             return
         clear: dict[tuple[str, int], list[int]] = {}
         for partition in sorted(self._owes - self._stock.busy()):
-            primary = self._primaries[partition]
+            primary = self._agreed.primary(partition)
             assert primary is not None, partition
             clear.setdefault((primary, self._since[partition]), []).append(partition)
             self._owes.discard(partition)

@@ -35,7 +35,7 @@ class Transaction:
     contacted: dict[str, int] = field(default_factory=dict)
     """Primaries that know of it, and their lives."""
     backups: dict[str, list[str]] = field(default_factory=dict)
-    """Of each primary that prepares: the backups of what is written there."""
+    """Of each primary that prepares: the backups of what is prepared there."""
     unprepared: set[str] = field(default_factory=set)
     one_phase: bool = False
     was_prepared: bool = False
@@ -43,7 +43,7 @@ class Transaction:
     confirmed: set[str] | None = None
     unfinished: dict[str, int] = field(default_factory=dict)
     participants: list[tuple[int, list[str]]] = field(default_factory=list)
-    """The partitions that are written, and their owners in sync."""
+    """The partitions in which something is prepared, and their owners in sync."""
     rolled_back: set[str] = field(default_factory=set)
     """Participants that have said so."""
     sign: object = None
@@ -83,13 +83,18 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
 
     A single read is compared at the prepare, too: a transaction that is committed on one partition and prepared on this
     one may have been read there already.
+
+    Where more than one primary takes part, keys that are only read are prepared with the writes: *guards*. Without its
+    near node, a transaction may commit only if no primary has refused it, and if none has lost its locks meanwhile.
+    Recovery sees that by the PREPARED records, and asks only nodes that should have one.
     """
     is_optimistic = configuration.concurrency == "optimistic"
     validates = is_optimistic and configuration.isolation == "serializable"
     partitions, found = configuration.partitions, transaction.values
     writes = transaction.writes(are_certain=validates or not is_optimistic)
     reads = found if validates else {}
-    by_primary: dict[str, tuple[list[Any], list[Any]]] = {}
+    guards = sorted({*(reads if validates else transaction.locked)} - writes.keys(), key=str)
+    by_primary: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
     owners: dict[int, list[str]] = {}
 
     def of(place: Place) -> str:
@@ -98,9 +103,14 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
         return primary
 
     for place, (_, version) in reads.items():
-        by_primary.setdefault(of(place), ([], []))[0].append([*place, version])
+        by_primary.setdefault(of(place), ([], [], []))[0].append([*place, version])
     for place, value in writes.items():
-        by_primary.setdefault(of(place), ([], []))[1].append([*place, value])
+        by_primary.setdefault(of(place), ([], [], []))[1].append([*place, value])
+    if not writes or len(set(map(of, [*writes, *guards]))) == 1:
+        guards = []
+    for place in guards:
+        by_primary.setdefault(of(place), ([], [], []))[2].append(list(place))
+    for place in (*writes, *guards):
         partition = partition_of(place, partitions)
         owners[partition] = list(agreed.in_sync[partition])
         backups = transaction.backups.setdefault(of(place), [])

@@ -9,13 +9,12 @@
 | `["start", cut, number, version, layout, spaces]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
 | `["void", cut]` | the cut has failed elsewhere after that, and FINISH does not count |
-| `["rebalanced", [[partition, rows], …], outcomes]` | full copies of partitions |
+| `["rebalanced", [[partition, rows], …], xids]` | full copies of partitions, and what their source has committed |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
 | `["restored", cut, rows, spaces]` | the node begins anew with these rows; what stands before counts no more |
 
-`participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`,
-`outcomes` are `[[xid, committed], …]`, `spaces` are the atomic ones, which no cut has. A node that starts
-reads the whole log.
+`participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`, `spaces`
+are the atomic ones, which no cut has. A node that starts reads the whole log.
 """
 
 from __future__ import annotations
@@ -34,6 +33,10 @@ SEGMENT = "wal-{:06}.log"
 
 def is_segment(name: str) -> bool:
     return name.startswith("wal-") and name.endswith(".log")
+
+
+def number_of(segment: str) -> int:
+    return int(segment.removeprefix("wal-").removesuffix(".log"))
 
 
 def read_log(files: Mapping[str, bytes], read: Read = records_of) -> tuple[list[Record], dict[str, int]]:

@@ -15,8 +15,7 @@ from nodes.twophase.wal import read_log
 from tests.nodes.twophase.cut_oracle import judge, logs_of
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
 from tests.nodes.twophase.restored import check_restored
-from tests.nodes.twophase.test_transactions import answered, key_in
-from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
+from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster, answered, key_in
 
 
 def settled(**settings: Any) -> VirtualCluster:
@@ -154,10 +153,6 @@ def check_notes(run: Beside, rows: dict[tuple[str, Any], Any]) -> None:
         assert types["ok"] <= (rows.get(("notes", key)) or 0) <= types["ok"] + types["info"], (key, types)
 
 
-def files_of(run: Run) -> dict[str, dict[str, bytes]]:
-    return {server: dict(run.cluster.machine(server).disk.files()) for server in run.cluster.servers}
-
-
 def is_written_within(log: Sequence[Sequence[Any]], cut: str) -> bool:
     """Whether an atomic write stands between START and FINISH."""
     kinds = [(record[0], record[1]) for record in log]
@@ -171,7 +166,7 @@ def test_cuts_hold_while_atomic_writes_are_in_flight(seed: int) -> None:
     run = beside(seed, record_trace=True, step_ns=2_000_000, one_phase=seed % 2 == 0)
     run.load(250, with_cuts=True, every_ms=2)
     calm(run)
-    files = files_of(run)
+    files = run.cluster.files()
     agreed = run.cluster.node("n1").agreed
     good = [cut.named.id for cut in agreed.cuts.values() if cut.state == "ok"]
     traces = {node: lives[0] for node, lives in run.cluster.world.messages.items()}
@@ -240,3 +235,26 @@ def test_a_restore_says_what_it_left_out() -> None:
     assert {second.statuses()[server]["not_restored"][0] for server in second.servers} == {"notes"}
     shown = [answered(second, second.client.txn("c1", ["read", space, 1])) for space in ("bank", "notes")]
     assert [each["results"] for each in shown] == [[100], [None]]
+
+
+def test_a_new_primary_counts_on_from_a_copy_that_is_on_its_way_to_the_disk() -> None:
+    """If it failed, an acknowledged write would have the version of the copy, and be dropped."""
+    cluster = settled(servers=("n1", "n2", "n3", "n4", "n5"))
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    partition, (primary, backup) = next(
+        (each, owners) for each in range(8) if coordinator not in (owners := agreed.owners(each))
+    )
+    key = key_in(partition, 8, "notes")
+    cluster.machine(backup).hold_record("atomic")
+    before = cluster.node(backup).stock.wal.position
+    cluster.client.txn("c1", ["write", "notes", key, "unknown"])
+    cluster.run_until(lambda: cluster.node(backup).stock.wal.position > before)
+    cluster.machine(primary).kill()
+    cluster.run_until(lambda: cluster.node(backup).agreed.primary(partition) == backup)
+    asked = cluster.client.txn(coordinator, ["write", "notes", key, "acknowledged"])
+    cluster.run(20)
+    cluster.machine(backup).release_record("atomic")
+    assert answered(cluster, asked)["type"] == "ok"
+    read = answered(cluster, cluster.client.txn(coordinator, ["read", "notes", key]))
+    assert read["results"] == ["acknowledged"]

@@ -16,7 +16,6 @@ from tests.nodes.twophase.restored import check_restored
 from tests.nodes.twophase.test_cuts import (
     cut_of,
     cut_run,
-    files_of,
     good_cuts,
     judged,
     prepared_everywhere,
@@ -133,9 +132,9 @@ def test_restore_by_start() -> None:
         run = cut_run(seed)
         agreed = run.cluster.node("n1").agreed
         for cut in good_cuts(run):
-            right = check_restored(files_of(run), cut, agreed)
+            right = check_restored(run.cluster.files(), cut, agreed)
             try:
-                differs += check_restored(files_of(run), cut, agreed, wrong) != right
+                differs += check_restored(run.cluster.files(), cut, agreed, wrong) != right
             except AssertionError:
                 differs += 1
     assert differs > 0

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
+from nodes.records import framed
 from nodes.twophase.agreed import Cut
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.restore import NotRestorable, check_restorable
 from nodes.twophase.sometimes import (
+    CUT_BEFORE_JOIN,
     CUT_OF_FLAG,
     CUT_OF_RECOVERY,
     CUT_OVERTAKEN,
@@ -28,8 +31,7 @@ from nodes.twophase.wal import read_log
 from tests.nodes.twophase.cut_oracle import Findings, judge, logs_of
 from tests.nodes.twophase.random_run import Run, begun, calm, disturb
 from tests.nodes.twophase.restored import check_restored
-from tests.nodes.twophase.test_transactions import key_in
-from tests.nodes.twophase.virtual_cluster import VirtualCluster
+from tests.nodes.twophase.virtual_cluster import VirtualCluster, key_in
 
 UNEVEN: dict[str, Any] = {"step_ns": 300_000, "delivery_ns": 2_000_000}
 """Steps and deliveries take their time: messages come in between."""
@@ -56,13 +58,9 @@ def good_cuts(run: Run) -> list[str]:
     return [cut.named.id for cut in cuts if cut.state == "ok"]
 
 
-def files_of(run: Run) -> dict[str, dict[str, bytes]]:
-    return {server: dict(run.cluster.machine(server).disk.files()) for server in run.cluster.servers}
-
-
 def judged(run: Run) -> Findings:
     traces = {node: lives[0] for node, lives in run.cluster.world.messages.items()}
-    return judge(logs_of(files_of(run)), good_cuts(run), traces)
+    return judge(logs_of(run.cluster.files()), good_cuts(run), traces)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -73,7 +71,7 @@ def test_no_transaction_is_torn(seed: int) -> None:
     assert not found, found
     assert found.judged >= 2
     for cut in good_cuts(run):
-        check_restored(files_of(run), cut, run.cluster.node("n1").agreed)
+        check_restored(run.cluster.files(), cut, run.cluster.node("n1").agreed)
 
 
 @pytest.mark.nightly
@@ -107,7 +105,7 @@ def test_cuts_between_faults(seed: int) -> None:
     cuts = good_cuts(run)
     assert len(cuts) > 2
     for cut in cuts:
-        check_restored(files_of(run), cut, run.cluster.node("n1").agreed)
+        check_restored(run.cluster.files(), cut, run.cluster.node("n1").agreed)
 
 
 # ---- cuts that fail, and those after them
@@ -356,7 +354,7 @@ def test_a_cluster_begins_with_a_cut() -> None:
     run = cut_run(1)
     cut = good_cuts(run)[-1]
     agreed = run.cluster.node("n1").agreed
-    rows = check_restored(files_of(run), cut, agreed)
+    rows = check_restored(run.cluster.files(), cut, agreed)
     again = VirtualCluster(1, clients=("c1",), restore=cut, **{**SETTINGS[1], **UNEVEN})
     for name, machine in again.world.machines.items():
         machine.kill()
@@ -389,5 +387,78 @@ def test_a_node_without_the_cut_does_not_begin() -> None:
     """If it failed, a cluster would be restored by half."""
     cluster = settled()
     node = TwoPhase(VirtualCluster(1, restore="gone").configurations["n1"])
-    with pytest.raises(Exception, match="the cut gone has no START in this log"):
+    with pytest.raises(StartRefused, match="the cut gone has no FINISH on n1"):
         node.step(Started(cluster.machine("n1").disk.files()), Instant(0, 0))
+
+
+def test_a_node_does_not_begin_with_a_cut_that_it_has_taken_back() -> None:
+    """If it failed, a cluster would begin with the rows of a failed cut."""
+    records: list[list[Any]] = [["start", "a", 1, 0], ["finish", "a", [], []], ["void", "a"]]
+    node = TwoPhase(VirtualCluster(1, restore="a").configurations["n1"])
+    with pytest.raises(StartRefused, match="the cut a has failed"):
+        node.step(Started({"wal-000001.log": b"".join(map(framed, records))}), Instant(0, 0))
+
+
+def test_the_name_of_a_forgotten_cut_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, logs would have two cuts of one name, and none of them could be restored."""
+    monkeypatch.setattr("nodes.twophase.agreed.ENDED_KEPT", 2)
+    cluster = settled()
+    agreed = cluster.node("n1").agreed
+
+    def ended(name: str) -> Cut:
+        cluster.client.ask("n1", "cut", name)
+        cluster.run_until(lambda: name in agreed.cuts and agreed.cuts[name].state != "runs")
+        return agreed.cuts[name]
+
+    assert ended("a").state == "ok"
+    cluster.machine("n2").kill()
+    cluster.machine("n2").start()  # it does not know how "a" ended
+    cluster.settle()
+    cluster.client.ask("n1", "snapshot", "s")
+    cluster.run(200)
+    for name in ("b", "c", "d"):
+        assert ended(name).state == "ok"
+    cluster.run_until(lambda: "a" not in agreed.cuts)
+    again = ended("a")
+    assert (again.state, "the log has an earlier cut of the name a" in again.why) == ("failed", True)
+    check_restored(cluster.files(), "a", agreed)
+
+
+def test_a_server_finishes_no_cut_with_what_its_former_life_knew() -> None:
+    """If it failed, the cut would lack a write that was acknowledged while the server was away.
+
+    `again` has started again, and has not delivered its own join. It has in its log that it is in sync. A message with
+    the marker of a cut reaches it. The cut cannot end meanwhile, because of a transaction in doubt.
+    """
+    names = ("n1", "n2", "n3", "n4", "n5")
+    cluster = settled(servers=names, partitions=5, backups=1, one_phase=False)
+    network, coordinator = cluster.world.network, cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = names.index(coordinator)
+    first, backup, absent, other, again = (names[(at + each) % 5] for each in range(5))
+    one, two, its = map(names.index, (first, absent, again))
+    network.stop([(again, absent)], ["prepare"])
+    slow = network.stop([(backup, first)], ["backup-prepared"])
+    unsaid = network.stop([(absent, first), (absent, backup)], ["checked"])
+    cluster.client.txn(again, *[["write", "r", key_in(partition, 5), "T"] for partition in (one, two)])
+    cluster.run_until(lambda: slow.stopped > 0)
+    log = cluster.node(coordinator).discovery.log
+    cluster.machine(again).kill()
+    cluster.machine(again).start()
+    while log.at(log.last_index)[1] != ["join", again, 2, "server"]:
+        assert cluster.world.agenda.advance()
+    deaf = network.stop([(server, again) for server in names], ["append", "state"])
+    others = (first, backup, absent, other)
+    cluster.run_until(lambda: all(cluster.node(server).agreed.is_member(again, 2) for server in others))
+    assert not cluster.node(again).agreed.is_member(again, 2)
+    asked = cluster.client.txn(first, ["write", "r", key_in(its, 5), "new"])
+    cluster.run_until(lambda: asked.type == "ok")
+    cluster.client.ask(first, "cut", "a")
+    cluster.run_until(lambda: cluster.node(first).cuts.running is not None)
+    network.go_on(slow)
+    cluster.run(60)
+    for stop in (unsaid, deaf):
+        network.go_on(stop)
+    cluster.run_until(lambda: agreed.cuts["a"].state != "runs")
+    assert cluster.count_living()[CUT_BEFORE_JOIN] > 0
+    assert agreed.cuts["a"].why == f"{again}: the server has not heard yet that it has joined"

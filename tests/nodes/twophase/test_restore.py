@@ -13,7 +13,7 @@ from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore, restored_files
 from nodes.twophase.wal import read_log
-from tests.nodes.twophase.test_cuts import cut_run, files_of, good_cuts
+from tests.nodes.twophase.test_cuts import cut_run, good_cuts
 
 
 def committed(xid: str, key: str, version: int) -> list[Any]:
@@ -96,10 +96,20 @@ def test_all_servers_must_have_finished() -> None:
     check_restorable(files, "k", ["n1", "n3"])
 
 
+def test_all_servers_must_have_finished_it_since_the_same_restore() -> None:
+    """If it failed, servers would be restored to two cuts of one name: a restored cluster counts its cuts anew."""
+    restored, more = ["restored", "k", [], []], [committed("t6", "f", 1), START]
+    files = {"n1": log(*WHOLE, restored, *more, FINISH), "n2": log(*WHOLE, restored, *more)}
+    with pytest.raises(NotRestorable, match="n1 and n2 have different cuts k"):
+        check_restorable(files, "k", ["n1", "n2"])
+    files["n2"] = log(*WHOLE, restored, *more, FINISH)
+    check_restorable(files, "k", ["n1", "n2"])
+
+
 def test_the_index_finds_what_the_whole_log_has() -> None:
     """If it failed, a restore by the index would differ from one by the whole log."""
     run = cut_run(2, segment_bytes=3_000)
-    files = files_of(run)["n2"]
+    files = run.cluster.files()["n2"]
     assert len([name for name in files if name.startswith("wal-")]) > 5
     cuts = good_cuts(run)
     assert cuts
@@ -114,7 +124,7 @@ def test_what_was_read_is_synced_before_anything_else() -> None:
     """If it failed, a power loss soon after a restart would take a record that the node has answered by, or leave its
     entry of the index alone."""
     run = cut_run(2, 150, segment_bytes=3_000)
-    files = files_of(run)["n2"]
+    files = run.cluster.files()["n2"]
     node = TwoPhase(run.cluster.configurations["n2"])
     effects = node.step(Started(files), Instant(0, 0))
     records = [effect for effect in effects if isinstance(effect, Persist)]

@@ -22,18 +22,8 @@ from nodes.twophase.sometimes import (
 )
 from nodes.twophase.states import State
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
-from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
-
-
-def settled(**settings: Any) -> VirtualCluster:
-    cluster = VirtualCluster(1, clients=("c1",), **settings)
-    cluster.settle()
-    return cluster
-
-
-def answered(cluster: VirtualCluster, asked: Asked) -> Any:
-    cluster.run_until(lambda: asked.answer is not None)
-    return {key: value for key, value in asked.answer.items() if key != "xid"}
+from tests.nodes.twophase.test_copies import prepared_only
+from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, key_of, settled
 
 
 @pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
@@ -98,76 +88,6 @@ def test_a_rollback_of_a_life_that_is_not_known_yet_is_answered() -> None:
     assert (asked.type, asked.answer["error"]) == ("fail", "lock wait timed out")
     network.go_on(stop)
     cluster.run_until(lambda: not cluster.node("c1").near.open, within_ms=2_000)
-
-
-def prepared_only(cluster: VirtualCluster, key: int, *servers: str) -> str:
-    """The xid of a write of "old" that these have prepared. The first, the primary, dies; the near node c1 lives."""
-    network = cluster.world.network
-    alone = servers[0]
-    others = [server for server in cluster.servers if server not in servers]
-    network.stop([(alone, server) for server in others], ["backup-prepare"])
-    cluster.client.txn("c1", ["write", "r", key, "old"])
-
-    def has_prepared(server: str) -> bool:
-        return any(local.prepared for local in cluster.node(server).stock.locals.values())
-
-    while not all(map(has_prepared, servers)):
-        assert cluster.world.agenda.advance()
-    (xid,) = cluster.node(alone).stock.locals
-    network.cut([("c1", alone)])
-    network.stop([("c1", server) for server in cluster.servers], ["finish"])
-    cluster.machine(alone).kill()
-    return xid
-
-
-def test_a_full_copy_takes_the_place_of_what_was_prepared() -> None:
-    """If it failed, a server would commit the old transaction once it is the only one in sync (seed 94004545)."""
-    cluster = settled(one_phase=False)
-    keeper = cluster.coordinator()
-    agreed = cluster.node(keeper).agreed
-    late, partition = next(
-        (owners[0], each) for each in range(8) if keeper not in (owners := agreed.owners(each))
-    )
-    source = agreed.owners(partition)[1]
-    key = key_in(partition, 8)
-    xid = prepared_only(cluster, key, late)
-    cluster.run_until(lambda: agreed.in_sync[partition] == [source])
-    assert answered(cluster, cluster.client.txn(keeper, ["write", "r", key, "new"]))["type"] == "ok"
-    cluster.machine(late).start()
-    cluster.run_until(lambda: late in agreed.in_sync[partition])
-    assert xid in cluster.node(late).recovery.doubts, "the near node lives and cannot answer"
-    assert cluster.replayed(late).locals[xid].replaced == {partition}
-    cluster.machine(source).kill()
-    cluster.run_until(lambda: agreed.in_sync[partition] == [late])
-    cluster.machine("c1").kill()
-    cluster.run_until(lambda: agreed.resolved.get(xid) is not None and not cluster.node(late).stock.locals)
-    stock = cluster.replayed(late)
-    assert (stock.data.get(("r", key))[0], stock.outcomes.get(xid)) == ("new", False)
-
-
-def test_a_full_copy_decides_nothing_alone() -> None:
-    """If it failed, a server would call a transaction rolled back that the log commits later."""
-    cluster = settled(one_phase=False, backups=2)
-    last = cluster.coordinator()
-    agreed = cluster.node(last).agreed
-    partition, (late, source, _) = next(
-        (each, owners) for each in range(8) if (owners := agreed.owners(each))[2] == last
-    )
-    key = key_in(partition, 8)
-    xid = prepared_only(cluster, key, late, last)
-    cluster.run_until(lambda: agreed.in_sync[partition] == [source, last])
-    stop = cluster.world.network.stop([(late, last)], ["propose"])
-    cluster.machine(late).start()
-    cluster.run_until(lambda: bool(cluster.node(late).recovery.doubts[xid].local.replaced))
-    cluster.machine(source).kill()
-    cluster.run_until(lambda: agreed.in_sync[partition] == [last])
-    cluster.machine("c1").kill()
-    cluster.run_until(lambda: agreed.resolved.get(xid) is True)
-    cluster.world.network.go_on(stop)
-    cluster.run_until(lambda: late in agreed.in_sync[partition])
-    for server in (late, last):
-        stock = cluster.replayed(server)
-        assert (stock.data.get(("r", key))[0], stock.outcomes.get(xid)) == ("old", True)
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["new primary leaves", "near node leaves"])
@@ -331,11 +251,6 @@ def test_a_node_that_is_in_sync_has_synced_its_whole_log(seed: int) -> None:
     n1.lose_power()
     n1.start()
     assert not cluster.crashes
-
-
-def key_of(cluster: VirtualCluster, primary: str) -> int:
-    agreed = cluster.node("n1").agreed
-    return next(key for key in range(40) if agreed.primary(partition_of(("r", key), 8)) == primary)
 
 
 def test_a_rollback_that_recovery_may_undo_is_no_failure() -> None:
@@ -532,11 +447,6 @@ def test_a_read_at_a_new_primary_waits_for_what_the_old_one_may_have_shown(concu
     assert cluster.node("n2").site.sometimes[HANDED_DOWN] == 1
     network.go_on(untold)
     assert answered(cluster, late) == {"type": "ok", "results": ["v"]}
-
-
-def key_in(partition: int, partitions: int, space: str = "r") -> int:
-    """A key of the space in this partition."""
-    return next(key for key in range(1_000) if partition_of((space, key), partitions) == partition)
 
 
 def test_what_a_one_phase_commit_has_read_is_not_old() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from nodes.kernel.node import Node
 from nodes.kernel.trace import Envelope
 from nodes.twophase.configuration import MILLISECOND, Configuration
+from nodes.twophase.data import partition_of
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.dispatch import described
 from nodes.twophase.node import TwoPhase
@@ -206,6 +207,10 @@ class VirtualCluster:
         stock.load(stock.wal.read(self.machine(name).disk.files()))
         return stock
 
+    def files(self) -> dict[str, dict[str, bytes]]:
+        """Of every server."""
+        return {server: dict(self.machine(server).disk.files()) for server in self.servers}
+
     def coordinator(self) -> str:
         return next(
             name
@@ -222,3 +227,24 @@ class VirtualCluster:
 
     def heal(self, pairs: list[tuple[str, str]]) -> None:
         self.world.network.heal(pairs, self.world.streams["heal"])
+
+
+def settled(**settings: Any) -> VirtualCluster:
+    cluster = VirtualCluster(1, clients=("c1",), **settings)
+    cluster.settle()
+    return cluster
+
+
+def answered(cluster: VirtualCluster, asked: Asked) -> Any:
+    cluster.run_until(lambda: asked.answer is not None)
+    return {key: value for key, value in asked.answer.items() if key != "xid"}
+
+
+def key_of(cluster: VirtualCluster, primary: str) -> int:
+    agreed = cluster.node("n1").agreed
+    return next(key for key in range(40) if agreed.primary(partition_of(("r", key), 8)) == primary)
+
+
+def key_in(partition: int, partitions: int, space: str = "r") -> int:
+    """A key of the space in this partition."""
+    return next(key for key in range(1_000) if partition_of((space, key), partitions) == partition)
