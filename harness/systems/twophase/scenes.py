@@ -5,8 +5,8 @@
 | kinds of messages | |
 |---|---|
 | the words of `nodes.twophase.dispatch` | lock, prepare, finish, check, copy, … |
-| transaction, marked, news of a cut | classes of them (`wire.py`) |
-| append, learn, vote? | discovery: entries for servers, for clients, elections |
+| transaction, marked, news of a cut, news of members | classes of them (`wire.py`) |
+| append, learn, propose, vote? | discovery: entries for servers, for clients, from all, elections |
 
 Kinds of records: prepared, committed, rolled-back, start, finish, rebalanced, base; entry and term of discovery.
 """
@@ -17,9 +17,9 @@ import math
 
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
-from harness.systems.twophase.wire import MARKED, NEWS_OF_CUT, OF_TRANSACTION
+from harness.systems.twophase.wire import MARKED, NEWS_OF_CUT, NEWS_OF_MEMBERS, OF_TRANSACTION
 
-DISCOVERY = ("append", "learn")
+DISCOVERY = ("append", "learn", "state")
 MESSAGES = (
     "lock",
     "locked",
@@ -36,12 +36,16 @@ MESSAGES = (
     "check",
     "checked",
     "outcome?",
+    "copy?",
     "copy",
     "clear",
+    "confirmed",
+    "propose",
     MARKED,
     MARKED,
     OF_TRANSACTION,
     NEWS_OF_CUT,
+    NEWS_OF_MEMBERS,
 )
 RECORDS = ("prepared", "prepared", "committed", "committed", "start", "start", "finish", "entry")
 NTH = (1, 1, 1, 2, 3, 10, 30)
@@ -76,6 +80,16 @@ def _discovery_is_late(scene: Scene) -> None:
     on = Moment(does="sends", what=NEWS_OF_CUT) if scene.chance.random() < 0.5 else None
     links: tuple[Link, ...] = (("*", _one(scene)),)
     scene.add("hold-discovery", "hold", _lasts_ns(scene, 20, 700), on, links=links, kinds=DISCOVERY)
+
+
+def _members_are_late(scene: Scene) -> None:
+    """One node hears late that another one has left or joined, or that it has joined itself, while cuts begin."""
+    on = Moment(does="sends", what=NEWS_OF_MEMBERS, nth=scene.chance.choice((1, 1, 2, 3, 5)))
+    one = _one(scene)
+    if scene.chance.random() < 0.5:
+        scene.add("kill-one", scene.death(), _lasts_ns(scene, 50, 2_000), nodes=(one,))
+    links: tuple[Link, ...] = (("*", one),)
+    scene.add("hold-members", "hold", _lasts_ns(scene, 50, 2_500), on, links=links, kinds=DISCOVERY)
 
 
 def _markers_are_late(scene: Scene) -> None:
@@ -136,6 +150,24 @@ def _near_dies(scene: Scene) -> None:
     scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), moment, nodes=("@it",))
 
 
+def _near_dies_in_rollback(scene: Scene) -> None:
+    """A near node rolls back, because prepares or confirmations are late, and dies when some have heard of it."""
+    chance = scene.chance
+    kinds = chance.choice((("prepared",), ("backup-prepared",), ("confirmed",), ("prepare",)))
+    links: tuple[Link, ...] = ((_one(scene), "*"),) if chance.random() < 0.5 else (("*", _one(scene)),)
+    scene.add("hold-prepared", "hold", scene.lasts(1_500, 3_500), links=links, kinds=kinds)
+    late: tuple[Link, ...] = (("*", _one(scene)),)
+    scene.add("hold-finish", "hold", scene.lasts(1_500, 4_000), links=late, kinds=("finish", "backup-finish"))
+    if chance.random() < 0.3:
+        scene.add(
+            "hold-checked", "hold", scene.lasts(2_000, 5_000), links=((_one(scene), "*"),), kinds=("checked",)
+        )
+    died = Moment(
+        does="sends", what="finish", nth=chance.choice(NTH), after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS
+    )
+    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), died, nodes=("@it",))
+
+
 def _near_is_cut_off(scene: Scene) -> None:
     """Participants have prepared, and hear nothing until the near node has left: recovery decides."""
     moment = Moment(does="wrote", what="prepared", nth=scene.chance.choice(NTH))
@@ -165,6 +197,34 @@ def _copies_are_late(scene: Scene) -> None:
         scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
 
 
+def _primaries_change_under_a_copy(scene: Scene) -> None:
+    """Two neighbours are away, and share partitions. One of them is back, and its copies or the news of them are late.
+    Meanwhile the other one is back, is perhaps the primary, and leaves again."""
+    chance, nodes = scene.chance, scene.nodes
+    at = chance.randrange(len(nodes))
+    late, other = nodes[at], nodes[(at + chance.choice((1, -1, 2))) % len(nodes)]
+    scene.add("kill-late", scene.death(), scene.lasts(700, 1_600), nodes=(late,))
+    if chance.random() < 0.7:
+        scene.add("kill-other", scene.death(), scene.lasts(700, 2_500), nodes=(other,))
+    kind = chance.choice(("copy", "copy", "copy?", "propose", NEWS_OF_MEMBERS))
+    into = kind in ("copy", NEWS_OF_MEMBERS)
+    links: tuple[Link, ...] = (("*", late),) if into else ((late, "*"),)
+    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 800, 6_000), links=links, kinds=(kind,))
+    for _ in range(chance.choice((0, 1, 1, 2))):
+        after_ns = chance.choice(AFTER_MS) * MILLISECOND_NS
+        nth = chance.choice((1, 2, 3, 4))
+        moment = chance.choice(
+            (
+                Moment(does="sends", what="copy", nth=nth, after_ns=after_ns),
+                Moment(does="gets", what="copy", nth=nth, after_ns=after_ns),
+                Moment(does="sends", what="copy?", nth=nth, after_ns=after_ns),
+                Moment(does="wrote", what="rebalanced", nth=nth, after_ns=after_ns),
+            )
+        )
+        who = chance.choice(("@it", "@next", "@after", other, late))
+        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=(who,))
+
+
 READY_MADE: Scenes = (
     (_discovery_is_late, 3),
     (_markers_are_late, 2),
@@ -177,6 +237,9 @@ READY_MADE: Scenes = (
     (_near_is_cut_off, 1),
     (_participant_dies, 2),
     (_copies_are_late, 1),
+    (_members_are_late, 2),
+    (_near_dies_in_rollback, 2),
+    (_primaries_change_under_a_copy, 2),
 )
 """With how often each is drawn."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from harness.wires.framed import Framed
 from nodes.kernel.trace import Envelope
+from nodes.twophase.agreed import TOPOLOGY_WORDS, Entry
 from nodes.twophase.dispatch import described
 
 OF_TRANSACTION = "transaction"
@@ -12,6 +15,8 @@ MARKED = "marked"
 """Any message of a transaction that carries the marker of a cut."""
 NEWS_OF_CUT = "news of a cut"
 """A message of discovery that brings the entry of a cut."""
+NEWS_OF_MEMBERS = "news of members"
+"""One that brings an entry about members or owners in sync."""
 
 
 class TwoPhaseWire(Framed):
@@ -20,15 +25,19 @@ class TwoPhaseWire(Framed):
         inner = message.message if isinstance(message, Envelope) else message
         kinds = super().kinds_of(inner)
         match inner:
-            case ["append", _, _, _, _, list() as entries, _] if any(
-                entry[0] == "cut" for _, entry in entries
-            ):
-                return (*kinds, NEWS_OF_CUT)
-            case ["learn", _, _, list() as entries] if any(entry[0] == "cut" for entry in entries):
-                return (*kinds, NEWS_OF_CUT)
+            case ["append", _, _, _, _, list() as entries, _]:
+                return (*kinds, *_news(entry for _, entry in entries))
+            case ["learn", _, _, list() as entries]:
+                return (*kinds, *_news(entries))
             case [_, _, marker, *_] if described(inner) is not None:
                 return (*kinds, OF_TRANSACTION, *(() if marker is None else (MARKED,)))
         return kinds
+
+
+def _news(entries: Iterable[Entry]) -> list[str]:
+    words = {entry[0] for entry in entries}
+    of_members = not words.isdisjoint(TOPOLOGY_WORDS)
+    return [NEWS_OF_CUT] * ("cut" in words) + [NEWS_OF_MEMBERS] * of_members
 
 
 WIRE = TwoPhaseWire()
