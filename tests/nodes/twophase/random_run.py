@@ -1,15 +1,21 @@
 """Random runs of the two-phase store in the virtual world, and what must hold afterwards.
 
 The bank: transfers between accounts, each of which also appends its number to two lists. An "ok" transfer is in both
-lists, a "fail" in none, any other in both or none; the accounts always sum up to the same.
+lists, a "fail" in none, any other in both or none; the accounts always sum up to the same. Some transactions read two
+lists and append to a third. All that was read and appended fits into one order, which fits real time.
 """
 
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
+from nodes.twophase import dispatch
 from nodes.twophase.data import partition_of
 from nodes.world.machine import Machine
 from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster
@@ -18,6 +24,10 @@ ACCOUNTS, LISTS, EACH = 6, 6, 100
 TOTAL = ACCOUNTS * EACH
 DROPS_WITHIN_MS = 2_000
 """A coordinator has dropped by then whom it does not hear."""
+DISCOVERY = ("append", "appended", "propose", "state", "learn", "alive")
+WORDS = (*sorted(dispatch.WORDS), "clear", "copy", "copy?", *DISCOVERY)
+ASKED, MOMENT = "transaction", "answer"
+RECORDS = ("prepared", "committed", "rolled-back", "start", "finish", "rebalanced", "entry")
 
 
 @dataclass
@@ -27,6 +37,8 @@ class Run:
     transfers: dict[str, tuple[Asked, str, str]] = field(default_factory=dict)
     """Number → the request, and its two lists."""
     sums: list[Asked] = field(default_factory=list)
+    looks: list[Asked] = field(default_factory=list)
+    """Reads of lists, with an append to another one or without."""
     cuts: list[Asked] = field(default_factory=list)
 
     def transfer(self) -> None:
@@ -48,6 +60,17 @@ class Run:
             second = first
         self.transfers[tag] = (self.cluster.client.txn(self.any_node(), *steps, **options), first, second)
 
+    def look(self) -> None:
+        """Read some lists, and append to a different one; or read all of them."""
+        chance, tag = self.chance, f"k{len(self.looks)}"
+        names = [f"l{each}" for each in range(LISTS)]
+        steps: list[list[Any]] = [["read", "log", name] for name in names]
+        if chance.random() < 0.8:
+            one, two, target = chance.sample(names, 3)
+            steps = [["read", "log", one], ["read", "log", two], ["append", "log", target, tag]]
+            steps.sort(key=lambda step: str(step[2]))
+        self.looks.append(self.cluster.client.txn(self.any_node(), *steps))
+
     def any_node(self) -> str:
         return self.chance.choice((*self.cluster.servers, *self.cluster.clients))
 
@@ -66,6 +89,8 @@ class Run:
             self.transfer()
             if self.chance.random() < 0.04:
                 self.read_sum()
+            if self.chance.random() < 0.15:
+                self.look()
             if with_cuts and self.chance.random() < 0.06:
                 self.cut()
             self.cluster.run(self.chance.random() * 2 * every_ms)
@@ -114,17 +139,31 @@ def disturb(run: Run) -> None:
     run.load(100)
 
 
+TURNS = (
+    *("kill", "power", "pause", "isolate", "cut", "heal", "heal", "start", "start", "start"),
+    *("hinder", "hinder", "hinder", "hinder", "go on", "go on", "go on"),
+)
+
+
 def storm(run: Run, turns: int) -> None:
-    """Faults one upon the other, under load; at the end all nodes are up and connected."""
+    """Faults one upon the other, under load; at the end all nodes are up and connected.
+
+    Each run hinders few kinds of messages and records, and those often: rare turns need the same one twice.
+    """
     cluster, chance = run.cluster, run.chance
+    words, records = chance.sample(WORDS, chance.randint(1, 4)), chance.sample(RECORDS, 2)
     machines = cluster.world.machines
     cuts: list[list[tuple[str, str]]] = []
+    hindrances: list[Callable[[], None]] = []
+    """How each one ends."""
     for _ in range(turns):
         name = chance.choice(sorted(machines))
         machine = machines[name]
-        match chance.choice(
-            ("kill", "power", "pause", "isolate", "cut", "heal", "heal", "start", "start", "start")
-        ):
+        match chance.choice(TURNS):
+            case "hinder":
+                hindrances.append(_hinder(run, name, words, records))
+            case "go on" if hindrances:
+                hindrances.pop(chance.randrange(len(hindrances)))()
             case "kill" if machine.state != "down":
                 machine.kill()
             case "power" if machine.state != "down":
@@ -145,8 +184,25 @@ def storm(run: Run, turns: int) -> None:
         cluster.restart_refused()
     for pairs in cuts:
         cluster.heal(pairs)
+    for end in hindrances:
+        end()
     for machine in machines.values():
         _start(machine)
+
+
+def _hinder(run: Run, name: str, words: Sequence[str], records: Sequence[str]) -> Callable[[], None]:
+    """Messages of a kind wait between this node and others, or its records of a kind for the disk."""
+    chance, network, machine = run.chance, run.cluster.world.network, run.cluster.machine(name)
+    if chance.random() < 0.2:
+        record = chance.choice(records)
+        machine.hold_record(record)
+        return lambda: machine.release_record(record)
+    others = [node for node in sorted(run.cluster.world.machines) if node != name]
+    others = chance.choice((others, [chance.choice(others)]))
+    pairs = [(name, other) for other in others]
+    pairs = chance.choice((pairs, [(two, one) for one, two in pairs]))
+    stop = network.stop(pairs, [chance.choice(words)])
+    return lambda: network.go_on(stop)
 
 
 def _start(machine: Machine) -> None:
@@ -212,3 +268,42 @@ def check_history(run: Run, rows: dict[tuple[str, Any], Any]) -> None:
     for name in {name for _, *names in run.transfers.values() for name in names}:
         tags = rows.get(("log", name)) or []
         assert len(set(tags)) == len(tags), (name, tags)
+    check_order(run, rows)
+
+
+def check_order(run: Run, rows: dict[tuple[str, Any], Any]) -> None:
+    """What was read and appended has no cycle: transactions, and the moments at which one of them had its answer."""
+    asked = [*(each for each, *_ in run.transfers.values()), *run.looks]
+    lists = {f"l{each}": rows.get(("log", f"l{each}")) or [] for each in range(LISTS)}
+    writer = {tag: number for number, each in enumerate(asked) for *_, tag in _appends(each)}
+    writers = {name: [writer[tag] for tag in tags] for name, tags in lists.items()}
+    answers = sorted(each.answered_ns for each in asked if each.type == "ok" and each.answered_ns is not None)
+    pairs = [((MOMENT, one), (MOMENT, one + 1)) for one in range(len(answers) - 1)]
+    for in_order in writers.values():
+        pairs += [((ASKED, one), (ASKED, two)) for one, two in pairwise(in_order)]
+    for number, each in enumerate(asked):
+        earlier = bisect_left(answers, each.asked_ns) - 1
+        if earlier >= 0:
+            pairs.append(((MOMENT, earlier), (ASKED, number)))
+        if each.type != "ok":
+            continue
+        assert each.answered_ns is not None
+        pairs.append(((ASKED, number), (MOMENT, bisect_left(answers, each.answered_ns))))
+        for (word, _, name, *_), result in zip(each.message[2], each.answer["results"], strict=True):
+            if word == "read" and name in lists:
+                found = result or []
+                assert found == lists[name][: len(found)], (each, lists[name])
+                before, after = writers[name][: len(found)][-1:], writers[name][len(found) :][:1]
+                pairs += [((ASKED, one), (ASKED, number)) for one in before]
+                pairs += [((ASKED, number), (ASKED, one)) for one in after]
+    order: TopologicalSorter[tuple[str, int]] = TopologicalSorter()
+    for one, two in pairs:
+        order.add(two, one)
+    try:
+        order.prepare()
+    except CycleError as error:
+        raise AssertionError([asked[n] if kind == ASKED else n for kind, n in error.args[1]]) from None
+
+
+def _appends(asked: Asked) -> list[list[Any]]:
+    return [step for step in asked.message[2] if step[0] == "append"]
