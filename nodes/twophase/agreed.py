@@ -7,7 +7,7 @@ An entry is a list, and an entry that does not fit (a life that has left already
 | `["join", node, life, role]` | the node is a member; a server's former life has left by it |
 | `["left", node, life]` | it is no member any more |
 | `["rebalanced", node, life, source, its life, version, partitions]` | in sync, by copies asked for on this version |
-| `["cut", id, node]`, `["cut-done", id, node, ok, why]` | a cut begins; a member has finished its part |
+| `["cut", id, node]`, `["cut-done", id, node, life, ok, why]` | a cut begins; a member has finished its part |
 | `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
 | `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
 | `["sweep", version, number]` | the next sweep on this topology: what is two sweeps old is forgotten (`kept.py`) |
@@ -224,8 +224,8 @@ class Agreed:
                 change = self._rebalanced(node, life, source, source_life, version, partitions)
             case ["cut", cut, node]:
                 return self._begin_cut(index, cut, node)
-            case ["cut-done", cut, node, ok, why]:
-                return self._cut_done(cut, node, ok, why)
+            case ["cut-done", cut, node, life, ok, why]:
+                return self._cut_done(cut, node, life, ok, why)
             case ["snapshot", snapshot]:
                 return self._begin_snapshot(index, snapshot)
             case ["snapshot-ready", snapshot, node]:
@@ -339,9 +339,11 @@ class Agreed:
         away = [server for server in self.configuration.baseline if server not in self.members]
         return f"server {away[0]} is away" if away else ""
 
-    def _cut_done(self, cut: str, node: str, ok: bool, why: str) -> Change:
+    def _cut_done(self, cut: str, node: str, life: int, ok: bool, why: str) -> Change:
         running = self.running
         if running is None or running.named.id != cut or node not in running.waiting:
+            return Change()
+        if not self.is_member(node, life):
             return Change()
         running.waiting.remove(node)
         if not ok:

@@ -56,8 +56,12 @@ class Atomic:
     def take(self, near: str, life: int, xid: str, version: int, step: Step) -> None:
         """Writes of a key are done one after the other."""
         place = (step[1], step[2])
-        self._stock.locks.acquire(place, xid, lambda: self._granted.append((near, life, xid, version, step)))
-        self._work()
+
+        def granted() -> None:
+            self._granted.append((near, life, xid, version, step))
+            self._work()
+
+        self._stock.locks.acquire(place, xid, granted)
 
     def _work(self) -> None:
         """One after the other: of a thousand that wait, each may be refused and let the next one in."""
@@ -68,7 +72,7 @@ class Atomic:
 
     def _do(self, near: str, life: int, xid: str, version: int, step: Step) -> None:
         stock, place = self._stock, (step[1], step[2])
-        why = self._preparing.refusal(near, life, version, place)
+        why = self._preparing.refusal(near, life, version, xid, place)
         if why:
             return self._end(near, xid, "fail", why)
         old, last = stock.data.get(place)
@@ -109,7 +113,6 @@ class Atomic:
         self._send(near, "atomic-done", [xid, how, result])
         self._stock.locks.release(xid)
         self._settled()
-        self._work()
 
     def left(self, node: str, life: int) -> None:
         """A backup that has left is in sync no more: the primary is the last owner, and what it writes counts."""

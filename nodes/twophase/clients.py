@@ -11,7 +11,7 @@
 
 A transaction ends "ok" ("results": that of each step), "mismatch" ("step" and what it "found"), "fail" or "info" (both
 with "error"). A step on an atomic space stands alone, and a write to it has no xid. `options`: `suspend_ms`: the
-transaction pauses for so long before it prepares.
+transaction pauses for so long before it prepares, a minute at most.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@
                             leaves active  colour: Mark   and the recorded
 
 Each arrow is an event of its own: other messages may come in between. A message with the marker of a cut that this node
-has not begun begins it, and waits until the id is published; only then is its payload taken in.
+has not begun begins it, and waits until the id is published; only then is its payload taken in. A server that could not
+finish it, as far as it knows, lets START wait until it has delivered the beginning of the cut: by then it has joined,
+or the base snapshot is over that takes away its flag.
 
 A cut may fail elsewhere after the FINISH of this node. Nodes mark no message any more then, and such a message may
 reach a node whose colour changes later. So this node takes its FINISH back (VOID) before it sends anything without a
@@ -31,8 +33,10 @@ from nodes.twophase.agreed import Agreed, Entry
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import (
     CUT_FAILED,
+    CUT_OF_FLAG,
     CUT_OF_RECOVERY,
     CUT_OVERTAKEN,
+    CUT_WAITED,
     EXCLUDED,
     INCLUDED,
     MARKER_FIRST,
@@ -93,8 +97,10 @@ class Cuts:
         """The cut that our messages are marked with."""
         self._known = 0
         """Up to this number, cuts have begun here or have been heard of."""
+        self._news = 0
+        """The number of the newest cut that we have delivered as a member."""
         self._begun: dict[str, int] = {}
-        """Cuts with a START in our log, since it was restored: names and numbers."""
+        """Cuts with a START in our log: names and numbers."""
         self._finished: dict[str, int] = {}
         """Those with a FINISH, of which we have not heard how they ended."""
 
@@ -109,10 +115,6 @@ class Cuts:
                     self._finished[cut] = self._begun.get(cut, 0)
                 case ["void", cut]:
                     self._finished.pop(cut, None)
-                case ["restored", *_]:
-                    self._begun.clear()
-                    self._finished.clear()
-                    self._known = 0
 
     def heard_of(self, agreed: Agreed) -> None:
         """The state of a discovery log that was trimmed: cuts that ended in it were never delivered here."""
@@ -149,13 +151,18 @@ class Cuts:
 
     def discovered(self, cut: Named) -> None:
         """A cut began in the discovery log, and we are a member."""
+        here, is_news = self._here, self._news < cut.number
+        self._news = max(self._news, cut.number)
+        is_here = here is not None and here.cut.number == cut.number
+        if is_news and is_here and here.phase is Phase.PUBLISHED:
+            self._soon(here, self._start)
         if cut.number <= self._known:
             return
         if self._site.decisions.takes_part(not any(True for _ in self._actives())):
             self._begin(cut)
         else:
             self._known = cut.number
-            self._propose(["cut-done", cut.id, self._site.name, True, ""])
+            self._propose(["cut-done", cut.id, self._site.name, self._site.life, True, ""])
 
     def ended(self, cut: Named, *, failed: bool) -> None:
         """It is over at all nodes: well, or with a failure."""
@@ -200,13 +207,19 @@ class Cuts:
         self._soon(here, self._start)
 
     def _start(self, here: LocalCut) -> None:
+        if here.phase is not Phase.PUBLISHED:
+            return None
         if not self._site.is_server:
             here.phase = Phase.FINISHED
             return self._done(here)
         cut, configuration = here.cut, self._site.configuration
         is_used = self._begun.get(cut.id, cut.number) != cut.number  # the discovery log has forgotten it
         why = f"the log has an earlier cut of the name {cut.id}" if is_used else self._hindrance()
+        if why and self._news < cut.number:  # in the log, what hinders us may be over before the cut begins
+            self._site.sometimes.note(CUT_WAITED)
+            return None
         if why:
+            self._site.sometimes.note(CUT_OF_FLAG, not is_used)
             return self._fail(here, why)
         here.phase = Phase.STARTED
         self._begun[cut.id] = cut.number
@@ -276,9 +289,9 @@ class Cuts:
         self._site.out.append(Mark("finish", {"cut": here.cut.id}))
 
     def _done(self, here: LocalCut) -> None:
-        self._propose(["cut-done", here.cut.id, self._site.name, True, ""])
+        self._propose(["cut-done", here.cut.id, self._site.name, self._site.life, True, ""])
 
     def _fail(self, here: LocalCut, why: str) -> None:
         here.phase = Phase.FAILED
         self._site.sometimes.note(CUT_FAILED)
-        self._propose(["cut-done", here.cut.id, self._site.name, False, why])
+        self._propose(["cut-done", here.cut.id, self._site.name, self._site.life, False, why])

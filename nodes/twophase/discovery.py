@@ -374,8 +374,6 @@ class Discovery:
             for peer in self._servers:
                 if peer != self._site.name:
                     self._replicate(peer)
-            for client in self._site.configuration.clients:
-                self._teach(client)
 
     def _commit(self, index: int) -> None:
         while self.committed < index:
@@ -403,6 +401,9 @@ class Discovery:
         self.withdraw(entry)
         self.delivered += 1
         self._deliver(self.delivered, entry)
+        if self.role == "coordinator":
+            for client in self._site.configuration.clients:
+                self._teach(client)
 
     # ---- clients
 
@@ -420,7 +421,7 @@ class Discovery:
         if first <= self.log.base:
             self._tell_state(client)
             first = self._next[client]
-        known = min(BATCH, max(0, self.committed - first + 1))  # a newer coordinator may have taught it more
+        known = min(BATCH, max(0, self.delivered - first + 1))  # a newer coordinator may have taught it more
         entries = [entry for _, entry in self.log.behind(first - 1)[:known]]
         if entries or is_answer:
             self._tell(client, ["learn", 0, first, entries])

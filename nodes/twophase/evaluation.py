@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Step = list[Any]
+LIMIT = 2**63
+"""Messages and records hold whole numbers of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ def checked(steps: object) -> list[Step]:
         raise WrongSteps(f"expected a list of steps, got {steps!r}"[:100])
     for step in steps:
         match step:
+            case [_, _, bool(), *_]:
+                pass  # it equals a number, and falls to a different partition
             case ["read" | "take", str(), str() | int()]:
                 continue
             case ["insert" | "write" | "append", str(), str() | int(), _]:
@@ -74,6 +78,8 @@ def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
             if not isinstance(old, int | None):
                 raise Impossible("illegal-parameters")
             total = (old or 0) + amount
+            if not -LIMIT <= total < LIMIT:
+                raise Impossible("illegal-parameters")
             return Mismatch(old or 0) if least is not None and total < least else (total, total)
     raise AssertionError(step)
 

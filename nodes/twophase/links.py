@@ -180,14 +180,16 @@ class Links:
     def received(self, event: Received) -> bool:
         """False if the message is not from a node."""
         message = event.message
-        assert isinstance(message, list)
+        if not isinstance(message, list) or not message:
+            return False
         call = self._by_link.get(event.link)
         if call is not None:
             self._answered(call, message)
             return True
-        if message[0] == "hello":
-            self._welcome(event.link, *message[2:5])
-            return True
+        match message:
+            case ["hello", _, str() as peer, int() as life, int() as lane]:
+                self._welcome(event.link, peer, life, lane)
+                return True
         caller = self._callers.get(event.link)
         if caller is None:
             return False

@@ -6,7 +6,7 @@
 change that was committed before the first of them said so would be in one of these logs. So at that moment all
 participants were prepared and no owner had been replaced: what recovery finds later is PREPARED, everywhere. The same
 question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
-all the owners of all its keys, and both have taken part: each partition that it reads it writes, too.
+all the owners of all its keys, and both have taken part: where it only reads, by a guard (`transaction.py`).
 
 | concurrency | isolation | a read | a write |
 |---|---|---|---|
@@ -30,7 +30,7 @@ from typing import Any
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
 from nodes.twophase.data import Place, partition_of
-from nodes.twophase.evaluation import Impossible, Mismatch, evaluated
+from nodes.twophase.evaluation import Impossible, Mismatch, WrongSteps, evaluated
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.kept import Kept
 from nodes.twophase.preparing import TOPOLOGY_CHANGED
@@ -47,6 +47,7 @@ from nodes.twophase.stock import Send, Stock
 from nodes.twophase.transaction import Answer, Transaction, mapped
 
 PAUSE_MS = (1, 40)
+LONGEST_PAUSE_MS = 60_000
 
 
 class Near:
@@ -76,11 +77,12 @@ class Near:
     # ---- a client's request
 
     def begin(self, steps: list[list[Any]], options: dict[str, Any], answer: Answer) -> None:
+        """Raises WrongSteps if an option is none."""
         if not self._agreed.is_member(self._site.name, self._site.life):
             return answer({"type": "fail", "error": "not a member yet"})
+        pause_ns = self._pause_ns(options)
         self._last += 1
         xid = f"{self._site.name}-{self._site.life}-{self._last}"
-        pause_ns = self._pause_ns(options)
         transaction = Transaction(xid, steps, self._agreed.version, answer, pause_ns)
         self.open[xid] = transaction
         self._site.after(
@@ -98,7 +100,10 @@ class Near:
         """For as long as its client says, or, for a share of all, by chance."""
         share, chance = self._site.configuration.suspending, self._site.chance
         by_chance_ms = chance.randrange(*PAUSE_MS) if share and chance.random() < share else 0
-        return int(options.get("suspend_ms", by_chance_ms)) * 1_000_000
+        suspend_ms = options.get("suspend_ms", by_chance_ms)
+        if not isinstance(suspend_ms, int) or not 0 <= suspend_ms <= LONGEST_PAUSE_MS:
+            raise WrongSteps(f"expected suspend_ms from 0 to {LONGEST_PAUSE_MS}, got {suspend_ms!r}"[:100])
+        return suspend_ms * 1_000_000
 
     @property
     def _is_optimistic(self) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.kernel.effects import Effect, Remove
+from nodes.kernel.effects import Effect
 from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import (
     Accepted,
@@ -37,7 +37,7 @@ from nodes.kernel.events import (
     Stopping,
     TimerFired,
 )
-from nodes.twophase import bugs, discovery_log
+from nodes.twophase import bugs
 from nodes.twophase.agreed import TOPOLOGY_WORDS, Agreed, Entry
 from nodes.twophase.atomic import Atomic
 from nodes.twophase.clients import Clients
@@ -53,10 +53,9 @@ from nodes.twophase.near import Near
 from nodes.twophase.preparing import Preparing
 from nodes.twophase.rebalance import Rebalance
 from nodes.twophase.recovery import Recovery
-from nodes.twophase.restore import NotRestorable, check_restorable, must_begin_anew, restore
 from nodes.twophase.site import Site
 from nodes.twophase.snapshots import Snapshots
-from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_BEFORE_JOIN, CUT_OF_FLAG, CUT_REFUSED
+from nodes.twophase.sometimes import COORDINATOR_DIED_IN_CUT, CUT_REFUSED
 from nodes.twophase.stock import Stock
 from nodes.twophase.sweeping import Sweeping
 from nodes.twophase.takeover import Takeover
@@ -138,32 +137,21 @@ class TwoPhase:
         self.site.begin(next_life(self.site, files))
         if self.site.is_server:
             records = self.stock.wal.read(files)
-            if must_begin_anew(self.site.configuration.restore, records):
-                files = self._begin_anew(files)
-            else:
-                self.cuts.load(records)
-                for local in self.stock.load(records):
-                    self.recovery.doubt_at_start(local)
+            cut = self.site.configuration.restore
+            if cut is not None and [record[:2] for record in records[:1]] != [["restored", cut]]:
+                raise StartRefused(
+                    f"expected a log that begins with the rows of the cut {cut}, got one that does not: "
+                    "start it on the files that a restore has made"
+                )
+            self.cuts.load(records)
+            for local in self.stock.load(records):
+                self.recovery.doubt_at_start(local)
             if self.stock.not_restored:
                 self.site.log("restored without atomic spaces", "warning", spaces=self.stock.not_restored)
         self.discovery.start(files)
         self.links.start()
         self.links.beat()
         self._beat()
-
-    def _begin_anew(self, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """With the rows of a cut, and a cluster that has agreed on nothing yet; returns the files that still count."""
-        cut = self.site.configuration.restore
-        assert cut is not None
-        try:
-            check_restorable({self.site.name: files}, cut, [self.site.name], self.site.decisions)
-            found = restore(files, cut, self.site.decisions)
-        except NotRestorable as refused:
-            raise StartRefused(str(refused)) from None
-        self.site.out.append(Remove(discovery_log.FILE))  # first: a node that dies here restores once more
-        self.stock.wal.append(["restored", cut, found.rows, list(found.left_out)])
-        self.stock.begin_with(found.rows, found.left_out)
-        return {name: data for name, data in files.items() if name != discovery_log.FILE}
 
     def _beat(self) -> None:
         self.site.after("beat", self.site.configuration.beat_ns, self._beat)
@@ -272,12 +260,9 @@ class TwoPhase:
             self.cuts.discovered(after.named)
 
     def _hindrance(self) -> str:
-        """A server that has started again may meet the marker of a cut before it delivers its own join."""
         if not self._is_member:
-            self.site.sometimes.note(CUT_BEFORE_JOIN)
-            return "the server has not heard yet that it has joined"
+            return "the server has not joined yet"
         if self.stock.is_flagged or self.agreed.missing(self.site.name):
-            self.site.sometimes.note(CUT_OF_FLAG)
             return "a partition was rebalanced since the last base snapshot"
         return ""
 

@@ -41,17 +41,21 @@ class Preparing:
         self.copying: set[int] = set()
         """Partitions of which a full copy is being made: nothing prepares there."""
 
-    def _refusal(self, near: str, near_life: int, version: int) -> str:
+    def _refusal(self, near: str, near_life: int, version: int, xid: str) -> str:
         if version < self._agreed.version:
             self._stock.site.sometimes.note(OLD_TOPOLOGY)
             return TOPOLOGY_CHANGED
         if not self._agreed.is_member(near, near_life):
             return "the near node has left"
+        local = self._stock.locals.get(xid)
+        is_over = local is not None and local.commits is not None
+        if is_over or xid in self._stock.closing or xid in self._stock.outcomes:
+            return "rolled back already"  # by the near node or a primary, whose other message comes later
         return ""
 
-    def refusal(self, near: str, life: int, version: int, place: Place) -> str:
+    def refusal(self, near: str, life: int, version: int, xid: str, place: Place) -> str:
         """Why nothing is written to this key now, in an atomic space; "": it can be."""
-        why = self._refusal(near, life, version)
+        why = self._refusal(near, life, version, xid)
         if not why and not self._is_ours(place):
             why = TOPOLOGY_CHANGED
         if not why and partition_of(place, self._stock.site.configuration.partitions) in self.copying:
@@ -67,7 +71,7 @@ class Preparing:
     ) -> None:
         """Answer with value and version, when the lock is ours (`mode` "lock") or at once ("read"), unless a write of
         the key was handed down to us: a read waits until that is over."""
-        why = self._refusal(near, life, version)
+        why = self._refusal(near, life, version, xid)
         if not why and not self._is_ours((space, key)):
             why = TOPOLOGY_CHANGED
         if why:
@@ -101,7 +105,7 @@ class Preparing:
         """`reads`: [space, key, version], to be validated; `writes`: [space, key, value]; `guards`: [space, key]."""
         stock = self._stock
         local = stock.locals.setdefault(xid, Local(xid, near, life, version))
-        why = self._refusal(near, life, version) or self._obstacle(xid, reads, [*writes, *guards])
+        why = self._refusal(near, life, version, xid) or self._obstacle(xid, reads, [*writes, *guards])
         if why:
             return self._send(near, "prepared", [xid, False, why, None])
         local.is_primary = True
@@ -187,13 +191,10 @@ class Preparing:
         participants: Participants,
         writes: Sequence[list[Any]],
     ) -> None:
-        stock, why = self._stock, self._refusal(near, near_life, version)
-        local = stock.locals.get(xid) or Local(xid, near, near_life, version)
-        if local.commits is not None or xid in stock.closing or xid in stock.outcomes:
-            why = "rolled back already"  # as a primary of other keys, the near node has told us before this primary
+        stock, why = self._stock, self._refusal(near, near_life, version, xid)
         if why:
             return self._send(primary, "backup-prepared", [xid, False, why, None])
-        stock.locals[xid] = local
+        local = stock.locals.setdefault(xid, Local(xid, near, near_life, version))
         local.one_phase, local.participants = one_phase, participants
         local.primaries.append((primary, life))
         self._note_writes(local, writes)

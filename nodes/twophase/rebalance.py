@@ -73,25 +73,31 @@ class Rebalance:
     def take_copy(
         self, source: str, life: int, version: int, copies: list[Any], committed: list[str]
     ) -> None:
-        """`copies`: [[partition, rows], …]; none if the source refuses."""
+        """`copies`: [[partition, rows], …]; none if the source refuses. Only the answer to our last request counts."""
         site, stock, agreed = self._stock.site, self._stock, self._agreed
+        if not self._is_asked(source, life, version):
+            return
         missing = agreed.missing(site.name)
         late = [p for p, _ in copies if p not in missing or not agreed.is_primary_since(source, p, version)]
         site.sometimes.note(COPY_TOO_LATE, len(late))
         copies = [copy for copy in copies if copy[0] not in late]
         if not copies:
             site.sometimes.note(REBALANCE_REFUSED)
-            self._asked.pop(source, None)
+            del self._asked[source]
             return
         entry = ["rebalanced", site.name, site.life, source, life, version, [p for p, _ in copies]]
 
         def on_disk() -> None:
             stock.install(copies, committed)
             self._recovery.rebalanced(committed)
-            self._entries.append(entry)
-            self._propose(entry)
+            if self._is_asked(source, life, version):
+                self._entries.append(entry)
+                self._propose(entry)
 
         stock.wal.append(["rebalanced", copies, committed], on_disk)
+
+    def _is_asked(self, source: str, life: int, version: int) -> bool:
+        return self._asked.get(source) == (life, version)
 
     # ---- the primary
 
@@ -131,11 +137,12 @@ class Rebalance:
         """An entry that changes members or owners in sync was delivered."""
         agreed, name = self._agreed, self._stock.site.name
         if entry[0] == "rebalanced":
+            _, node, life, source, source_life, version, _ = entry
             if entry in self._entries:
                 self._entries.remove(entry)
-                self._asked.pop(entry[3], None)
                 self._stock.site.sometimes.note(REBALANCED)
-            _, node, life, source, _, version, _ = entry
+                if self._is_asked(source, source_life, version):
+                    del self._asked[source]
             if source == name:
                 self._let_go((node, life, version))
         for source, (life, _) in list(self._asked.items()):

@@ -10,7 +10,7 @@ Atomic spaces are left out: no cut has a moment of theirs. The first record of a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.configuration import Layout
 from nodes.twophase.cut_index import Entry, entry_of, read_index
 from nodes.twophase.decisions import Decisions
-from nodes.twophase.wal import SEGMENT, is_segment, number_of, read_log
+from nodes.twophase.wal import SEGMENT, is_segment, read_log, read_segment
 
 
 class NotRestorable(Exception):
@@ -42,7 +42,7 @@ def restore(
 ) -> Restored:
     """Of one server. Raises NotRestorable; StartRefused if a file is damaged."""
     decides = decisions or Decisions()
-    records = _of_one_life(list(_relevant(files, cut, read)), cut)
+    records = _relevant(files, cut, read)
     start = _place(records, "start", cut)
     finish = _place(records, "finish", cut)
     if finish < start:
@@ -71,11 +71,6 @@ def restore(
         frozenset(before),
         tuple(records[start][5]) if len(records[start]) > 5 else (),
     )
-
-
-def must_begin_anew(cut: str | None, records: Sequence[Record]) -> bool:
-    """A node is to be restored to this cut, and its log does not say that it was."""
-    return cut is not None and not any(record[:2] == ["restored", cut] for record in records)
 
 
 def restored_files(
@@ -116,20 +111,20 @@ def check_restorable(
     read: Read = records_of,
 ) -> list[str]:
     """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
-    entries = {node: _entries(files, read) for node, files in files_by_node.items()}
-    finished = [node for node, found in entries.items() if _marks(found, cut)]
-    void = [node for node in finished if _marks(entries[node], cut)[-1] == "void"]
-    if not (decisions or Decisions()).is_restorable(finished, void, baseline):
-        if void:
-            raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
-        missing = ", ".join(sorted(set(baseline) - set(finished)))
-        raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
-    for node in finished:
-        if _restores(entries[node], cut) != _restores(entries[finished[0]], cut):
-            raise NotRestorable(
-                f"{finished[0]} and {node} have different cuts {cut}: one was finished before a restore in place"
-            )
-    return finished
+    marks = {}
+    for node, files in files_by_node.items():
+        try:
+            marks[node] = [each.kind for each in _entries(files, read) if each.name == cut]
+        except StartRefused as damaged:
+            raise NotRestorable(f"{node}: {damaged}") from None
+    finished = [node for node, kinds in marks.items() if "finish" in kinds]
+    void = [node for node in finished if "void" in marks[node]]
+    if (decisions or Decisions()).is_restorable(finished, void, baseline):
+        return finished
+    if void:
+        raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
+    missing = ", ".join(sorted(set(baseline) - set(finished)))
+    raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
 
 
 def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:
@@ -148,53 +143,23 @@ def _entries(files: Mapping[str, bytes], read: Read) -> list[Entry]:
     index = read_index(files, read)
     last = index[-1].segment if index else 1
     entries = [entry for entry in index if entry.segment < last]
-    for name in sorted(filter(is_segment, files)):
-        if number_of(name) >= last:
-            found = (entry_of(record, number_of(name)) for record in read(name, files[name])[0])
-            entries += [entry for entry in found if entry is not None]
+    for number in range(last, len(list(filter(is_segment, files))) + 1):
+        found = (entry_of(record, number) for record in read_segment(files, number, read)[0])
+        entries += [entry for entry in found if entry is not None]
     return entries
 
 
-def _marks(entries: Sequence[Entry], cut: str) -> list[str]:
-    """FINISH, and VOID if it was taken back, in their order."""
-    return [entry.kind for entry in entries if entry.name == cut and entry.kind in ("finish", "void")]
-
-
-def _restores(entries: Sequence[Entry], cut: str) -> list[str]:
-    """The cuts to which the server was restored in place before this FINISH."""
-    finish = max(place for place, entry in enumerate(entries) if (entry.kind, entry.name) == ("finish", cut))
-    return [entry.name for entry in entries[:finish] if entry.kind == "restored"]
-
-
-def _of_one_life(records: list[Record], cut: str) -> list[Record]:
-    """A restored cluster counts its cuts anew, in the same log: the records since the last time before this FINISH."""
-    finishes = [place for place, record in enumerate(records) if record[:2] == ["finish", cut]]
-    last = finishes[-1] if finishes else len(records)
-    begins = [place for place, record in enumerate(records) if record[0] == "restored"]
-    first = max((place for place in begins if place <= last), default=0)
-    end = min((place for place in begins if place > last), default=len(records))
-    return records[first:end]
-
-
-def _relevant(files: Mapping[str, bytes], cut: str, read: Read) -> Iterator[Record]:
-    """The records from the base before a cut to its FINISH, by the index; all, if it does not know the cut."""
-    index = read_index(files, read)
-    known = [entry for entry in index if entry.name == cut and entry.kind in ("start", "finish")]
+def _relevant(files: Mapping[str, bytes], cut: str, read: Read) -> list[Record]:
+    """The records from the base before a cut to its FINISH; all, if the log lacks START or FINISH."""
+    entries = _entries(files, read)
+    known = [entry for entry in entries if entry.name == cut and entry.kind in ("start", "finish")]
     if [entry.kind for entry in known] != ["start", "finish"]:
-        yield from read_log(files, read)[0]
-        return
+        return read_log(files, read)[0]
     start, finish = known
-    done = [entry.name for entry in index[: index.index(start)] if entry.kind == "base-done"]
-    bases = [
-        entry.segment
-        for entry in index[: index.index(start)]
-        if entry.kind == "restored" or (entry.kind == "base" and entry.name in done)
-    ]
-    for number in range(bases[-1] if bases else 1, finish.segment + 1):
-        name = SEGMENT.format(number)
-        if name not in files:
-            raise NotRestorable(f"the log has a gap: {name} is missing")
-        yield from read(name, files[name])[0]
+    before = entries[: entries.index(start)]
+    base = _last_base([(entry.kind, entry.name) for entry in before])
+    first = 1 if base is None else before[base].segment
+    return [record for n in range(first, finish.segment + 1) for record in read_segment(files, n, read)[0]]
 
 
 def _place(records: list[Record], kind: str, cut: str) -> int:
@@ -207,14 +172,27 @@ def _place(records: list[Record], kind: str, cut: str) -> int:
 
 def _base(files: Mapping[str, bytes], records: list[Record], read: Read) -> tuple[int, list[list[Any]]]:
     """Where the records behind the last base begin, and its rows."""
-    done = {record[1] for record in records if record[0] == "base-done"}
-    for place in range(len(records) - 1, -1, -1):
-        record = records[place]
-        if record[0] == "restored":
-            return place + 1, record[2]
-        if record[0] == "base" and record[1] in done:
-            if record[2] not in files:
-                raise NotRestorable(f"the file {record[2]} of the base snapshot {record[1]} is missing")
-            content, _ = read(record[2], files[record[2]])
-            return place + 1, content[0][1]
-    return 0, []
+    place = _last_base([(record[0], record[1]) for record in records])
+    if place is None:
+        return 0, []
+    kind, name, content = records[place][:3]
+    if kind == "restored":
+        return place + 1, content
+    if content not in files:
+        raise NotRestorable(f"the file {content} of the base snapshot {name} is missing")
+    whole, _ = read(content, files[content])
+    if not whole:
+        raise NotRestorable(f"the file {content} of the base snapshot {name} is damaged")
+    return place + 1, whole[0][1]
+
+
+def _last_base(marks: Sequence[tuple[str, str]]) -> int | None:
+    """The place of the last base that all servers have finished, in (kind, name): its end stands behind it."""
+    done: set[str] = set()
+    for place in range(len(marks) - 1, -1, -1):
+        kind, name = marks[place]
+        if kind == "base-done":
+            done.add(name)
+        elif kind == "restored" or (kind == "base" and name in done):
+            return place
+    return None

@@ -56,7 +56,8 @@ class Snapshots:
 
     def ended(self, snapshot: Snapshot) -> None:
         """Only of a file of this life: a node that starts hears of all earlier snapshots again."""
-        if snapshot.state == "ok" and self._written == snapshot.id:
+        is_ours, self._ready, self._written = self._written == snapshot.id, None, None
+        if snapshot.state == "ok" and is_ours:
             self._stock.site.sometimes.note(SNAPSHOT)
             self._stock.is_flagged = False
             self._stock.wal.append(["base-done", snapshot.id])

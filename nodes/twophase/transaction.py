@@ -84,9 +84,9 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
     A single read is compared at the prepare, too: a transaction that is committed on one partition and prepared on this
     one may have been read there already.
 
-    Where more than one primary takes part, keys that are only read are prepared with the writes: *guards*. Without its
-    near node, a transaction may commit only if no primary has refused it, and if none has lost its locks meanwhile.
-    Recovery sees that by the PREPARED records, and asks only nodes that should have one.
+    Where there is more than one partition, keys that are only read are prepared with the writes: *guards*. Without its
+    near node, a transaction may commit only if no primary has refused it, if none has lost its locks meanwhile, and if
+    each is the primary still. Recovery sees that by the PREPARED records, and asks only nodes that should have one.
     """
     is_optimistic = configuration.concurrency == "optimistic"
     validates = is_optimistic and configuration.isolation == "serializable"
@@ -106,7 +106,7 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
         by_primary.setdefault(of(place), ([], [], []))[0].append([*place, version])
     for place, value in writes.items():
         by_primary.setdefault(of(place), ([], [], []))[1].append([*place, value])
-    if not writes or len(set(map(of, [*writes, *guards]))) == 1:
+    if not writes or len({partition_of(place, partitions) for place in (*writes, *guards)}) == 1:
         guards = []
     for place in guards:
         by_primary.setdefault(of(place), ([], [], []))[2].append(list(place))

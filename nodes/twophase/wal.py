@@ -11,7 +11,7 @@
 | `["void", cut]` | the cut has failed elsewhere after that, and FINISH does not count |
 | `["rebalanced", [[partition, rows], …], xids]` | full copies of partitions, and what their source has committed |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
-| `["restored", cut, rows, spaces]` | the node begins anew with these rows; what stands before counts no more |
+| `["restored", cut, rows, spaces]` | the first record of a log that a restore has made |
 
 `participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`, `spaces`
 are the atomic ones, which no cut has. A node that starts reads the whole log.
@@ -35,10 +35,6 @@ def is_segment(name: str) -> bool:
     return name.startswith("wal-") and name.endswith(".log")
 
 
-def number_of(segment: str) -> int:
-    return int(segment.removeprefix("wal-").removesuffix(".log"))
-
-
 def read_log(files: Mapping[str, bytes], read: Read = records_of) -> tuple[list[Record], dict[str, int]]:
     """All records, and the whole length of each file. Raises StartRefused if something is missing in the middle."""
     by_segment, lengths = read_segments(files, read)
@@ -49,21 +45,26 @@ def read_segments(
     files: Mapping[str, bytes], read: Read = records_of
 ) -> tuple[list[list[Record]], dict[str, int]]:
     """The records of each file."""
-    names = sorted(filter(is_segment, files))
-    expected = [SEGMENT.format(number) for number in range(1, len(names) + 1)]
-    if names != expected:
-        gap = next(name for name in expected if name not in names)
-        raise StartRefused(f"the log has a gap: expected {gap}, got {', '.join(names)}")
     segments: list[list[Record]] = []
     lengths: dict[str, int] = {}
-    for name in names:
-        found, lengths[name] = read(name, files[name])
+    for number in range(1, len(list(filter(is_segment, files))) + 1):
+        found, lengths[SEGMENT.format(number)] = read_segment(files, number, read)
         segments.append(found)
-        if lengths[name] < len(files[name]) and name != names[-1]:
-            raise StartRefused(
-                f"{name} is damaged at byte {lengths[name]}, and the log goes on in the next file"
-            )
     return segments, lengths
+
+
+def read_segment(
+    files: Mapping[str, bytes], number: int, read: Read = records_of
+) -> tuple[list[Record], int]:
+    """The records of one file, and their length. Only the last file may have a torn end."""
+    name = SEGMENT.format(number)
+    if name not in files:
+        names = sorted(filter(is_segment, files))
+        raise StartRefused(f"the log has a gap: expected {name}, got {', '.join(names)}")
+    records, whole = read(name, files[name])
+    if whole < len(files[name]) and SEGMENT.format(number + 1) in files:
+        raise StartRefused(f"{name} is damaged at byte {whole}, and the log goes on in the next file")
+    return records, whole
 
 
 class Wal:

@@ -258,3 +258,22 @@ def test_a_new_primary_counts_on_from_a_copy_that_is_on_its_way_to_the_disk() ->
     assert answered(cluster, asked)["type"] == "ok"
     read = answered(cluster, cluster.client.txn(coordinator, ["read", "notes", key]))
     assert read["results"] == ["acknowledged"]
+
+
+def test_a_write_that_waited_for_a_validated_read_is_done() -> None:
+    """If it failed, the key would stay locked for ever: a transaction has given back the lock, not an atomic write."""
+    cluster = settled(concurrency="optimistic", isolation="serializable")
+    network, client = cluster.world.network, cluster.client
+    key = key_in(0, 8, "notes")  # of n1 and n2
+    assert answered(cluster, client.txn("c1", ["write", "notes", key, 5]))["type"] == "ok"
+    late = network.stop([("c1", "n1")], ["finish"])
+    read = client.txn("c1", ["read", "notes", key])
+    cluster.run(20)
+    assert cluster.node("n1").stock.locks.holders(("notes", key)), "the validated read has the lock"
+    write = client.txn("n2", ["write", "notes", key, 6])
+    cluster.run(20)
+    network.go_on(late)
+    cluster.run(5_000)
+    assert read.type == "ok"
+    told = [answered(cluster, client.txn(node, ["read", "notes", key])) for node in (*cluster.servers, "c1")]
+    assert ([each["type"] for each in told], write.type) == (["ok"] * 4, "ok"), (told, write.answer)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nodes.twophase.configuration import MILLISECOND
 from nodes.twophase.sometimes import COPY_TOO_LATE
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, settled
 
@@ -188,6 +189,44 @@ def test_an_entry_that_comes_twice_does_not_end_a_later_copy() -> None:
     assert told["type"] == "fail" and "copied" in told["error"], told
     network.go_on(unsaid)
     cluster.run_until(lambda: agreed.in_sync[partition] == [source, late])
+
+
+def test_a_copy_of_a_former_life_ends_no_request_to_the_next_one() -> None:
+    """If it failed, two copies would be on their way: one replaces what was written since, or keeps all from writing.
+
+    The record of the first copy is slow. Its source starts again meanwhile, and is asked once more.
+    """
+    slow = {"beat_ns": 100 * MILLISECOND, "leave_ns": 3_000 * MILLISECOND, "election_ns": 600 * MILLISECOND}
+    cluster = settled(servers=FIVE, partitions=5, **slow)
+    network, coordinator = cluster.world.network, cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    source, late, other = (FIVE[(at + each) % 5] for each in (1, 2, 3))
+    partition = FIVE.index(source)  # owners: source, late
+    machine = cluster.machine(late)
+    machine.kill()
+    cluster.run_until(lambda: agreed.in_sync[partition] == [source])
+    cluster.run(100)
+    network.stop([(other, late), (coordinator, source)], ["copy"])  # of their other partitions
+    machine.start()
+    machine.hold_record("rebalanced")
+    cluster.run_until(lambda: cluster.node(late).rebalance._asked.get(source) is not None)
+    cluster.run(10)
+    assert partition in cluster.node(source).preparing.copying
+    copies = network.stop([(source, late)], ["copy"])
+    entry = network.stop([(late, coordinator)], ["propose"])
+    cluster.machine(source).kill()
+    cluster.machine(source).start()
+    cluster.run_until(lambda: cluster.node(late).rebalance._asked.get(source, (0,))[0] == 2, 400)
+    cluster.run_until(lambda: cluster.node(late).agreed.version == agreed.version, 400)
+    cluster.run(20)
+    machine.release_record("rebalanced")
+    cluster.run_until(lambda: copies.stopped > 0, 400)
+    cluster.run(50)
+    assert entry.stopped == 0
+    for stop in (copies, entry):
+        network.go_on(stop)
+    cluster.run_until(lambda: late in agreed.in_sync[partition])
 
 
 def test_a_copy_tells_of_no_rollback() -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
-from nodes.records import framed
 from nodes.twophase.agreed import Cut
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
-from nodes.twophase.restore import NotRestorable, check_restorable
+from nodes.twophase.restore import NotRestorable, check_restorable, restored_files
 from nodes.twophase.sometimes import (
-    CUT_BEFORE_JOIN,
     CUT_OF_FLAG,
     CUT_OF_RECOVERY,
     CUT_OVERTAKEN,
     CUT_REFUSED,
+    CUT_WAITED,
     EXCLUDED,
     INCLUDED,
     MARKER_FIRST,
@@ -356,11 +356,12 @@ def test_a_cluster_begins_with_a_cut() -> None:
     agreed = run.cluster.node("n1").agreed
     rows = check_restored(run.cluster.files(), cut, agreed)
     again = VirtualCluster(1, clients=("c1",), restore=cut, **{**SETTINGS[1], **UNEVEN})
+    restored = restored_files(run.cluster.files(), cut, again.configurations["n1"].layout)
     for name, machine in again.world.machines.items():
         machine.kill()
         for file in machine.disk.files():
             machine.disk.remove(file)
-        for file, data in run.cluster.machine(name).disk.files().items():
+        for file, data in restored.get(name, {}).items():
             machine.disk.put_whole(file, data)
         machine.start()
     again.crashes.clear()
@@ -387,16 +388,8 @@ def test_a_node_without_the_cut_does_not_begin() -> None:
     """If it failed, a cluster would be restored by half."""
     cluster = settled()
     node = TwoPhase(VirtualCluster(1, restore="gone").configurations["n1"])
-    with pytest.raises(StartRefused, match="the cut gone has no FINISH on n1"):
-        node.step(Started(cluster.machine("n1").disk.files()), Instant(0, 0))
-
-
-def test_a_node_does_not_begin_with_a_cut_that_it_has_taken_back() -> None:
-    """If it failed, a cluster would begin with the rows of a failed cut."""
-    records: list[list[Any]] = [["start", "a", 1, 0], ["finish", "a", [], []], ["void", "a"]]
-    node = TwoPhase(VirtualCluster(1, restore="a").configurations["n1"])
-    with pytest.raises(StartRefused, match="the cut a has failed"):
-        node.step(Started({"wal-000001.log": b"".join(map(framed, records))}), Instant(0, 0))
+    with pytest.raises(StartRefused, match="expected a log that begins with the rows of the cut gone"):
+        node.step(Started(cluster.files()["n1"]), Instant(0, 0))
 
 
 def test_the_name_of_a_forgotten_cut_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,5 +453,109 @@ def test_a_server_finishes_no_cut_with_what_its_former_life_knew() -> None:
     for stop in (unsaid, deaf):
         network.go_on(stop)
     cluster.run_until(lambda: agreed.cuts["a"].state != "runs")
-    assert cluster.count_living()[CUT_BEFORE_JOIN] > 0
-    assert agreed.cuts["a"].why == f"{again}: the server has not heard yet that it has joined"
+    assert cluster.count_living()[CUT_WAITED] > 0
+    assert agreed.cuts["a"].why == f"{again}: a partition was rebalanced since the last base snapshot"
+
+
+def test_a_cut_behind_a_base_snapshot_does_not_fail() -> None:
+    """If it failed, a cut would fail without a fault. `late` meets its marker before it hears of the end of it."""
+    cluster = settled()
+    coordinator, network = cluster.coordinator(), cluster.world.network
+    agreed = cluster.node(coordinator).agreed
+    late = next(server for server in cluster.servers if server != coordinator)
+    cluster.machine(late).kill()
+    cluster.machine(late).start()
+    cluster.settle()
+    cluster.client.ask(coordinator, "snapshot", "s")
+    while not has_record(cluster, late, "base"):
+        assert cluster.world.agenda.advance()
+    news = network.stop([(coordinator, late)], ["append"])
+    cluster.run_until(lambda: agreed.snapshots["s"].state == "ok")
+    partition = next(each for each in range(8) if agreed.owners(each)[0] == late)
+    cluster.client.ask(coordinator, "cut", "b")
+    cluster.run_until(lambda: cluster.node(coordinator).cuts.running is not None)
+    cluster.client.txn(coordinator, ["read", "r", key_in(partition, 8)])
+    cluster.run(20)
+    network.go_on(news)
+    cluster.run_until(lambda: agreed.cuts["b"].state != "runs")
+    assert (agreed.cuts["b"].state, cluster.count_living()[CUT_WAITED] > 0) == ("ok", True)
+
+
+def has_record(cluster: VirtualCluster, server: str, kind: str) -> bool:
+    return any(record[0] == kind for record in read_log(cluster.files()[server])[0])
+
+
+def test_a_cut_ends_though_a_client_starts_again() -> None:
+    """If it failed, no cut would begin any more. The new life of c1 says that it is done before it delivers its own
+    join, and then reads that its former life was."""
+    cluster = settled(one_phase=False)
+    coordinator, network = cluster.coordinator(), cluster.world.network
+    agreed = cluster.node(coordinator).agreed
+    at = cluster.servers.index(coordinator)
+    backup, other = (cluster.servers[(at + each) % 3] for each in (1, 2))
+    keys = [
+        key_in(next(each for each in range(8) if agreed.owners(each)[0] == server), 8)
+        for server in (coordinator, other)
+    ]
+    network.stop([("c1", other)], ["prepare"])
+    slow = network.stop([(backup, coordinator)], ["backup-prepared"])
+    unsaid = network.stop([(coordinator, backup)], ["checked"])
+    cluster.client.txn("c1", *[["write", "r", key, "T"] for key in keys])
+    cluster.run_until(lambda: slow.stopped > 0)
+    cluster.client.ask(coordinator, "cut", "a")
+    cluster.run_until(lambda: "a" in agreed.cuts and "c1" not in agreed.cuts["a"].waiting)
+    deaf = network.stop([(server, "c1") for server in cluster.servers], ["learn", "state"])
+    cluster.machine("c1").kill()
+    cluster.machine("c1").start()
+    cluster.run_until(lambda: agreed.is_member("c1", 2))
+    assert "c1" in agreed.cuts["a"].waiting
+    cluster.run(150)
+    network.go_on(slow)
+    cluster.run_until(lambda: cluster.node("c1").cuts.running is not None)
+    for stop in (deaf, unsaid):
+        network.go_on(stop)
+    cluster.run_until(lambda: agreed.cuts["a"].state == "ok")
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_client_hears_no_end_of_a_cut_before_the_coordinator(seed: int) -> None:
+    """If it failed, a failed cut could be restored, with one half of a transaction.
+
+    c1 hears that the cut has failed, and sends a finish without a marker to `slow`, which has not begun the cut. Then
+    all servers die: each has its FINISH in the log, and no server has taken it back.
+    """
+    names = ("n1", "n2", "n3", "n4", "n5")
+    cluster = VirtualCluster(
+        seed,
+        servers=names,
+        clients=("c1",),
+        partitions=5,
+        backups=0,
+        one_phase=False,
+        prepare_ns=10_000_000_000,
+        delivery_ns=150_000_000,
+    )
+    configuration = replace(cluster.configurations["c1"], delivery_ns=0)
+    cluster.machine("c1").kill()
+    cluster.machine("c1").configure(lambda: TwoPhase(configuration))
+    cluster.machine("c1").start()
+    cluster.settle()
+    network, coordinator = cluster.world.network, cluster.coordinator()
+    at = names.index(coordinator)
+    first, slow, again, other = (names[(at + each) % 5] for each in range(1, 5))
+    fast = (coordinator, first, again, other)
+    held = network.stop([("c1", first)], ["prepare"])
+    keys = [key_in(names.index(server), 5) for server in (first, slow)]
+    cluster.client.txn("c1", *[["write", "r", key, "T"] for key in keys])
+    cluster.run_until(lambda: has_record(cluster, slow, "prepared") and held.stopped > 0)
+    network.stop([(server, slow) for server in names], ["append"])
+    cluster.client.ask(coordinator, "cut", "a")
+    cluster.run_until(lambda: all(has_record(cluster, server, "finish") for server in fast))
+    network.stop([(server, "c1") for server in names], ["confirmed"])
+    network.go_on(held)
+    cluster.machine(again).kill()
+    cluster.machine(again).start()
+    while cluster.node("c1").agreed.cuts["a"].state == "runs":
+        assert cluster.world.agenda.advance()
+    assert cluster.node("c1").agreed.cuts["a"].state == "failed"
+    assert has_record(cluster, coordinator, "void")

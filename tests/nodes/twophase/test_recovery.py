@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from zlib import crc32
 
+import pytest
+
 from nodes.twophase.sometimes import CHECK_WAITED
 from tests.nodes.twophase.test_copies import FIVE
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, key_of, settled
@@ -63,6 +65,49 @@ def test_a_transaction_that_has_lost_a_lock() -> None:
     assert first.answer is None
     found = answered(cluster, client.txn(coordinator, ["read", "r", x], ["read", "r", y]))["results"]
     assert found == ["second", ["third"]]
+
+
+@pytest.mark.parametrize("concurrency", ["pessimistic", "optimistic"])
+def test_a_transaction_of_a_primary_that_has_left_and_does_not_know_it(concurrency: str) -> None:
+    """If it failed, recovery would commit a transaction that has read what was replaced, and acknowledged, before.
+
+    `p` is the primary of `x`, and the only owner in sync of `y`. It is cut off from the coordinator, like c1, and both
+    leave. Its backup serves a write of `x`. Then c1 begins a transaction, and `p` prepares it.
+    """
+    cluster = settled(
+        servers=FIVE, partitions=5, concurrency=concurrency
+    )  # partition i: FIVE[i], FIVE[i + 1]
+    client, network = cluster.client, cluster.world.network
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    z, p, b = (FIVE[(at + each) % 5] for each in (1, 2, 3))
+    of_z, of_p = map(FIVE.index, (z, p))
+    y, x = key_in(of_z, 5), key_in(of_p, 5)
+    cluster.machine(z).kill()
+    cluster.run_until(lambda: agreed.in_sync[of_z] == [p])
+    cluster.run(100)
+    away = [(p, coordinator), (coordinator, p), ("c1", coordinator), (coordinator, "c1")]
+    network.cut(away)
+    cluster.run_until(lambda: not {p, "c1"} & agreed.members.keys())
+    assert agreed.primary(of_p) == b
+    told = answered(cluster, client.txn(coordinator, ["write", "r", x, "second"]))
+    assert told["type"] == "ok", told
+    assert cluster.node("c1").agreed.life_of(p) and cluster.node(p).agreed.life_of("c1")
+    network.stop([("c1", p)], ["finish"])
+    first = client.txn("c1", ["cas", "r", x, None, None], ["append", "r", y, "first"])
+    cluster.run_until(lambda: any(local.prepared for local in cluster.node(p).stock.locals.values()), 300)
+    cluster.run(20)
+    cluster.machine("c1").kill()
+    cluster.machine(p).kill()
+    network.heal(away, cluster.world.streams["heal"])
+    cluster.machine(p).start()
+    cluster.machine("c1").start()
+    cluster.machine(z).start()
+    cluster.settle()
+    assert first.answer is None
+    found = answered(cluster, client.txn("c1", ["read", "r", x], ["read", "r", y]))["results"]
+    assert found == ["second", None]
 
 
 def next_xid(cluster: VirtualCluster) -> str:

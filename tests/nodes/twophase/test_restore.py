@@ -8,7 +8,7 @@ import pytest
 
 from nodes.kernel.effects import Persist, Send
 from nodes.kernel.events import Instant, Started
-from nodes.records import framed
+from nodes.records import framed, records_of
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore, restored_files
@@ -96,14 +96,54 @@ def test_all_servers_must_have_finished() -> None:
     check_restorable(files, "k", ["n1", "n3"])
 
 
-def test_all_servers_must_have_finished_it_since_the_same_restore() -> None:
-    """If it failed, servers would be restored to two cuts of one name: a restored cluster counts its cuts anew."""
-    restored, more = ["restored", "k", [], []], [committed("t6", "f", 1), START]
-    files = {"n1": log(*WHOLE, restored, *more, FINISH), "n2": log(*WHOLE, restored, *more)}
-    with pytest.raises(NotRestorable, match="n1 and n2 have different cuts k"):
-        check_restorable(files, "k", ["n1", "n2"])
-    files["n2"] = log(*WHOLE, restored, *more, FINISH)
-    check_restorable(files, "k", ["n1", "n2"])
+def test_the_end_of_a_base_belongs_to_the_base_before_it() -> None:
+    """If it failed, a base snapshot of a name that comes again would cost all rows."""
+    base = framed(["s", [["r", "z", "old", 1]]])
+    again = [["base", "s", "base-000002.snap"], START, ["base-done", "s"], FINISH]
+    records = [
+        ["base", "s", "base-000001.snap"],
+        ["base-done", "s"],
+        *WHOLE[:2],
+        committed("t3", "c", 1),
+        *again,
+    ]
+    segments = {f"wal-{number:06}.log": framed(record) for number, record in enumerate(records, 1)}
+    index = [
+        framed([record[0], record[1], number])
+        for number, record in enumerate(records, 1)
+        if record[0] != "committed"
+    ]
+    files = {**segments, "base-000001.snap": base, "base-000002.snap": framed(["s", []])}
+    for indexed in (files, {**files, INDEX: b"".join(index)}):
+        assert keys(restore(indexed, "k")) == ["a", "c", "z"]
+
+
+@pytest.mark.parametrize("damaged", ["wal-000002.log", "base-000001.snap", INDEX])
+def test_damage_is_refused_in_a_sentence(damaged: str) -> None:
+    """If it failed, a restore would lack a transaction, or end in a traceback."""
+    run = cut_run(2, 150, segment_bytes=3_000)
+    cluster = run.cluster
+    cluster.client.ask("n1", "snapshot", "s")
+    cluster.run(300)
+    run.load(60)
+    cluster.client.ask("n1", "cut", "k")
+    cluster.run(300)
+    run.load(60)
+    files, layout = cluster.files(), cluster.configurations["n1"].layout
+    cut = good_cuts(run)[-1]
+    restored_files(files, cut, layout)
+    if damaged.startswith("wal-"):  # the last one before FINISH
+        numbers = [
+            entry[2] for entry in records_of(INDEX, files["n2"][INDEX])[0] if entry[:2] == ["finish", cut]
+        ]
+        damaged = f"wal-{numbers[0]:06}.log"
+        assert f"wal-{numbers[0] + 1:06}.log" in files["n2"]
+    data = files["n2"][damaged]
+    files["n2"][damaged] = data[:-1] + bytes([data[-1] ^ 1])
+    if damaged == INDEX:
+        files["n2"][INDEX] = bytes([*data[:9], data[9] ^ 1, *data[10:]])
+    with pytest.raises(NotRestorable, match=r"^n2: .*damaged"):
+        restored_files(files, cut, layout)
 
 
 def test_the_index_finds_what_the_whole_log_has() -> None:
