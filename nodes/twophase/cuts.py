@@ -153,8 +153,7 @@ class Cuts:
         """A cut began in the discovery log, and we are a member."""
         here, is_news = self._here, self._news < cut.number
         self._news = max(self._news, cut.number)
-        is_here = here is not None and here.cut.number == cut.number
-        if is_news and is_here and here.phase is Phase.PUBLISHED:
+        if is_news and here is not None and here.cut.number == cut.number and here.phase is Phase.PUBLISHED:
             self._soon(here, self._start)
         if cut.number <= self._known:
             return
