@@ -11,7 +11,7 @@
 | outcome?, outcome | participant → near → participant | xid, version; xid, commits, sign |
 | atomic, atomic-done | near → primary → near | xid, version, step; xid, "ok", "mismatch" or "fail", result or why |
 | atomic-copy, atomic-copied | primary → backup → primary | xid, version, row; xid, ok, why |
-| copy?, copy | owner → primary → owner | see `rebalance.py` |
+| copy?, copy | owner → primary → owner | "copy", version, …; see `rebalance.py` |
 | clear | owner → new primary | "clear", version, partitions; see `takeover.py` |
 """
 
@@ -33,7 +33,18 @@ from nodes.twophase.sometimes import HELD_FOR_TOPOLOGY
 from nodes.twophase.takeover import Takeover
 
 VERSIONED = frozenset(
-    {"lock", "prepare", "backup-prepare", "check", "outcome?", "copy?", "clear", "atomic", "atomic-copy"}
+    {
+        "lock",
+        "prepare",
+        "backup-prepare",
+        "check",
+        "outcome?",
+        "copy?",
+        "copy",
+        "clear",
+        "atomic",
+        "atomic-copy",
+    }
 )
 """Their second field is the version of the topology on which they rest: their receiver knows the sender's life."""
 
@@ -98,7 +109,7 @@ class Dispatch:
             "atomic-copy": lambda peer, life, told: atomic.take_copy(peer, *told),
             "atomic-copied": lambda peer, life, told: atomic.take_copied(*told),
             "copy?": lambda peer, life, told: rebalance.take_request(peer, life, *told[1:]),
-            "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[1:]),
+            "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[2:]),
             "clear": lambda peer, life, told: self._take_clear(peer, *told[1:]),
         }
         self._held: list[Held] = []

@@ -6,7 +6,8 @@
 change that was committed before the first of them said so would be in one of these logs. So at that moment all
 participants were prepared and no owner had been replaced: what recovery finds later is PREPARED, everywhere. The same
 question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
-all the owners of all its keys, and both have taken part: where it only reads, by a guard (`transaction.py`).
+all the owners of all its keys, and both have taken part (where it only reads, by a guard). Each key is locked or
+compared (`transaction.mapped`).
 
 | concurrency | isolation | a read | a write |
 |---|---|---|---|

@@ -111,7 +111,7 @@ class Rebalance:
         return self.send_if_quiet()
 
     def _refuse(self, node: str, version: int) -> None:
-        self._send(node, "copy", ["copy", version, [], []])
+        self._send(node, "copy", ["copy", self._agreed.version, version, [], []])
 
     def send_if_quiet(self) -> None:
         """When nothing is prepared on the partitions any more."""
@@ -125,7 +125,7 @@ class Rebalance:
                 copies = [[partition, self._stock.data.rows(partition)] for partition in partitions]
                 committed = [xid for xid, commits in self._stock.outcomes.items() if commits]
                 node, _, version = request
-                self._send(node, "copy", ["copy", version, copies, committed])
+                self._send(node, "copy", ["copy", self._agreed.version, version, copies, committed])
 
     def _note_copying(self) -> None:
         self._preparing.copying.clear()

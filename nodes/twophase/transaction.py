@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodes.iproto.packing import pack
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.configuration import Configuration
 from nodes.twophase.data import Place, partition_of
@@ -72,14 +73,15 @@ class Transaction:
 
 
 def _differ(value: object, other: object) -> bool:
-    return type(value) is not type(other) or value != other  # True is 1
+    return pack(value) != pack(other)  # True is 1, in lists too
 
 
 def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuration) -> dict[str, list[Any]]:
     """Primary → the payload of its prepare request; none if there is nothing to prepare.
 
     The topology is the one on which the transaction has asked for its values: every partition has a primary. One phase
-    needs every partition that is read: else its owners take no part, and one of them may be its primary by now.
+    needs every partition that is read: else its owners take no part, and one of them may be its primary by now. It
+    needs every key, locked or compared: a primary that has left without knowing it may have shown an old value.
 
     A single read is compared at the prepare, too: a transaction that is committed on one partition and prepared on this
     one may have been read there already.
@@ -122,6 +124,7 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
         and len({*by_primary, *transaction.contacted}) == 1
         and all(len(backups) <= 1 for backups in transaction.backups.values())
         and owners.keys() >= {partition_of((step[1], step[2]), partitions) for step in transaction.steps}
+        and {*writes, *reads, *transaction.locked} >= {(step[1], step[2]) for step in transaction.steps}
     )
     participants = [list(each) for each in transaction.participants]
     head = [transaction.xid, transaction.version, transaction.one_phase, participants]

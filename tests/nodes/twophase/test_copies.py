@@ -270,3 +270,45 @@ def test_a_copy_tells_of_no_rollback() -> None:
     cluster.run_until(lambda: agreed.resolved.get(xid) is True)
     cluster.run(500)
     assert [cluster.replayed(server).outcomes.get(xid) for server in (q, n, b)] == [True] * 3
+
+
+def test_a_copy_waits_for_the_topology_of_its_source() -> None:
+    """If it failed, a node would end: a copy says that a transaction is committed, and a rollback comes of its near
+    node, which has left. The receiver of both lags behind the discovery log."""
+    cluster = settled(servers=FIVE, partitions=5, backups=2, one_phase=False, prepare_ns=10_000_000_000)
+    client, network = cluster.client, cluster.world.network
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    q, s, p = (FIVE[(at + each) % 5] for each in (1, 2, 3))
+    of_q = FIVE.index(q)
+    assert agreed.in_sync[of_q] == agreed.owners(of_q)
+    network.stop([(q, "c1")], ["prepared"])
+    network.stop([("c1", s)], ["finish", "outcome"])
+    late = network.stop([("c1", p)], ["finish", "outcome"])
+    client.txn("c1", ["write", "r", key_in(of_q, 5), "T"])
+    cluster.run(50)
+    (xid,) = cluster.node(q).stock.locals
+    assert all(cluster.replayed(server).locals for server in (q, s, p))
+    cluster.machine(p).kill()
+    cluster.machine(p).start()
+    cluster.run_until(lambda: agreed.is_member(p, 2))
+    cluster.machine(q).kill()
+    cluster.run_until(lambda: agreed.in_sync[of_q] == [s])
+    cluster.run_until(lambda: cluster.node("c1").near.decided.get(xid) is not None)
+    cluster.run(100)
+    assert xid in cluster.node(p).recovery.doubts
+    network.cut([("c1", coordinator), (coordinator, "c1")])
+    cluster.run(400)
+    cluster.machine(p).hold_record("committed")
+    deaf = network.stop([(coordinator, p)], ["append"])
+    cluster.run_until(lambda: agreed.resolved.get(xid) is True, 500)
+    cluster.run(50)
+    assert cluster.node(p).agreed.life_of("c1") and p in agreed.members
+    network.go_on(late)
+    cluster.run(20)
+    assert not cluster.crashes
+    network.go_on(deaf)
+    cluster.machine(p).release_record("committed")
+    cluster.run_until(lambda: p in agreed.in_sync[of_q])
+    assert cluster.node(p).stock.data.get(("r", key_in(of_q, 5)))[0] == "T"

@@ -22,7 +22,7 @@ from nodes.twophase.sometimes import (
 )
 from nodes.twophase.states import State
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
-from tests.nodes.twophase.test_copies import prepared_only
+from tests.nodes.twophase.test_copies import FIVE, prepared_only
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, key_of, settled
 
 
@@ -75,6 +75,16 @@ def test_what_no_node_can_do_is_refused(steps: list[list[Any]], options: dict[st
     told = answered(cluster, cluster.client.txn("n1", *steps, **options))
     assert (told["type"], told["error"].partition(":")[0]) == ("fail", "illegal-parameters")
     assert not cluster.crashes
+
+
+@pytest.mark.parametrize(("old", "new"), [([1], [True]), ([0], [False]), ([1], [1.0])])
+def test_a_write_of_a_value_that_only_looks_equal(old: Any, new: Any) -> None:
+    """If it failed, an acknowledged write would be dropped: True is 1, in lists too."""
+    cluster = settled()
+    assert answered(cluster, cluster.client.txn("n1", ["write", "r", 1, old]))["type"] == "ok"
+    assert answered(cluster, cluster.client.txn("n1", ["write", "r", 1, new]))["type"] == "ok"
+    (found,) = answered(cluster, cluster.client.txn("n1", ["read", "r", 1]))["results"]
+    assert [type(each) for each in found] == [type(each) for each in new]
 
 
 def test_an_entry_that_changes_nothing_hinders_no_transaction() -> None:
@@ -466,6 +476,88 @@ def test_a_read_at_a_new_primary_waits_for_what_the_old_one_may_have_shown(concu
     assert cluster.node("n2").site.sometimes[HANDED_DOWN] == 1
     network.go_on(untold)
     assert answered(cluster, late) == {"type": "ok", "results": ["v"]}
+
+
+@pytest.mark.parametrize("concurrency", ["optimistic", "pessimistic"])
+def test_one_phase_shows_nothing_that_its_primary_does_not_know_to_be_old(concurrency: str) -> None:
+    """If it failed, a value would be shown that was replaced, and acknowledged, before.
+
+    The near node has told the backup what the primary, which has left, would have passed on, and has answered "ok".
+    Primary and backup have not heard that the primary has left. The next transaction reads at the primary, and writes
+    a different key of the partition.
+    """
+    cluster = settled(servers=FIVE, partitions=5, concurrency=concurrency, isolation="read-committed")
+    client, network = cluster.client, cluster.world.network
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    p, b, r = (FIVE[(at + each) % 5] for each in (1, 2, 3))
+    x = key_in(FIVE.index(p), 5)
+    y = next(key for key in range(x + 1, 1_000) if partition_of(("r", key), 5) == FIVE.index(p))
+    z = key_in(FIVE.index(r), 5)
+    network.cut([(p, coordinator), (coordinator, p)])
+    cluster.run(400)
+    network.stop([("c1", p)], ["finish"])
+    first = client.txn("c1", ["write", "r", x, "new"], ["write", "r", z, "new"])
+    cluster.run(50)
+    network.stop([(coordinator, b)], ["append"])
+    while first.answer is None:
+        assert cluster.world.agenda.advance()
+    assert first.type == "ok" and p not in agreed.members and b in agreed.members
+    assert cluster.node(b).agreed.life_of(p) and cluster.node(b).stock.data.get(("r", x))[0] == "new"
+    second = client.txn(b, ["read", "r", x], ["write", "r", y, "second"])
+    cluster.run(100)
+    assert second.answer is None or second.type != "ok" or second.answer["results"][0] == "new", second.answer
+
+
+@pytest.mark.parametrize("concurrency", ["optimistic", "pessimistic"])
+def test_one_phase_reads_at_a_sole_owner_that_has_left(concurrency: str) -> None:
+    """The same without a backup: "ok" is answered when the only owner has left, prepared. It serves a client still."""
+    cluster = settled(
+        servers=FIVE, partitions=5, backups=0, concurrency=concurrency, isolation="read-committed"
+    )
+    client, network = cluster.client, cluster.world.network
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    p, r = (FIVE[(at + each) % 5] for each in (1, 3))
+    x = key_in(FIVE.index(p), 5)
+    y = next(key for key in range(x + 1, 1_000) if partition_of(("r", key), 5) == FIVE.index(p))
+    network.cut([(p, coordinator), (coordinator, p)])
+    cluster.run(400)
+    network.stop([("c1", p)], ["finish"])
+    first = client.txn("c1", ["write", "r", x, "new"], ["write", "r", key_in(FIVE.index(r), 5), "new"])
+    while first.answer is None:
+        assert cluster.world.agenda.advance()
+    assert first.type == "ok" and p not in agreed.members
+    second = client.txn(p, ["read", "r", x], ["write", "r", y, "second"])
+    cluster.run(100)
+    assert second.answer is None or second.type != "ok" or second.answer["results"][0] == "new", second.answer
+
+
+@pytest.mark.parametrize("concurrency", ["optimistic", "pessimistic"])
+def test_one_phase_shows_nothing_old_at_an_only_owner_that_has_left(concurrency: str) -> None:
+    """As above: the first transaction is answered "ok" when the only owner has left, prepared, and it serves on."""
+    cluster = settled(
+        servers=FIVE, partitions=5, backups=0, concurrency=concurrency, isolation="read-committed"
+    )
+    client, network = cluster.client, cluster.world.network
+    coordinator = cluster.coordinator()
+    agreed = cluster.node(coordinator).agreed
+    at = FIVE.index(coordinator)
+    p, r = (FIVE[(at + each) % 5] for each in (1, 3))
+    x = key_in(FIVE.index(p), 5)
+    y = next(key for key in range(x + 1, 1_000) if partition_of(("r", key), 5) == FIVE.index(p))
+    network.cut([(p, coordinator), (coordinator, p)])
+    cluster.run(400)
+    network.stop([("c1", p)], ["finish"])
+    first = client.txn("c1", ["write", "r", x, "new"], ["write", "r", key_in(FIVE.index(r), 5), "new"])
+    while first.answer is None:
+        assert cluster.world.agenda.advance()
+    assert first.type == "ok" and p not in agreed.members
+    second = client.txn(p, ["read", "r", x], ["write", "r", y, "second"])
+    cluster.run(100)
+    assert second.answer is None or second.type != "ok" or second.answer["results"][0] == "new", second.answer
 
 
 def test_what_a_one_phase_commit_has_read_is_not_old() -> None:
