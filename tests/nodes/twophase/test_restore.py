@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nodes.kernel.effects import Persist, Send
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
 from nodes.records import framed, records_of
 from nodes.twophase.cut_index import FILE as INDEX
@@ -132,18 +133,20 @@ def test_damage_is_refused_in_a_sentence(damaged: str) -> None:
     files, layout = cluster.files(), cluster.configurations["n1"].layout
     cut = good_cuts(run)[-1]
     restored_files(files, cut, layout)
-    if damaged.startswith("wal-"):  # the last one before FINISH
+    if damaged.startswith("wal-"):  # the one before that of FINISH
         numbers = [
             entry[2] for entry in records_of(INDEX, files["n2"][INDEX])[0] if entry[:2] == ["finish", cut]
         ]
-        damaged = f"wal-{numbers[0]:06}.log"
-        assert f"wal-{numbers[0] + 1:06}.log" in files["n2"]
+        damaged = f"wal-{numbers[0] - 1:06}.log"
+        assert f"wal-{numbers[0]:06}.log" in files["n2"]
     data = files["n2"][damaged]
     files["n2"][damaged] = data[:-1] + bytes([data[-1] ^ 1])
     if damaged == INDEX:
         files["n2"][INDEX] = bytes([*data[:9], data[9] ^ 1, *data[10:]])
     with pytest.raises(NotRestorable, match=r"^n2: .*damaged"):
         restored_files(files, cut, layout)
+    with pytest.raises((NotRestorable, StartRefused), match="damaged"):
+        restore(files["n2"], cut)
 
 
 def test_the_index_finds_what_the_whole_log_has() -> None:
