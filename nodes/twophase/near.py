@@ -78,7 +78,7 @@ class Near:
     # ---- a client's request
 
     def begin(self, steps: list[list[Any]], options: dict[str, Any], answer: Answer) -> None:
-        """Raises WrongSteps if an option is none."""
+        """Raises WrongSteps if an option has a value that is none of its values."""
         if not self._agreed.is_member(self._site.name, self._site.life):
             return answer({"type": "fail", "error": "not a member yet"})
         pause_ns = self._pause_ns(options)

@@ -5,8 +5,8 @@ transactions that it has committed. It lets go when the log says "rebalanced", w
 primary no more. A copy and its entry count only where the source was the primary all the time since it was asked: a
 different primary has not waited. Messages and entries say on which version that was.
 
-Of a rollback a copy says nothing. The source may have rolled back a transaction of which it had a lock and no write;
-recovery does not ask it, and may commit.
+Of a rollback a copy says nothing. The source may have rolled back as the owner of a partition in which it is not in
+sync any more; recovery does not ask it there, and may commit.
 
 The copy goes into the log as one record. From then on the log of this node alone does not make its data as of an
 earlier cut: the node refuses cuts until the next base snapshot.
