@@ -19,8 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from nodes.steps import Step
 from nodes.twophase.agreed import Agreed
-from nodes.twophase.evaluation import Impossible, Mismatch, Step, evaluated
+from nodes.twophase.evaluation import Impossible, Mismatch, evaluated
 from nodes.twophase.preparing import TOPOLOGY_CHANGED, Preparing
 from nodes.twophase.stock import Send, Stock
 

@@ -20,8 +20,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodes.kernel.effects import Send
+from nodes.steps import Step, WrongSteps, checked
 from nodes.twophase.agreed import Agreed, Entry
-from nodes.twophase.evaluation import Step, WrongSteps, checked
+from nodes.twophase.evaluation import is_known
 from nodes.twophase.near import Near
 from nodes.twophase.site import Site
 from nodes.twophase.stock import Stock
@@ -67,7 +68,9 @@ class Clients:
     def _transact(self, link: int, number: int, steps: object, options: dict[str, Any]) -> None:
         try:
             self._near.begin(
-                self._allowed(checked(steps)), options, lambda told: self._answer(link, number, told)
+                self._allowed(checked(steps, is_known)),
+                options,
+                lambda told: self._answer(link, number, told),
             )
         except WrongSteps as wrong:
             self._fail(link, number, f"illegal-parameters: {wrong}")

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Step = list[Any]
+from nodes.steps import Step, is_same
+
 LIMIT = 2**63
 """Messages and records hold whole numbers of 64 bits."""
 
@@ -32,28 +33,18 @@ class Impossible(Exception):
     """The step can never be done: "duplicate-key" or "illegal-parameters"."""
 
 
-class WrongSteps(ValueError):
-    """The message says what was expected and what came."""
-
-
-def checked(steps: object) -> list[Step]:
-    """The steps that a client sent. Raises WrongSteps."""
-    if not isinstance(steps, list) or not steps:
-        raise WrongSteps(f"expected a list of steps, got {steps!r}"[:100])
-    for step in steps:
-        match step:
-            case [_, _, bool(), *_]:
-                pass  # it equals a number, and falls to a different partition
-            case ["read" | "take", str(), str() | int()]:
-                continue
-            case ["insert" | "write" | "append", str(), str() | int(), _]:
-                continue
-            case ["cas", str(), str() | int(), _, _]:
-                continue
-            case ["add", str(), str() | int(), int(), None | int()]:
-                continue
-        raise WrongSteps(f"expected a step such as [read, space, key], got {step!r}"[:100])
-    return steps
+def is_known(step: Step) -> bool:
+    """Whether a client can ask for it."""
+    match step:
+        case ["read" | "take", str(), str() | int()]:
+            return True
+        case ["insert" | "write" | "append", str(), str() | int(), _]:
+            return True
+        case ["cas", str(), str() | int(), _, _]:
+            return True
+        case ["add", str(), str() | int(), int(), None | int()]:
+            return True
+    return False
 
 
 def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
@@ -68,7 +59,7 @@ def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
         case ["write", _, _, value]:
             return True, value
         case ["cas", _, _, wanted, value]:
-            return (True, value) if old == wanted else Mismatch(old)
+            return (True, value) if is_same(old, wanted) else Mismatch(old)
         case ["append", _, _, element]:
             return True, [*_elements(old), element]
         case ["take", *_]:

@@ -28,10 +28,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nodes.steps import WrongSteps
 from nodes.twophase.agreed import Agreed
 from nodes.twophase.cuts import Cuts
 from nodes.twophase.data import Place, partition_of
-from nodes.twophase.evaluation import Impossible, Mismatch, WrongSteps, evaluated
+from nodes.twophase.evaluation import Impossible, Mismatch, evaluated
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.kept import Kept
 from nodes.twophase.preparing import TOPOLOGY_CHANGED

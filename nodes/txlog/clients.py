@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from nodes.kernel.effects import Send
+from nodes.steps import Step, WrongSteps, checked
 from nodes.txlog.configuration import Strategy
-from nodes.txlog.evaluation import READS, Step, Told, WrongSteps, checked, evaluated
+from nodes.txlog.evaluation import READS, Told, evaluated, is_known
 from nodes.txlog.journal import Journal
 from nodes.txlog.refs import id_of
 from nodes.txlog.site import Site
@@ -68,7 +69,7 @@ class Clients:
 
     def _submit(self, link: int, number: int, steps: object, until: str) -> None:
         try:
-            known = checked(steps)
+            known = checked(steps, is_known)
         except WrongSteps as wrong:
             return self._fail(link, number, f"illegal-parameters: {wrong}")
         if not self._journal.is_matched:
@@ -103,7 +104,7 @@ class Clients:
 
     def _read(self, link: int, number: int, steps: object) -> None:
         try:
-            known = checked(steps)
+            known = checked(steps, is_known)
         except WrongSteps as wrong:
             return self._fail(link, number, f"illegal-parameters: {wrong}")
         if any(step[0] not in READS for step in known):

@@ -3,7 +3,7 @@
 | step | result |
 |---|---|
 | `["read", space, key]` | the value, None if there is none |
-| `["scan", space, first, below]` | [[key, value], …] with first ≤ key < below, sorted; None: no bound |
+| `["scan", space, first, below]` | [[key, value], …] with first ≤ key < below, sorted, numbers first; None: no bound |
 | `["write", space, key, value]` | |
 | `["insert", space, key, value]` | refused if there is a value |
 | `["cas", space, key, old, new]` | a mismatch if the value is not `old` |
@@ -17,11 +17,12 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import islice
+from types import NoneType
 from typing import Any, Final
 
 from nodes.iproto.packing import pack
+from nodes.steps import Step, is_same
 
-Step = list[Any]
 Place = tuple[str, str | int]
 READS = frozenset({"read", "scan"})
 UNDO_MAX = 10_000
@@ -34,22 +35,16 @@ Told = dict[str, Any]
 """{"type": "ok", "results"}, {"type": "mismatch", "step", "found"} or {"type": "fail", "error"}."""
 
 
-class WrongSteps(ValueError):
-    """The message says what was expected and what came."""
-
-
-def checked(steps: object) -> list[Step]:
-    """The steps that a client sent. Raises WrongSteps."""
-    if not isinstance(steps, list) or not steps:
-        raise WrongSteps(f"expected a list of steps, got {steps!r}"[:100])
-    for step in steps:
-        match step:
-            case ["read", str(), str() | int()] | ["write" | "insert", str(), str() | int(), _]:
-                continue
-            case ["cas", str(), str() | int(), _, _] | ["scan", str(), _, _]:
-                continue
-        raise WrongSteps(f"expected a step such as [read, space, key], got {step!r}"[:100])
-    return steps
+def is_known(step: Step) -> bool:
+    """Whether a client can ask for it."""
+    match step:
+        case ["read", str(), str() | int()] | ["write" | "insert", str(), str() | int(), _]:
+            return True
+        case ["cas", str(), str() | int(), _, _]:
+            return True
+        case ["scan", str(), first, below]:
+            return all(type(bound) in (int, str, NoneType) for bound in (first, below))
+    return False
 
 
 class State:
@@ -131,7 +126,7 @@ def evaluated(
                 continue
             case "insert", _ if there is not None:
                 return {"type": "fail", "error": "duplicate-key"}, {}
-            case "cas", [old, _] if there != old:
+            case "cas", [old, _] if not is_same(there, old):
                 return {"type": "mismatch", "step": number, "found": there}, {}
         changed[place] = stored(rest[-1])
         results.append(True)
@@ -142,6 +137,13 @@ def _scanned(values: Mapping[Place, object], space: str, first: Any, below: Any)
     found = [
         [key, value]
         for (there, key), value in values.items()
-        if there == space and (first is None or key >= first) and (below is None or key < below)
+        if there == space
+        and (first is None or _order(key) >= _order(first))
+        and (below is None or _order(key) < _order(below))
     ]
-    return sorted(found, key=lambda row: (isinstance(row[0], str), row[0]))
+    return sorted(found, key=lambda row: _order(row[0]))
+
+
+def _order(key: object) -> tuple[bool, object]:
+    """Numbers come before strings."""
+    return isinstance(key, str), key

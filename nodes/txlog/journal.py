@@ -38,7 +38,8 @@ from nodes.kernel.continuations import Then
 from nodes.kernel.effects import Truncate
 from nodes.kernel.errors import StartRefused
 from nodes.records import Record, framed, records_of
-from nodes.txlog.evaluation import State, Step, Told
+from nodes.steps import Step
+from nodes.txlog.evaluation import State, Told
 from nodes.txlog.refs import Ref, lists_of, refs_of
 from nodes.txlog.site import Site
 

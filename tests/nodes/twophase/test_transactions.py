@@ -21,6 +21,7 @@ from nodes.twophase.sometimes import (
     TORN_TAIL,
 )
 from nodes.twophase.states import State
+from tests.nodes.test_steps import nested
 from tests.nodes.twophase.random_run import Run, begun, calm, check_history, check_stores, disturb, storm
 from tests.nodes.twophase.test_copies import FIVE, prepared_only
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, key_of, settled
@@ -66,8 +67,9 @@ def test_steps(concurrency: str, node: str) -> None:
         ([["write", "r", 1, 1]], {"suspend_ms": 3_600_000}),
         ([["write", "r", 1, 2**62], ["add", "r", 1, 2**62, None]], {}),
         ([["write", "r", 1, 1], ["write", "r", True, 2]], {}),
+        ([["write", "r", 1, nested(99)]], {}),
     ],
-    ids=["no number", "nothing", "an hour", "a sum of 65 bits", "a key that equals a number"],
+    ids=["no number", "nothing", "an hour", "a sum of 65 bits", "a key that equals a number", "a deep value"],
 )
 def test_what_no_node_can_do_is_refused(steps: list[list[Any]], options: dict[str, Any]) -> None:
     """If it failed, a request would end a node, or a key would have two places."""
@@ -75,6 +77,27 @@ def test_what_no_node_can_do_is_refused(steps: list[list[Any]], options: dict[st
     told = answered(cluster, cluster.client.txn("n1", *steps, **options))
     assert (told["type"], told["error"].partition(":")[0]) == ("fail", "illegal-parameters")
     assert not cluster.crashes
+
+
+def test_the_deepest_value_is_written_added_to_and_copied() -> None:
+    """If it failed, a value that a store has taken would end a server that reads it in a log or a copy."""
+    cluster = settled()
+    for step in (["write", "r", 1, nested(98)], ["append", "r", 1, nested(98)]):
+        assert answered(cluster, cluster.client.txn("n1", step))["type"] == "ok"
+    for server in cluster.servers[1:]:
+        cluster.machine(server).kill()
+        cluster.machine(server).start()
+        cluster.run(3_000)
+    assert not cluster.crashes
+    told = answered(cluster, cluster.client.txn("n1", ["read", "r", 1]))
+    assert told["results"] == [[*nested(98), nested(98)]]
+
+
+def test_a_comparison_takes_true_for_no_number() -> None:
+    """If it failed, clients would see a comparison succeed with a value that is not there."""
+    cluster = settled()
+    assert answered(cluster, cluster.client.txn("n1", ["write", "r", 1, [1]]))["type"] == "ok"
+    assert answered(cluster, cluster.client.txn("n1", ["cas", "r", 1, [True], 2]))["type"] == "mismatch"
 
 
 @pytest.mark.parametrize(("old", "new"), [([1], [True]), ([0], [False]), ([1], [1.0])])

@@ -49,3 +49,23 @@ def test_a_state_that_is_too_long_ago_is_not_guessed(monkeypatch: pytest.MonkeyP
     assert state.before(2) is None
     found = state.before(3)
     assert found is not None and found.values == {("s", "a"): 2}
+
+
+def test_a_scan_takes_numbers_before_strings() -> None:
+    """If it failed, a scan over keys of both kinds would end every master."""
+    state = after([[["write", "s", key, key] for key in ("b", 2, "a", 1)]])
+    for first, below, keys in (
+        (None, None, [1, 2, "a", "b"]),
+        (2, "b", [2, "a"]),
+        ("a", None, ["a", "b"]),
+        (None, 2, [1]),
+    ):
+        told, _ = evaluation.evaluated([["scan", "s", first, below]], state.values)
+        assert told["results"] == [[[key, key] for key in keys]]
+
+
+def test_a_comparison_takes_true_for_no_number() -> None:
+    """If it failed, clients would see a comparison succeed with a value that is not there."""
+    state = after([[["write", "s", "a", 1]]])
+    told, _ = evaluation.evaluated([["cas", "s", "a", True, 2]], state.values)
+    assert told == {"type": "mismatch", "step": 0, "found": 1}
