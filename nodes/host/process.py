@@ -37,12 +37,17 @@ class NotStarted(Exception):
     """The node cannot come up; the message is one sentence."""
 
 
+DEEPEST = 4_000
+"""Messages have up to 1,024 lists and maps in each other. Showing one takes Python more than a call for each."""
+
+
 def main(arguments: Sequence[str], systems: Mapping[str, System]) -> int:
     try:
         options = parse(arguments, tuple(systems))
     except WrongUse as error:
         _say({"ready": False, "error": str(error)})
         return EXIT_WRONG_USE
+    sys.setrecursionlimit(DEEPEST)
     if options.stdin_lifeline:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the harness's to judge
         lifeline.watch_stdin(lambda: os._exit(EXIT_ORPHANED))

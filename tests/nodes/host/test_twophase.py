@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nodes.framed import GREETING, FramedCodec
+from nodes.iproto.packing import pack
 from nodes.twophase.configuration import Configuration
 from tests.nodes.host.hosts import Process, eventually
 from tests.nodes.twophase.cut_oracle import judge, logs_of
@@ -45,6 +48,45 @@ class Talk:
 def talk(port: int) -> Iterator[Talk]:
     with socket.create_connection((HOST, port), timeout=60) as connection:
         yield Talk(connection)
+
+
+def deep(levels: int) -> bytes:
+    """Lists in each other, packed."""
+    return b"\x91" * levels + b"\xc0"
+
+
+@pytest.mark.parametrize("levels", [101, 1_015])
+def test_a_deep_request_ends_no_server(start_host: Callable[..., Process], levels: int) -> None:
+    """If it failed, a client that sends lists in lists would end every server that it talks to."""
+    configuration = Configuration(name="n1", role="server", baseline=("n1",), backups=0)
+    port = reserved(1)
+    start_host(name="n1", config=configuration.to_json().decode(), system="twophase", listen=f"{HOST}:{port}")
+    step = b"\x94" + b"".join(map(pack, ("write", "r", 1)))
+    requests = [
+        b"\x94" + pack("txn") + pack(1) + b"\x91" + step + deep(levels - 2) + b"\x80",
+        b"\x94"
+        + pack("txn")
+        + pack(1)
+        + b"\x91"
+        + step
+        + b"\x01\x81"
+        + pack("suspend_ms")
+        + deep(levels - 2),
+        b"\x93" + pack("cut") + pack(1) + deep(levels - 1),
+        deep(levels),
+    ]
+
+    def is_member() -> bool:
+        with talk(port) as client:
+            return bool(client.ask("status")["ready"])
+
+    assert eventually(is_member)
+    for request in requests:
+        with socket.create_connection((HOST, port), timeout=60) as connection:
+            assert connection.recv(len(GREETING), socket.MSG_WAITALL) == GREETING
+            connection.sendall(len(request).to_bytes(4) + request)
+            assert b"illegal" in connection.recv(1 << 16) or request is requests[-1]
+        assert is_member()
 
 
 def test_a_real_cluster(start_host: Callable[..., Process], tmp_path: Path) -> None:
