@@ -37,6 +37,15 @@ def read_index(files: Mapping[str, bytes], read: Read = records_of) -> list[Entr
     return [Entry(*record) for record in records]
 
 
+def check_held(index: Sequence[Entry], expected: Sequence[Entry]) -> None:
+    """The log comes to `expected`, which begins with what the index has. Raises StartRefused."""
+    if list(index) != list(expected[: len(index)]):
+        raise StartRefused(
+            f"{FILE} names cuts that the log does not hold: the log is damaged, or lacks its end; "
+            f"if the log is whole, remove {FILE}, and it is written anew"
+        )
+
+
 class CutIndex:
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -47,10 +56,7 @@ class CutIndex:
         known, whole = records_of(FILE, data)
         if whole < len(data):
             self._site.out.append(Truncate(FILE, whole))
-        if [Entry(*record) for record in known] != list(expected[: len(known)]):
-            raise StartRefused(
-                f"{FILE} names cuts that the log does not hold: remove it, and it is written anew"
-            )
+        check_held([Entry(*record) for record in known], expected)
         if data:
             self._site.sync(FILE)
         for entry in expected[len(known) :]:

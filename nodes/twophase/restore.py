@@ -17,7 +17,7 @@ from typing import Any
 from nodes.kernel.errors import StartRefused
 from nodes.records import Read, Record, framed, records_of
 from nodes.twophase.configuration import Layout
-from nodes.twophase.cut_index import Entry, entry_of, read_index
+from nodes.twophase.cut_index import Entry, check_held, entry_of, read_index
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.wal import SEGMENT, is_segment, read_log, read_segment
 
@@ -146,6 +146,7 @@ def _entries(files: Mapping[str, bytes], read: Read) -> list[Entry]:
     for number in range(last, len(list(filter(is_segment, files))) + 1):
         found = (entry_of(record, number) for record in read_segment(files, number, read)[0])
         entries += [entry for entry in found if entry is not None]
+    check_held(index, entries)
     return entries
 
 

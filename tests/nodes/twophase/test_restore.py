@@ -149,6 +149,20 @@ def test_damage_is_refused_in_a_sentence(damaged: str) -> None:
         restore(files["n2"], cut)
 
 
+def test_a_cut_that_was_taken_back_in_the_index_alone_is_not_restored() -> None:
+    """If it failed, a bit that flips at the end of a log would bring a failed cut back."""
+    whole, taken_back = log(*OF_TWO), log(*OF_TWO, ["void", "k"])
+    index = b"".join(framed([kind, "k", 1]) for kind in ("start", "finish", "void"))
+    with pytest.raises(NotRestorable, match="has failed"):
+        restored_files({"n1": whole, "n2": {**taken_back, INDEX: index}}, "k", LAYOUT)
+    data = taken_back["wal-000001.log"]
+    flipped = {"wal-000001.log": data[:-1] + bytes([data[-1] ^ 1]), INDEX: index}
+    with pytest.raises(
+        NotRestorable, match=r"^n2: cuts\.index names cuts that the log does not hold: .*damaged"
+    ):
+        restored_files({"n1": whole, "n2": flipped}, "k", LAYOUT)
+
+
 def test_the_index_finds_what_the_whole_log_has() -> None:
     """If it failed, a restore by the index would differ from one by the whole log."""
     run = cut_run(2, segment_bytes=3_000)
