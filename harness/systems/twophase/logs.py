@@ -102,6 +102,16 @@ def records_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of
     return {server: _read(files.get(server, {}), read)[0] for server in servers}
 
 
+def damage_in(files: NodeFiles, servers: Sequence[str]) -> str:
+    """Why a log cannot be read; empty if all can."""
+    for server in servers:
+        if server not in files:
+            return f"{server} left no files"
+        if damage := _read(files[server], records_of)[1]:
+            return f"{server}: {damage}"
+    return ""
+
+
 def restored_in(
     files: NodeFiles,
     records: Records,

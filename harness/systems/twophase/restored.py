@@ -17,7 +17,7 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from harness.run.plan import Plan
 from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, READ, REFUSED, Rows
 from harness.systems.system import NodeFiles
-from harness.systems.twophase.logs import Records, finished_in, records_in, replayed
+from harness.systems.twophase.logs import Records, damage_in, finished_in, records_in, replayed
 from harness.systems.twophase.options import said_of, servers_of
 from nodes.kernel.errors import StartRefused
 from nodes.twophase import bugs
@@ -68,7 +68,10 @@ def check_of_restored(plan: Plan, files: NodeFiles) -> Check:
 
 
 def judged(plan: Plan, files: NodeFiles, history: History) -> Verdict:
-    """Unknown if no second cluster came to its end, or one that should have did not and no node says why."""
+    """Unknown if a log cannot be read, no second cluster came to its end, or one that should have did not and no node
+    says why."""
+    if damage := damage_in(files, servers_of(plan)):
+        return Verdict(checker=NAME, result="unknown", summary=damage, model=RULE)
     by_cut: dict[str, list[Event]] = {}
     for event in history.told("operator", ASKED, REFUSED, BROKE, READ, DUMP, CUT, AGAIN):
         by_cut.setdefault(event.value["cut"], []).append(event)

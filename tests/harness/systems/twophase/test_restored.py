@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,19 @@ def test_a_cut_that_a_server_did_not_finish_must_be_refused() -> None:
 def test_a_second_cluster_without_an_end_is_open(lines: Sequence[tuple[Any, ...]]) -> None:
     """If it failed, a run whose second cluster never came up would pass."""
     assert verdict(lines).result == "unknown"
+
+
+def test_logs_that_cannot_be_read_prove_nothing() -> None:
+    """If it failed, a damaged copy of a run would be a cluster that began from a cut without FINISH."""
+    whole = BOTH["n2"]["wal-000001.log"]
+    damaged = {"wal-000001.log": whole[:9] + bytes([whole[9] ^ 1]) + whole[10:]}
+    for files, why in (
+        ({**BOTH, "n2": damaged}, "n2: .*damaged at byte 0"),
+        ({"n1": BOTH["n1"]}, "n2 left no files"),
+    ):
+        found = verdict(RIGHT, files)
+        assert found.result == "unknown"
+        assert re.match(why, found.summary)
 
 
 def test_cuts_are_drawn_of_those_that_all_have_finished_and_one_more() -> None:
