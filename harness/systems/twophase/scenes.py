@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec.structs import replace
+
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
 from harness.systems.twophase.wire import MARKED, NEWS_OF_CUT, NEWS_OF_MEMBERS, OF_TRANSACTION
@@ -115,6 +117,19 @@ def _coordinator_dies(scene: Scene) -> None:
     scene.add("kill-coordinator", does, _lasts_ns(scene, 600, 2_500), begun, nodes=("@it",))
 
 
+def _cut_is_overtaken(scene: Scene) -> None:
+    """A near node dies while its transactions hold up a cut, and their recovery fails it. A participant hears of that
+    late, and meets the next cut by a marked message first. The last node is a client, if there is one."""
+    chance = scene.chance
+    near = chance.choice((scene.nodes[-1], scene.nodes[-1], _one(scene)))
+    scene.add("hold-finish", "hold", scene.lasts(300, 1_500), links=((near, "*"),), kinds=("finish",))
+    died = Moment(does="sends", what="finish", node=near, nth=chance.choice((3, 10)))
+    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), died, nodes=(near,))
+    told = Moment(does="sends", what="checked", nth=chance.choice((1, 1, 2, 3)))
+    links: tuple[Link, ...] = (("*", "@it"),)
+    scene.add("hold-discovery", "hold", scene.lasts(200, 1_000), told, links=links, kinds=DISCOVERY)
+
+
 def _slow_records(scene: Scene) -> None:
     """A disk takes its time: transactions stay between two states while a cut begins."""
     kinds = scene.chance.choice((("committed",), ("prepared",), ("start",), ("finish",), ("entry",), ()))
@@ -182,6 +197,21 @@ def _participant_dies(scene: Scene) -> None:
     scene.add("kill-participant", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=("@it",))
 
 
+def _primary_asks_its_backup(scene: Scene) -> None:
+    """A primary starts again in the middle of a commit. Its backup, which is the next node, hears late of all that. It
+    commits, perhaps in one phase, and is asked at that moment whether it has."""
+    chance = scene.chance
+    begun = Moment(does="sends", what="backup-prepare", nth=chance.choice(NTH))
+    died = replace(begun, after_ns=chance.choice((1, 1, 5, 20)) * MILLISECOND_NS)
+    scene.add("kill-primary", "kill", _lasts_ns(scene, 20, 200), died, nodes=("@it",))
+    lasts_ns = scene.lasts(300, 800)
+    links: tuple[Link, ...] = (("@it", "@next"),)
+    scene.add("hold-commit", "hold", lasts_ns, begun, links=links, kinds=("backup-prepare",))
+    lasts_ns += chance.choice((1, 1, 3, 10)) * MILLISECOND_NS
+    scene.add("hold-hello", "hold", lasts_ns, begun, links=links, kinds=("hello",))
+    scene.add("hold-discovery", "hold", lasts_ns, begun, links=(("*", "@next"),), kinds=DISCOVERY)
+
+
 def _copies_are_late(scene: Scene) -> None:
     """A server comes back, and its copies are late or break off."""
     scene.add(
@@ -232,10 +262,12 @@ READY_MADE: Scenes = (
     (_stops_in_cut, 1),
     (_coordinator_dies, 2),
     (_slow_records, 3),
+    (_cut_is_overtaken, 3),
     (_messages_are_late, 3),
     (_near_dies, 3),
     (_near_is_cut_off, 1),
     (_participant_dies, 2),
+    (_primary_asks_its_backup, 3),
     (_copies_are_late, 1),
     (_members_are_late, 2),
     (_near_dies_in_rollback, 2),

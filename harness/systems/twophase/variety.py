@@ -34,7 +34,7 @@ PAIRS: Weighted = (
     (("optimistic", "read-committed"), 1),
 )
 VARIANTS: Weighted = (("shipped", 4), ("seed-counter", 3), ("seed-colour", 3))
-STEPS_MS: Weighted = ((0.0, 3), (0.3, 3), (2.0, 2), (10.0, 1))
+STEPS_MS: Weighted = ((0.0, 2), (0.3, 3), (2.0, 2), (10.0, 2))
 DELIVERIES_MS = ("0", "0", "2", "10", "30")
 DELIVERY_EACH = 0.3
 """How often nodes differ in it."""
