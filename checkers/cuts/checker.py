@@ -117,11 +117,12 @@ class _Checker:
 
     def _pictures(self, judgements: Mapping[Level, Sequence[Judgement]]) -> dict[str, picture.Picture]:
         """Of the first cuts, those before all that a level calls wrong."""
-        trace, wrong = self.given.trace, dict[str, None]()
+        wrong = dict[str, None]()
         for level in judgements.values():
             wrong.update({each.cut: None for each in level if each.result == "invalid"})
         chosen = (*wrong, *(cut for cut in self.judged_cuts if cut not in wrong))[:PICTURES_MAX]
-        drawn = {cut: None if trace is None else picture.of_cut(trace, cut) for cut in chosen}
+        said = self.messages
+        drawn = {cut: None if said is None else picture.of_cut(said.links, cut) for cut in chosen}
         return {cut: each for cut, each in drawn.items() if each is not None}
 
     def _breaches(self, logs: Logs) -> Iterable[form.Breach]:
@@ -145,10 +146,13 @@ class _Checker:
             self.notes.append(f"the recording is broken: {said.broken}")
         elif not said.is_cross_checked and self.ids:
             self.notes.append("the trace is too long to be checked a second time by vector clocks")
+        is_any_received = bool((trace.kind == RECEIVE).any())
         for place, cut in enumerate(self.ids):
-            yield self._message(trace, said, place, cut)
+            yield self._message(trace, said, place, cut, is_any_received=is_any_received)
 
-    def _message(self, trace: Trace, said: messages.Messages, place: int, cut: str) -> Judgement:
+    def _message(
+        self, trace: Trace, said: messages.Messages, place: int, cut: str, *, is_any_received: bool
+    ) -> Judgement:
         if self.ended[place].is_finished is False:
             return skipped("messages", cut, UNFINISHED, lacks=False)
         if said.broken:
@@ -166,11 +170,11 @@ class _Checker:
                 count=int(said.counts[place]),
                 witnesses=(witness,),
                 proof=proofs.message(trace, said, place),
-                picture=picture.of_crossing(trace, cut, crossing),
+                picture=picture.of_crossing(said.links, cut, crossing),
             )
         if said.unknown[place]:
             return _unknown("messages", cut, said.unknown[place])
-        if not (trace.kind == RECEIVE).any():
+        if not is_any_received:
             return skipped("messages", cut, "no message was received", lacks=False)
         return Judgement(
             level="messages",
@@ -247,8 +251,8 @@ class _Checker:
         return replace(witness, events=tuple(sorted(events))) if events else witness
 
     def _picture(self, cut: str, xid: str) -> picture.Picture | None:
-        trace = self.given.trace
-        return None if trace is None else picture.of_transaction(trace, cut, xid)
+        said = self.messages
+        return None if said is None else picture.of_transaction(said.links, cut, xid)
 
     def _form(self) -> Iterable[Judgement]:
         logs = self.given.logs

@@ -32,6 +32,7 @@ class Links:
     life_first: Int64s
     broken: str = ""
     _order: Int32s | None = field(default=None)
+    _rank: Int32s | None = field(default=None)
     _life_of: Int32s | None = field(default=None)
 
     @classmethod
@@ -94,3 +95,11 @@ class Links:
             )
             self._order = order[:placed]
         return self._order
+
+    @property
+    def rank(self) -> Int32s:
+        """By row its place in the order; -1 if it has none."""
+        if self._rank is None:
+            self._rank = numpy.full(len(self.trace), -1, numpy.int32)
+            self._rank[self.order] = numpy.arange(len(self.order), dtype=numpy.int32)
+        return self._rank

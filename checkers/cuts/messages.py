@@ -59,9 +59,11 @@ class Messages:
     unknown    why the trace does not suffice, "" if it does
     doubled    nodes with a second colour change of the cut, and its row
     chains     by cut the receives that violate cuts of its pass: (first cut, end, row of the send), and its place there
-    `broken` says why the recording contradicts itself, "" if it does not. `is_cross_checked`: by vector clocks.
+    `links`: of the trace. `broken` says why the recording contradicts itself, "" if it does not. `is_cross_checked`: by
+    vector clocks.
     """
 
+    links: Links
     counts: Int64s
     crossings: list[Crossing | None]
     frontiers: Int64s
@@ -96,6 +98,7 @@ def judge(
     links = Links.of(trace)
     first, doubled = _colour_changes(trace, links, cuts, sideless or [()] * len(cuts))
     said = Messages(
+        links=links,
         counts=numpy.zeros(len(cuts), numpy.int64),
         crossings=[None] * len(cuts),
         frontiers=numpy.zeros((len(cuts), len(trace.lives)), numpy.int64),

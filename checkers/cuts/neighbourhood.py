@@ -28,12 +28,11 @@ class Neighbourhood:
     messages: tuple[tuple[int, int], ...]
 
 
-def around(trace: Trace, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
+def around(links: Links, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
     """The rows that led to the first ones of a witness, and those that followed from its last one, with all between.
 
     `steps`: how many events or messages it goes back and forth. `most` rows.
     """
-    links = Links.of(trace)
     found = set(witness)
     found |= _reached(links, [witness[0]], steps, most, _before)
     found |= _reached(links, [witness[-1]], steps, most, _behind)
@@ -66,14 +65,10 @@ def shiviz(trace: Trace, shown: Neighbourhood) -> Iterator[str]:
 
 def of_rows(links: Links, rows: Iterable[int]) -> Neighbourhood:
     """These rows, in an order in which they can have happened."""
-    chosen = numpy.zeros(len(links.trace), bool)
-    chosen[list(rows)] = True
-    order = links.order[chosen[links.order]].tolist()
-    messages = [
-        (int(links.sender_row[row]), row)
-        for row in order
-        if links.sender_row[row] >= 0 and chosen[links.sender_row[row]]
-    ]
+    chosen = set(rows)
+    place = {row: int(links.rank[row]) for row in chosen}
+    order = sorted((row for row in chosen if place[row] >= 0), key=place.__getitem__)
+    messages = [(send, row) for row in order if (send := int(links.sender_row[row])) in chosen]
     return Neighbourhood(rows=tuple(order), messages=tuple(messages))
 
 

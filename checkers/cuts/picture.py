@@ -29,38 +29,37 @@ START_MARK, FINISH_MARK = "start", "finish"
 Picture = dict[str, Any]
 
 
-def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Picture:
+def of_crossing(links: Links, cut: str, crossing: Crossing) -> Picture:
     """The message that violates, what led to it and what came of it."""
-    near = around(trace, crossing.path, steps=STEPS, most=ROWS_MAX // 2)
-    shown = _with_changes(trace, cut, near.rows)
-    return _drawn(trace, cut, shown, violating=(crossing.send, crossing.receive))
+    near = around(links, crossing.path, steps=STEPS, most=ROWS_MAX // 2)
+    shown = _with_changes(links, cut, near.rows)
+    return _drawn(links.trace, cut, shown, violating=(crossing.send, crossing.receive))
 
 
-def of_transaction(trace: Trace, cut: str, xid: str) -> Picture | None:
+def of_transaction(links: Links, cut: str, xid: str) -> Picture | None:
     """All messages about a transaction; None if the trace names it nowhere."""
+    trace = links.trace
     if xid not in trace.xids or not len(trace.xid):
         return None
-    links = Links.of(trace)
     sends = (trace.kind == SEND) & (trace.xid == trace.xids.index(xid))
     takes = (trace.kind == RECEIVE) & (links.sender_row >= 0)
     takes &= sends[numpy.maximum(links.sender_row, 0)]
     rows = numpy.flatnonzero(sends | takes).tolist()[:ROWS_MAX]
-    return _drawn(trace, cut, _with_changes(trace, cut, rows)) if rows else None
+    return _drawn(trace, cut, _with_changes(links, cut, rows)) if rows else None
 
 
-def of_cut(trace: Trace, cut: str) -> Picture | None:
+def of_cut(links: Links, cut: str) -> Picture | None:
     """The colour changes, what the nodes wrote for the cut, and the messages of transactions nearest to it: first those
     that were sent before it and received behind it. None if the trace has no colour change of it."""
+    trace = links.trace
     changes = [row for row, name in _changes(trace) if name == cut]
     if not changes or not len(trace.what):
         return None
-    links = Links.of(trace)
     marks = {
         *changes,
         *(row for kind in (START_MARK, FINISH_MARK) for row in _marks(trace, kind, cut).values()),
     }
-    rank = numpy.zeros(len(trace), numpy.int64)
-    rank[links.order] = numpy.arange(len(links.order))
+    rank = links.rank
     taken = numpy.flatnonzero((trace.kind == RECEIVE) & (links.sender_row >= 0))
     taken = taken[trace.xid[links.sender_row[taken]] >= 0]
     sent = links.sender_row[taken]
@@ -120,12 +119,12 @@ def _marks(trace: Trace, kind: str, cut: str) -> dict[str, int]:
     return found
 
 
-def _with_changes(trace: Trace, cut: str, rows: Iterable[int]) -> Neighbourhood:
+def _with_changes(links: Links, cut: str, rows: Iterable[int]) -> Neighbourhood:
     """These rows, with the colour changes of the cut on the same nodes."""
-    chosen = set(rows)
+    trace, chosen = links.trace, set(rows)
     nodes = {_node(trace, row) for row in chosen}
     chosen |= {row for row, name in _changes(trace) if name == cut and _node(trace, row) in nodes}
-    return of_rows(Links.of(trace), chosen)
+    return of_rows(links, chosen)
 
 
 def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, int] | None = None) -> Picture:

@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet, trace_of
+from checkers.cuts.links import Links
 from checkers.history.errors import HistoryError
 from tests.checkers.cuts import scripts
 
@@ -119,14 +120,14 @@ def test_the_neighbourhood_of_a_witness_has_what_led_to_it() -> None:
     assert crossing is not None
     rows = [trace.place(row)["node"] for row in crossing.path]
     assert rows == ["n1", "c", "c", "n2"]
-    near = neighbourhood.around(trace, crossing.path, steps=1)
+    near = neighbourhood.around(Links.of(trace), crossing.path, steps=1)
     assert [trace.place(row) for row in near.rows if row not in crossing.path] == [
         {"node": "n1", "life": 1, "position": 0},
         {"node": "n2", "life": 1, "position": 1},
     ]
     assert len(near.messages) == 2
-    assert len(neighbourhood.around(trace, crossing.path, steps=99).rows) == 9
-    assert len(neighbourhood.around(trace, crossing.path, steps=99, most=2).rows) <= 6
+    assert len(neighbourhood.around(Links.of(trace), crossing.path, steps=99).rows) == 9
+    assert len(neighbourhood.around(Links.of(trace), crossing.path, steps=99, most=2).rows) <= 6
 
 
 def test_shiviz_reads_the_export() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from checkers.cuts import Cut, Given, check, logs_of, trace_of
 from checkers.cuts.checker import PICTURES_MAX
+from checkers.cuts.links import Links
 from checkers.cuts.logs import NodeLog, Record
 from checkers.cuts.picture import of_cut
 from checkers.cuts.trace import LifeRows
@@ -86,7 +89,7 @@ WHOLE = trace_of(
 
 def test_a_whole_cut_is_drawn_with_its_records_and_the_messages_on_their_way() -> None:
     """If it failed, a reader would not see where START and FINISH stand beside the cut, or what it went through."""
-    picture = of_cut(WHOLE, "k")
+    picture = of_cut(Links.of(WHOLE), "k")
     assert picture is not None
     (arrow,) = picture["arrows"]
     assert arrow["text"] == "prepare t0", "messages of no transaction are left out"
@@ -97,7 +100,7 @@ def test_a_whole_cut_is_drawn_with_its_records_and_the_messages_on_their_way() -
     for bracket in picture["brackets"]:
         assert frontier[bracket["lane"]] < bracket["from"] < bracket["to"]
     assert [each["text"] for each in picture["events"] if each["kind"] == "record"].count("FINISH") == 2
-    assert of_cut(WHOLE, "none") is None
+    assert of_cut(Links.of(WHOLE), "none") is None
 
 
 def test_a_whole_cut_is_drawn_forward_whatever_clocks_say() -> None:
@@ -106,7 +109,7 @@ def test_a_whole_cut_is_drawn_forward_whatever_clocks_say() -> None:
         node="n1", life=1, rows=[["send", 1, "n2", "w", "t", 900], ["mark", "cut", {"cut": "k"}, 901]]
     )
     early = LifeRows(node="n2", life=1, rows=[["receive", "n1", 1, 1, 3], ["mark", "cut", {"cut": "k"}, 4]])
-    picture = of_cut(trace_of([early, late], is_one_clock=False), "k")
+    picture = of_cut(Links.of(trace_of([early, late], is_one_clock=False)), "k")
     assert picture is not None
     (arrow,) = picture["arrows"]
     assert arrow["from"]["at"] < arrow["to"]["at"]
@@ -124,3 +127,16 @@ def test_only_the_first_cuts_and_wrong_ones_are_drawn() -> None:
     drawn = report.verdict("messages").details["pictures"]
     assert list(drawn) == ["k19", *cuts[: PICTURES_MAX - 1]]
     assert "pictures" not in report.verdict("form").details
+
+
+def test_all_pictures_of_a_trace_share_one_pass_over_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, every wrong cut of a long trace would cost as much as judging all of its cuts."""
+    passes = []
+    of = Links.of
+    monkeypatch.setattr(Links, "of", lambda trace: passes.append(trace) or of(trace))
+    marks = [["mark", "cut", {"cut": cut}] for cut in ("k", "l", "m")]
+    trace = trace_of([rows("n1", *marks, ["send", 1, "n2", "finish", "t1"]), rows("n2", FIRST, *marks)])
+    report = check(Given(cuts=[Cut(id=cut) for cut in ("k", "l", "m")], baseline=["n1", "n2"], trace=trace))
+    assert [each.result for each in report.judgements["messages"]] == ["invalid"] * 3
+    assert report.pictures.keys() == {"k", "l", "m"}
+    assert len(passes) == 1
