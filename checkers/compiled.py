@@ -6,6 +6,8 @@
     def total(values: Int64s) -> int: ...         load(kernels).total(values)    # or kernels.total: the plain twin
 
 - numba is imported by the first `load`, never before: `--help` and small histories don't pay for it.
+- `QSYNC_PLAIN_KERNELS=1` does without numba. With `as-compiled` kernels stay plain as well, and their callers take the
+  ways that they take with machine code: quick tests of these ways wait for no compiler.
 - `load(module)` gives the module's kernels compiled, or as they stand where numba is missing or broken; `why_plain()`
   says why. A kernel may call kernels of its own module only: numba's cache does not notice when another file changes.
 - Machine code is kept beside the source (`__pycache__`), else in the user's cache folder, else (an install that is
@@ -37,6 +39,7 @@ Returned = TypeVar("Returned")
 Names = dict[str, Any]
 
 PLAIN_VARIABLE = "QSYNC_PLAIN_KERNELS"
+AS_COMPILED = "as-compiled"
 _MARK = "__is_kernel__"
 _BARE = "__makes_no_arrays__"
 _INLINED = "__stands_in_its_callers__"
@@ -71,7 +74,7 @@ def inlined_kernel(function: Callable[Arguments, Returned]) -> Callable[Argument
 def load(module: ModuleType) -> Any:
     """The kernels of `module` by their names: compiled if possible, else the module itself."""
     _LOADED.add(module.__name__)
-    return module if why_plain() else _compiled(module)
+    return module if _as_compiled() or why_plain() else _compiled(module)
 
 
 def is_loaded(module: ModuleType) -> bool:
@@ -85,7 +88,7 @@ def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading"
     Nothing, if it was loaded before; loading takes half a second; compiling a long kernel takes ten, which no deadline
     can interrupt.
     """
-    if is_loaded(module):
+    if is_loaded(module) or _as_compiled():
         return "nothing"
     source = Path(module.__file__ or "")
     name = f"{source.stem}.{kernel}-*.{sys.implementation.cache_tag.replace('cpython-', 'py')}*.nbi"
@@ -100,9 +103,15 @@ def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading"
     return "loading" if ready else "compiling"
 
 
+def _as_compiled() -> bool:
+    return os.environ.get(PLAIN_VARIABLE) == AS_COMPILED
+
+
 @functools.cache
 def why_plain() -> str:
     """Why kernels run as plain Python here; "" if they are compiled. Imports numba."""
+    if _as_compiled():
+        return ""
     if os.environ.get(PLAIN_VARIABLE):
         return f"{PLAIN_VARIABLE} is set"
     try:

@@ -1,31 +1,66 @@
-"""What all tests share: how Hypothesis looks for examples, in which order they come, and that Ctrl-C is heard.
+"""What all tests share: how Hypothesis looks for examples, in which order tests come, and what a run says at its end.
 
-By default it draws the same examples in every run, so that a test which passed yesterday fails today only if the
-code changed. `HYPOTHESIS_PROFILE=search ./qsync test -n0` looks for new ones, many more, and takes its time.
+Hypothesis has two profiles:
+
+- `same` (the default) draws the same few examples in every run: a test that passed yesterday fails today only if the
+  code changed. `tests.examples` says how many they are.
+- `night` draws new ones, and many. `.ci/nightly` gives it a seed made from the date; `--hypothesis-seed` repeats it.
 """
 
 from __future__ import annotations
 
 import gc
-import os
+import json
+import shlex
 import signal
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
+from tests import examples
+
+# A run without a debugger does not explain failures: this takes a test a hundred times, and says little.
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
     "same",
     derandomize=True,
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples.times(examples.USUAL),
+    phases=PHASES,
+    suppress_health_check=QUIET,
 )
-settings.register_profile("search", deadline=None, max_examples=5_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.register_profile(
+    examples.NIGHT,
+    deadline=None,
+    database=None,
+    max_examples=examples.times(examples.USUAL),
+    phases=PHASES,
+    print_blob=True,
+    suppress_health_check=QUIET,
+)
+settings.load_profile(examples.PROFILE)
 
 # A shell starts what it runs in the background deaf to Ctrl-C, and that is inherited: tests of Ctrl-C would fail there.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("qsync")
+    group.addoption(
+        "--durations-by-file", action="store_true", help="Print a table: seconds and tests of each file."
+    )
+    group.addoption(
+        "--keep-durations", metavar="FILE", help="Write the seconds of each test to FILE, as a JSON object."
+    )
+    group.addoption(
+        "--repeat-with", metavar="COMMAND", help="The command that runs one of these tests again."
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -35,12 +70,53 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Kernels first, so that one process compiles them while the others have something else to do; small tests last, so
-    that all are done at the same time."""
-    items.sort(key=lambda item: _turn(item.nodeid))
+    """The checkers first: where kernels are compiled, one process does so, and the others have something else to do."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/checkers/"))
 
 
-def _turn(name: str) -> int:
-    if name.startswith(("tests/checkers/linearizable/", "tests/checkers/transactional/")):
-        return 0
-    return 2 if name.startswith("tests/checkers/") else 1
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("durations_by_file"):
+        terminalreporter.section("seconds by file")
+        for line in _by_file(_durations(terminalreporter)):
+            terminalreporter.write_line(line)
+    if keep := config.getoption("keep_durations"):
+        Path(keep).write_text(json.dumps(_durations(terminalreporter), indent=0))
+    if failed := list(dict.fromkeys(report.nodeid for report in _failed(terminalreporter))):
+        terminalreporter.section("to repeat")
+        for name in failed:
+            terminalreporter.write_line(_repeats(config, name))
+
+
+def _failed(reporter: pytest.TerminalReporter) -> Iterator[pytest.TestReport | pytest.CollectReport]:
+    for outcome in ("failed", "error"):
+        yield from reporter.stats.get(outcome, [])
+
+
+def _durations(reporter: pytest.TerminalReporter) -> dict[str, float]:
+    """Seconds of each test, with the set-up that was made for it."""
+    durations: dict[str, float] = defaultdict(float)
+    for reports in reporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                durations[report.nodeid] += report.duration
+    return {name: round(seconds, 3) for name, seconds in durations.items()}
+
+
+def _by_file(durations: dict[str, float]) -> Iterator[str]:
+    files: dict[str, list[float]] = defaultdict(list)
+    for name, seconds in durations.items():
+        files[name.partition("::")[0]].append(seconds)
+    yield f"{'seconds':>8} {'tests':>6}  file"
+    for file, seconds_each in sorted(files.items(), key=lambda item: -sum(item[1])):
+        yield f"{sum(seconds_each):8.1f} {len(seconds_each):6}  {file}"
+    yield f"{sum(durations.values()):8.1f} {len(durations):6}  in all"
+
+
+def _repeats(config: pytest.Config, name: str) -> str:
+    """The command line that runs this test again, with the same examples."""
+    words = [config.getoption("repeat_with") or "./qsync test", "-n0"]
+    if examples.PROFILE == examples.NIGHT:
+        words.insert(0, f"{examples.VARIABLE}={examples.NIGHT}")
+        if (seed := config.getoption("--hypothesis-seed", None)) is not None:
+            words.append(f"--hypothesis-seed={seed}")
+    return " ".join([*words, shlex.quote(name)])

@@ -1,21 +1,34 @@
-"""Kernels are compiled before the tests of the checkers, by one process for all.
+"""Where kernels are compiled, this comes before the tests of the checkers, by one process for all.
 
-Compiling takes half a minute of a core, once; on a busy machine several: no test's own limit of time is meant for that.
+Compiling takes a minute of a core, once; on a busy machine several: no test's own limit of time is meant for that.
 """
 
 from __future__ import annotations
 
 import fcntl
+import os
 import random
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from checkers.compiled import AS_COMPILED, PLAIN_VARIABLE
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long suite runs them all again, with machine code."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.kernels)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels_are_compiled() -> None:
+    if os.environ.get(PLAIN_VARIABLE) == AS_COMPILED:
+        return
     with (ROOT / "pyproject.toml").open() as everybodys:
         fcntl.flock(everybodys, fcntl.LOCK_EX)  # who comes second finds what the first has kept
         _search_registers()

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model
 from checkers.by_model import MODELS, PROMISES, guess, judge, strongest_of
 from checkers.history import History, foreign
+from tests import examples
 
 STALE = (
     (0, "write", 1),
@@ -194,7 +195,7 @@ STRANGE = st.lists(
 
 
 @given(STRANGE, st.sampled_from(sorted(MODELS)))
-@settings(max_examples=150)
+@examples.up_to(150)
 def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str) -> None:
     """A value that nobody expected would break the command, which says nothing of the store."""
     lines = []

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model, linearizable
@@ -25,6 +25,7 @@ from checkers.linearizable.order import placed, placed_columns
 from checkers.linearizable.search import Limits, search
 from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict
+from tests import examples
 from tests.checkers.strategies import calls
 
 KEYS = ("x", "y", None, "ключ", 'a "key"', "")
@@ -201,7 +202,7 @@ def same(ours: Columns, plain: Columns) -> None:
 
 
 @given(st.integers(0, 1 << 40), st.booleans())
-@settings(max_examples=300)
+@examples.up_to(300)
 def test_a_large_file_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, odd: bool) -> None:
     """A verdict would hang on the size of the file: an error unseen, an operation read wrongly, other words."""
     path = tmp_path_factory.mktemp("columns") / "history.jsonl"
@@ -237,7 +238,7 @@ def test_some_odd_files_are_columns_too(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 1 << 40), st.booleans())
-@settings(max_examples=150)
+@examples.up_to(150)
 def test_rows_of_lines_are_those_of_objects(tmp_path_factory: Any, seed: int, odd: bool) -> None:
     """The copy of a large record would say something else than the record, or would have other row groups."""
     folder = tmp_path_factory.mktemp("columns")
@@ -313,7 +314,7 @@ def test_no_copy_is_made_of_a_file_that_has_changed(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 1 << 40), st.booleans())
-@settings(max_examples=100)
+@examples.up_to(100)
 def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, odd: bool) -> None:
     """The same record would be judged in two ways."""
     folder = tmp_path_factory.mktemp("columns")
@@ -391,7 +392,7 @@ def as_objects(monkeypatch: pytest.MonkeyPatch, history: History, **options: Any
 
 
 @given(st.integers(0, 1 << 40), st.booleans())
-@settings(max_examples=200)
+@examples.up_to(200)
 def test_columns_are_judged_as_objects_are(tmp_path_factory: Any, seed: int, observes: bool) -> None:
     """A history of a million operations would have another verdict, witness or proof than a short one."""
     path = tmp_path_factory.mktemp("columns") / "history.jsonl"

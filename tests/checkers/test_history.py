@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history import Event, Header, History, HistoryError, jsonl, parquet
 from checkers.history.foreign import jepsen_text
+from tests import examples
 
 HEADER = Header(
     system="qsync", nodes=("n1", "n2"), quorum=2, owner="n1", seed=7, extra={"expect": {"a": [1, None]}}
@@ -139,7 +140,7 @@ def test_an_empty_file_is_refused(data: bytes) -> None:
         jsonl.parse(data)
 
 
-@settings(max_examples=300)
+@examples.up_to(300)
 @given(st.binary(max_size=200), st.integers(0, len(WHOLE)), st.integers(0, 40))
 def test_any_bytes_are_a_history_or_refused(junk: bytes, at: int, gone: int) -> None:
     """A damaged file would break the checker instead of being named as damaged."""
@@ -177,7 +178,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@examples.up_to(100)
 @given(st.lists(json_values, max_size=5))
 def test_values_come_back_as_they_were(values: Sequence[Any]) -> None:
     """A checker would compare other values than the clients saw."""

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from checkers import limits
 from checkers.history import Operation
@@ -16,6 +16,7 @@ from checkers.linearizable import brute
 from checkers.linearizable.models import Action, State
 from checkers.linearizable.search import Call, Limits, search
 from checkers.linearizable.shrinking import Subject, shrunk
+from tests import examples
 from tests.checkers.strategies import REGISTER, calls
 
 NO_LIMITS = Limits()
@@ -59,7 +60,7 @@ def subjects(drawn: list[Call]) -> list[Subject]:
     ]
 
 
-@settings(max_examples=1_000)
+@examples.up_to(1_000)
 @given(calls())
 def test_search_agrees_with_trying_every_order(drawn: list[Call]) -> None:
     """The search would raise a false alarm or miss an anomaly in some tiny history."""
@@ -75,7 +76,7 @@ def test_both_answers_were_compared() -> None:
     assert min(SEEN["yes"], SEEN["no"]) > 250, SEEN
 
 
-@settings(max_examples=400)
+@examples.up_to(400)
 @given(calls())
 def test_the_failing_call_is_the_first(drawn: list[Call]) -> None:
     """A witness would name an operation that is not the one at which it went wrong."""
@@ -95,7 +96,7 @@ def test_the_failing_call_is_the_first(drawn: list[Call]) -> None:
     )
 
 
-@settings(max_examples=400)
+@examples.up_to(400)
 @given(calls(9))
 def test_a_proof_proves(drawn: list[Call]) -> None:
     """The operations shown to a person would not be illegal by themselves."""
@@ -108,7 +109,7 @@ def test_a_proof_proves(drawn: list[Call]) -> None:
     assert len(proof.subjects) <= len(drawn)
 
 
-@settings(max_examples=400)
+@examples.up_to(400)
 @given(calls())
 def test_quiet_states_are_the_only_ones(drawn: list[Call]) -> None:
     """A proof would begin in a state that another order of the operations before it does not lead to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import quorum
@@ -15,6 +15,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event, Operation
 from checkers.history.stored import StoredOperations
 from checkers.quorum import _Faults
+from tests import examples
 
 NODES = ("n1", "n2", "n3")
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
@@ -62,7 +63,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=500)
+@examples.up_to(500)
 @given(faults=FAULTS, writes=WRITES, members=MEMBERS, owner=st.sampled_from((None, "n1")))
 def test_a_write_that_is_passed_over_is_no_violation(
     faults: list[tuple[tuple[int, int], tuple[str, set[str]]]],

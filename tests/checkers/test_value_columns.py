@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model, convergence, dirty, early_timeout, kept, overruled, prefix
@@ -25,6 +25,7 @@ from checkers.prefix import MODES
 from checkers.value_columns import ValueOrders, are_reads, odd_keys
 from checkers.value_order import NEVER, ValueOrder
 from checkers.verdict import Verdict
+from tests import examples
 from tests.checkers.random_runs import Run
 
 Array = Any  # numpy's
@@ -50,7 +51,7 @@ def told(check: Callable[[History], Verdict], history: History) -> Verdict | str
         return f"{type(error).__name__}: {error}"
 
 
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples.up_to(1_000)
 @given(seed=SEEDS)
 def test_columns_tell_what_objects_tell(tmp_path: Path, seed: int) -> None:
     """Broken, the verdict on a long run is a different one: a violation is missed, or none is made one."""
@@ -62,14 +63,13 @@ def test_columns_tell_what_objects_tell(tmp_path: Path, seed: int) -> None:
             assert_same_verdict(name, objects, columns, is_odd=run.is_odd)
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples.up_to(500)
 @given(seed=SEEDS)
 def test_all_orders_at_once_are_the_orders_one_by_one(tmp_path: Path, seed: int) -> None:
     """Broken, a long run is judged by another order of values than a short one."""
     assert_same_orders(*Run(seed).read_twice(tmp_path))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=SEEDS)
 def test_answers_come_from_one_server_if_it_has_one_name(tmp_path: Path, seed: int) -> None:
     """Broken, a node that came to the place of another is called one that went back, or a real one is not."""
@@ -86,7 +86,7 @@ def assert_same_servers(objects: History, record: History) -> None:
     assert len(known) == len({name for name, _ in known}) == len({number for _, number in known})
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples.up_to(300)
 @given(seed=SEEDS)
 def test_the_strongest_model_is_the_same_of_columns(tmp_path: Path, seed: int) -> None:
     """Broken, a long run is said to satisfy what it does not, or less than it does."""

@@ -1,25 +1,31 @@
 """`qsync test`: the project's own tests, and the checks of its code.
 
-The default suite is what a bare machine can run: no Docker, Spark, browser, real server or long night.
-Each of those is a marked suite of its own.
+`SUITES` lists the suites. The default one is what a bare machine can run in some minutes, with kernels that are not
+compiled. Each other suite is named by a marker of pytest, and runs by this name.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
+from checkers.compiled import AS_COMPILED, PLAIN_VARIABLE
 from harness.cli import spark_group
+from harness.cli.verbs import doctor
 
 ROOT = Path(__file__).resolve().parents[3]
-NIGHTLY = "nightly"
-MARKED = ("docker", "spark", "browser", "real", NIGHTLY)
+DURATIONS = ROOT / ".pytest_cache" / "default-durations.json"
+SLOW_S = 5.0
+"""A default test that takes longer is named by the checks."""
 CHECKS = {
     "ruff check": ("-m", "ruff", "check", "."),
     "ruff format": ("-m", "ruff", "format", "--check", "."),
@@ -34,56 +40,178 @@ CHECKS = {
 }
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@dataclass(frozen=True)
+class Suite:
+    """Tests that run together.
+
+    `minutes`: on two cores that have nothing else to do. `needs`: the findings of `qsync doctor` without which tests of
+    the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most; 0: no process of
+    its own. A suite that has the machine's one engine or server to itself takes no more than one.
+    """
+
+    name: str
+    minutes: float
+    what: str
+    needs: tuple[str, ...] = ()
+    workers: int = 0
+
+    @property
+    def command(self) -> str:
+        """The words that run it."""
+        return {
+            DEFAULT: "./qsync test",
+            CHECKED: "./qsync test --checks",
+        }.get(self.name, f"./qsync test --marked {self.name}")
+
+
+DEFAULT = "default"
+CHECKED = "checks"
+LONG = "long"
+NIGHTLY = "nightly"
+SUITES = (
+    Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", workers=4),
+    Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
+    Suite(
+        LONG, 6, "whole runs, seeded bugs, twins, clusters of processes; checkers with machine code", workers=4
+    ),
+    Suite("browser", 2, "pages in Chromium", ("chromium",), workers=4),
+    Suite("real", 4, "real Tarantool; nodes over ssh", ("tarantool", "faketime", "sshd")),
+    Suite("docker", 6, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
+    Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
+    Suite(NIGHTLY, 240, "what takes minutes, with more examples; .ci/nightly runs it", workers=4),
+)
+MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
+ALL = tuple(suite for suite in SUITES if suite.name != NIGHTLY)
+
+
+def _listed(suites: tuple[Suite, ...]) -> str:
+    return "\n".join(f"{suite.name:<9} {suite.minutes:>4g} min  {suite.what}" for suite in suites)
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog=f"Suites, and their minutes on two cores:\n\n\b\n{_listed(SUITES)}",
+)
 @click.option(
     "--checks", is_flag=True, help="Lint, format, types, import contracts and speed instead of tests."
 )
 @click.option(
     "--marked", type=click.Choice(MARKED), help="The suite with this marker instead of the default one."
 )
+@click.option("--all", "is_all", is_flag=True, help="What CI runs: the checks, and every suite but nightly.")
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice([suite.name for suite in ALL]),
+    help="With --all: leave this suite out.",
+)
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
-def command(checks: bool, marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
+def command(
+    checks: bool,
+    marked: str | None,
+    is_all: bool,
+    without: tuple[str, ...],
+    pytest_arguments: tuple[str, ...],
+) -> int:
     """Run the project's own tests.
 
     PYTEST_ARGUMENTS go to pytest; paths are relative to the project: `qsync test tests/nodes -k limbo`.
-    Tests run in parallel; `-n0` runs them in one process. The exit code is pytest's (5: no test was found).
+    Tests run in parallel; `-n0` runs them in one process. `--durations-by-file` prints the seconds of each file.
+    A failed test comes with the command that repeats it. The exit code is pytest's (5: no test was found).
     """
-    if checks and (marked or pytest_arguments):
-        raise click.UsageError("--checks takes no other argument")
+    if checks + is_all + (marked is not None) > 1 or (pytest_arguments and (checks or is_all)):
+        raise click.UsageError("--checks and --all take no other argument")
+    if without and not is_all:
+        raise click.UsageError("--without is for --all")
     if find_spec("pytest") is None or not (ROOT / "tests").is_dir():
         raise click.ClickException("the tests run from a checkout: ./qsync test")
-    if marked == "spark":
-        spark_group.ensure("--marked spark")
     os.chdir(ROOT)
-    return run_checks() if checks else run_tests(marked, pytest_arguments)
+    if is_all:
+        return run_all(tuple(suite for suite in ALL if suite.name not in without))
+    if checks:
+        return run_checks()
+    (suite,) = (suite for suite in SUITES if suite.name == (marked or DEFAULT))
+    if suite.name == "spark":
+        spark_group.ensure("--marked spark")
+    return run_tests(suite, pytest_arguments)
 
 
-def run_tests(marked: str | None, pytest_arguments: tuple[str, ...]) -> int:
+def run_all(suites: tuple[Suite, ...]) -> int:
+    """Run each of `suites` in a process of its own, and say how each ended; 1 if one failed."""
+    click.echo(f"{sum(suite.minutes for suite in suites):g} minutes on two quiet cores:\n{_listed(suites)}")
+    missing = {found.what: found for look in doctor.LOOKS if not (found := look()).is_there}
+    for suite in suites:
+        for finding in [missing[need] for need in suite.needs if need in missing]:
+            remedy = f"; try: {finding.remedy}" if finding.remedy else ""
+            click.echo(f"{suite.name}: tests are skipped for want of {finding.what}{remedy}")
+    codes: dict[Suite, tuple[int, float]] = {}
+    for suite in suites:
+        click.echo(f"\n== {suite.name}: {suite.command}")
+        sys.stdout.flush()
+        start_s = time.monotonic()
+        words = suite.command.split()[1:]
+        code = subprocess.run([sys.executable, "-P", "-m", "harness.cli", *words], check=False).returncode
+        codes[suite] = code, time.monotonic() - start_s
+    click.echo("\n== all suites")
+    for suite, (code, seconds) in codes.items():
+        click.echo(f"{suite.name:<9} {seconds:6.0f} s  {'ok' if code == 0 else f'FAILED ({code})'}")
+    return int(any(code for code, _ in codes.values()))
+
+
+def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
     """Become pytest, so that signals and the terminal reach it directly."""
-    if marked is None:
-        expression = " and ".join(f"not {marker}" for marker in MARKED)
-    else:
-        expression = marked if marked == NIGHTLY else f"{marked} and not {NIGHTLY}"
     # Hundreds of processes start in a run. With this variable each would compile every module that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    options = ["--repeat-with", suite.command, *_spread(suite)]
+    if suite.name == DEFAULT:
+        os.environ[PLAIN_VARIABLE] = AS_COMPILED
+        if not pytest_arguments:
+            DURATIONS.parent.mkdir(exist_ok=True)
+            options += ["--keep-durations", str(DURATIONS)]
+    if suite.name == NIGHTLY:
+        os.environ.setdefault("HYPOTHESIS_PROFILE", "night")
     sys.stdout.flush()
-    pytest = [sys.executable, "-P", "-m", "pytest", "-q", *_spread(marked)]
-    os.execv(sys.executable, [*pytest, "-m", expression, *pytest_arguments])
+    pytest = [sys.executable, "-P", "-m", "pytest", "-q", *options, "-m", _expression(suite)]
+    os.execv(sys.executable, [*pytest, *pytest_arguments])
 
 
-def _spread(marked: str | None) -> list[str]:
-    """Over how many processes. One more than there are cores: many tests wait, for a process or for real time."""
+def _expression(suite: Suite) -> str:
+    """What pytest selects. The tests of checkers run in the default suite, and once more with machine code."""
+    if suite.name == DEFAULT:
+        return " and ".join(f"not {marker}" for marker in MARKED)
+    if suite.name == NIGHTLY:
+        return NIGHTLY
+    others = " and ".join(f"not {marker}" for marker in MARKED if marker not in {LONG, suite.name})
+    return f"(long or kernels) and {others}" if suite.name == LONG else f"{suite.name} and not {NIGHTLY}"
+
+
+def _spread(suite: Suite) -> list[str]:
+    """Over how many processes; each takes tests from the others when it has none left."""
     cores = os.cpu_count() or 1
-    if marked == "browser":
-        return ["-n", str(min(cores, 4))]
-    # Any other marked suite has the machine's one engine or server to itself.
-    return ["-n", str(min(cores + 1, 4) if cores > 1 and not marked else 0)]
+    workers = min(cores, suite.workers)
+    return ["-n", str(workers if workers > 1 else 0), "--dist", "worksteal"]
 
 
 def run_checks() -> int:
     """Run every check, one line each, with the output of those that fail; 1 if any did."""
     outcomes = [passes(name, arguments) for name, arguments in CHECKS.items()]
+    for line in slow_tests():
+        click.echo(line)
     return 0 if all(outcomes) else 1
+
+
+def slow_tests() -> Iterator[str]:
+    """Which tests of the last whole default run took too long. They fail nothing: the machine may have been busy."""
+    if not DURATIONS.exists():
+        yield "slow tests        no whole run of ./qsync test is on record here"
+        return
+    durations: dict[str, float] = json.loads(DURATIONS.read_text())
+    slow = sorted(
+        ((seconds, name) for name, seconds in durations.items() if seconds > SLOW_S), reverse=True
+    )
+    yield f"slow tests        {len(slow)} of {len(durations)} default tests took more than {SLOW_S:g} s"
+    for seconds, name in slow:
+        yield f"{seconds:6.1f} s  {name}"
 
 
 def passes(name: str, arguments: tuple[str, ...]) -> bool:

@@ -6,12 +6,13 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.cuts import closure, finish, transactions, verify_logs
 from checkers.cuts.checker import Given, check
 from checkers.cuts.logs import Cut, NodeLog, Operation, logs_of
+from tests import examples
 from tests.checkers.cuts import twin_logs
 from tests.checkers.cuts.drawn_logs import (
     CUTS,
@@ -98,7 +99,7 @@ def test_the_random_logs_show_what_they_are_for() -> None:
 
 
 @given(steps(), st.integers(2, 3), st.booleans(), operations())
-@settings(max_examples=300)
+@examples.up_to(300)
 def test_ranges_over_a_series_say_what_sets_say(
     drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]
 ) -> None:

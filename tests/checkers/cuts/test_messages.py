@@ -7,11 +7,12 @@ from collections import Counter
 
 import numpy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.cuts import Cut, Given, check, messages
 from checkers.cuts.trace import trace_of
+from tests import examples
 from tests.checkers.cuts import scripts, twin_messages
 from tests.checkers.cuts.drawn_traces import CUTS, Step, at_random, executed, steps
 
@@ -80,7 +81,7 @@ def test_colours_that_vector_clocks_contradict_break_the_recording(monkeypatch: 
 
 
 @given(steps(70), st.integers(2, 4), st.booleans(), st.booleans())
-@settings(max_examples=400)
+@examples.up_to(400)
 def test_the_pass_over_all_cuts_says_what_sets_of_events_say(
     drawn: list[Step], nodes: int, honest: bool, quiet: bool
 ) -> None:

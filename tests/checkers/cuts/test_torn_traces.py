@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.cuts import Cut, Given, check, messages, proofs, verify
 from checkers.cuts.trace import LifeRows, trace_of
+from tests import examples
 from tests.checkers.cuts import scripts, twin_messages
 from tests.checkers.cuts.drawn_traces import CUTS, Step, at_random, executed, steps
 
@@ -136,7 +137,7 @@ LOST = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6), st.booleans()), 
 
 
 @given(steps(), st.integers(2, 4), st.booleans(), st.booleans(), LOST)
-@settings(max_examples=250)
+@examples.up_to(250)
 def test_what_is_said_of_a_torn_trace_is_true_of_the_whole_one(
     drawn: list[Step], nodes: int, honest: bool, timed: bool, lost: list[tuple[int, int, bool]]
 ) -> None:

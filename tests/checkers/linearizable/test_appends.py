@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.linearizable import appends
@@ -14,6 +14,7 @@ from checkers.linearizable.decide import decide
 from checkers.linearizable.models import ILLEGAL, Action, Model
 from checkers.linearizable.objects import Appended, KeyValue
 from checkers.linearizable.search import Call, Found, Limits, search
+from tests import examples
 
 TEXTS = ("a", "b", "ab", "c", "a")
 MODELS: dict[str, Model] = {"kv": KeyValue(), "list": Appended()}
@@ -96,7 +97,7 @@ def compared(model: Model, calls: list[Call]) -> str:
 
 
 @given(st.sampled_from(tuple(MODELS)), DRAWN)
-@settings(max_examples=500)
+@examples.up_to(500)
 def test_appends_are_decided_as_by_the_plain_search(
     name: str, drawn: list[tuple[str, int, int, int, int]]
 ) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import examples
 from tests.checkers.txlog.scripts import (
     Records,
     added,
@@ -71,7 +72,7 @@ def test_without_a_strategy_what_a_part_has_added_comes_to_masters_that_are_in_n
     assert sessions(logs, history(*asked), split_ns=1_000_000_000) == LATER
 
 
-@settings(max_examples=200, deadline=None)
+@examples.up_to(200)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=2, max_size=7), st.randoms())
 def test_sessions_against_all_pairs(spans: list[tuple[int, int]], random: Any) -> None:
     """By definition: of each two operations, of which one was over before the other was submitted."""

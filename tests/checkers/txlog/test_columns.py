@@ -8,11 +8,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from checkers.history.history import History
 from checkers.txlog import Given, check, columns, log_of
+from tests import examples
 from tests.checkers.txlog.plain.checker import check as plain_check
 from tests.checkers.txlog.plain.given import Given as PlainGiven
 from tests.checkers.txlog.plain.records import log_of as plain_log_of
@@ -58,7 +59,7 @@ def same(seed: int, ids: int) -> set[str]:
     }
 
 
-@settings(max_examples=400, deadline=None)
+@examples.up_to(400)
 @given(st.integers(0, 1 << 48), st.integers(1, 9))
 def test_columns_say_what_objects_say(seed: int, ids: int) -> None:
     for rule in sorted(same(seed, ids)):
@@ -66,7 +67,7 @@ def test_columns_say_what_objects_say(seed: int, ids: int) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=20_000, deadline=None)
+@examples.up_to(20_000)
 @given(st.integers(0, 1 << 48), st.integers(1, 12))
 def test_columns_say_what_objects_say_on_many_logs(seed: int, ids: int) -> None:
     same(seed, ids)

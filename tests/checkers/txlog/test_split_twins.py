@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from checkers.txlog.disturbances import RECONNECT_NS
+from tests import examples
 from tests.checkers.txlog import split_definitions as definitions
 from tests.checkers.txlog.scripts import (
     Records,
@@ -74,7 +75,7 @@ def recoveries(strategy: str, choices: list[list[int]], wrongs: list[tuple[str, 
 CHOICES = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=3)
 
 
-@settings(max_examples=300, deadline=None)
+@examples.up_to(300)
 @given(st.sampled_from(["simple", "smart"]), CHOICES, st.lists(WRONG, min_size=3, max_size=3))
 def test_votes_as_the_definition_counts_them(
     strategy: str, choices: list[list[int]], wrongs: list[tuple[str, str]]
@@ -141,7 +142,7 @@ def phases(strategy: str, does: list[str], planted: str, chance: Any) -> Records
     return records
 
 
-@settings(max_examples=300, deadline=None)
+@examples.up_to(300)
 @given(st.sampled_from(["none", "simple", "smart"]), DOES, PLANTED, st.randoms(use_true_random=False))
 def test_phases_as_the_definition_allows_them(
     strategy: str, does: list[str], planted: str, chance: Any
@@ -172,7 +173,7 @@ TENTHS = st.integers(0, 80)
 CUTS = st.lists(st.tuples(st.sampled_from(["n1", "n2"]), TENTHS, st.integers(1, 50)), min_size=1, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@examples.up_to(300)
 @given(CUTS, st.integers(10, 120))
 def test_causes_of_splits_at_every_moment(cuts: list[tuple[str, int, int]], answered: int) -> None:
     """Where links that stand again a little later make no difference."""
@@ -199,7 +200,7 @@ def test_causes_of_splits_at_every_moment(cuts: list[tuple[str, int, int]], answ
     assert ("split-without-cause" in found) != surely
 
 
-@settings(max_examples=200, deadline=None)
+@examples.up_to(200)
 @given(
     st.integers(0, 60), st.integers(0, 60), st.integers(1, 150), st.sampled_from(["none", "simple", "smart"])
 )
@@ -236,7 +237,7 @@ SPANS = st.lists(st.tuples(TENTHS, st.integers(1, 40)), max_size=3)
 WAITS = st.lists(st.tuples(TENTHS, st.integers(1, 90)), max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@examples.up_to(300)
 @given(SPANS, WAITS, st.integers(0, 3), st.booleans(), st.integers(0, 80))
 def test_liveness_at_every_moment(
     faults: list[tuple[int, int]], asked: list[tuple[int, int]], lacking: int, is_quiet: bool, after: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from checkers.txlog.given import NO_HISTORY
+from tests import examples
 from tests.checkers.txlog.definitions import CHECKS
 from tests.checkers.txlog.scripts import history, told, verdicts
 from tests.checkers.txlog.tiny_cluster import Cluster, wronged
@@ -27,7 +28,7 @@ SCRIPTS = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=5, ma
 WRONGS = st.lists(st.tuples(NUMBERS, st.integers(0, 60), NUMBERS, NUMBERS), min_size=1, max_size=2)
 
 
-@settings(max_examples=150, deadline=None)
+@examples.up_to(150)
 @given(SCRIPTS, st.booleans())
 def test_right_logs_are_right(script: list[tuple[int, int, int, int]], drains: bool) -> None:
     cluster = Cluster().run(script)
@@ -38,7 +39,7 @@ def test_right_logs_are_right(script: list[tuple[int, int, int, int]], drains: b
     assert {name for name, is_broken in checks.items() if is_broken(logs)} == set()
 
 
-@settings(max_examples=600, deadline=None)
+@examples.up_to(600)
 @given(SCRIPTS, WRONGS)
 def test_wronged_logs_are_judged_as_the_definitions_say(
     script: list[tuple[int, int, int, int]], wrongs: list[tuple[int, int, int, int]]

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -26,6 +26,7 @@ from checkers.wal.node_columns import of_snapshots
 from checkers.wal.record import NotColumns, Snapshot
 from checkers.wal.replay import replay
 from harness.judge.audit import Audit, audit
+from tests import examples
 from tests.checkers.wal.logs import confirm, nop, promote, rollback, vote, write
 
 NODES = ("n1", "n2", "n3")
@@ -287,7 +288,7 @@ def alone(found: Audit) -> object:
     return replace(found.logs, seconds=0.0)
 
 
-@settings(max_examples=300)
+@examples.up_to(300)
 @given(st.integers(0, 1 << 40))
 def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
     """Breaks if a rule, a fate, a join, a witness or a count were another one in columns, or if objects were made of
@@ -355,7 +356,7 @@ def test_what_is_seldom_drawn_is_judged_alike(one: list[Record], other: list[Rec
     assert alone(audit(columns, rules)) == alone(expected)
 
 
-@settings(max_examples=400)
+@examples.up_to(400)
 @given(st.integers(0, 1 << 40))
 def test_snapshots_as_columns_are_judged_as_objects_are(seed: int) -> None:
     """Breaks if a row or a vote were taken at a wrong place, or a snapshot not compared with all that it must be."""

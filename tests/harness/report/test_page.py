@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.report import page, write
 from harness.systems.qsync.promises import PROMISES
+from tests import examples
 from tests.harness.report.run_folders import Kind, build, write_history
 from tests.harness.report.test_whole_timeline import DATA
 
@@ -416,7 +417,7 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("run"), "anomaly", seconds=3, rate=20)
 
 
-@settings(max_examples=150)
+@examples.up_to(150)
 @given(verdict=odd_verdicts | json_values)
 def test_any_verdict_gives_a_page(small_run: Path, verdict: object) -> None:
     """If it failed, a checker that writes something odd would cost the reader the whole page."""
@@ -457,7 +458,7 @@ odd_events = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@examples.up_to(150)
 @given(events=st.lists(odd_events, max_size=25), indexes=st.lists(st.integers(0, 30), max_size=8))
 def test_any_history_gives_a_page(small_run: Path, events: list[dict[str, Any]], indexes: list[int]) -> None:
     """If it failed, a history out of the ordinary (times that go back, ends without beginnings) would have no page."""

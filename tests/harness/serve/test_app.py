@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.campaign.journal import Head, Task
 from harness.serve.app import is_ours
 from harness.serve.index import GOES_ON, Index
 from harness.store import bundle
+from tests import examples
 from tests.harness.campaign.journals import ended
 from tests.harness.serve.asked import Asked
 
@@ -277,7 +278,7 @@ queries = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples.up_to(300)
 @given(paths, queries, st.sampled_from(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "X"]))
 @example(f"{RUN}/operations", {"from": "9" * 30}, "GET")
 @example(f"{RUN}/operations", {"from": "٣"}, "GET")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import examples
 from tests.nodes.txlog.driver import Driver, Violated
 
 TURNS = 2_500
@@ -19,7 +20,7 @@ def played(seed: int, *bugs: str, turns: int = TURNS) -> Driver:
     return driver
 
 
-@settings(max_examples=4, deadline=None)
+@examples.up_to(4)
 @given(st.integers(0, 1 << 32))
 def test_the_synchronised_queue_is_a_prefix_of_all_transactions_in_order(seed: int) -> None:
     """If it failed, masters would execute transactions in different orders, or lose accepted ones."""

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodes.txlog.configuration import MILLISECOND
 from nodes.txlog.sometimes import RESTORED_IN_SPLIT, SPLIT_GREW
+from tests import examples
 from tests.nodes.txlog.driver import Driver, Violated
 
 FIVE = ("n1", "n2", "n3", "n4", "n5")
@@ -275,7 +276,7 @@ def test_masters_of_one_part_have_one_log(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
-@settings(max_examples=1, deadline=None)
+@examples.up_to(1)
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=9)  # a missing master's transaction reaches the others' queues after the split
 @example(seed=2)
@@ -298,7 +299,7 @@ def _random_splits(strategy: str, seed: int) -> Driver:
 
 
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
-@settings(max_examples=1, deadline=None)
+@examples.up_to(1)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(2, 5))
 @example(
     seed=84, masters=2
@@ -310,14 +311,14 @@ def test_random_partitions_end_in_one_log(strategy: str, seed: int, masters: int
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
-@settings(max_examples=150, deadline=None)
+@examples.up_to(150)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(2, 5))
 def test_many_random_partitions_end_in_one_log(strategy: str, seed: int, masters: int) -> None:
     """The same, for as many as a night has time for."""
     _random_partitions(strategy, seed, masters, **SLOW)
 
 
-@settings(max_examples=2, deadline=None)
+@examples.up_to(2)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(3, 5))
 @example(seed=14, masters=3)  # parts are apart before all masters have met
 @example(seed=15, masters=4)  # a master takes itself for one that lags, and its queue contradicts all others
@@ -328,7 +329,7 @@ def test_without_a_strategy_no_part_stands_still(seed: int, masters: int) -> Non
 
 
 @pytest.mark.nightly
-@settings(max_examples=100, deadline=None)
+@examples.up_to(100)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(3, 5))
 def test_without_a_strategy_no_part_ever_stands_still(seed: int, masters: int) -> None:
     """The same, for as many as a night has time for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history.faults import FaultSpan
@@ -15,12 +15,13 @@ from harness.systems.txlog.queues import Queues, at, place_at, rows_of, times_ns
 from nodes.records import Record
 from nodes.txlog.configuration import MILLISECOND
 from nodes.txlog.journal import FILE
+from tests import examples
 from tests.nodes.txlog.driver import Driver
 
 SECOND_NS = 10**9
 
 
-@settings(max_examples=12, deadline=None)
+@examples.up_to(12)
 @given(st.integers(0, 10_000), st.sampled_from(["none", "simple", "smart"]), st.integers(1, 4))
 def test_the_queues_are_those_of_the_node(seed: int, strategy: str, splits: int) -> None:
     """If it failed, the picture would show a log that no master had."""
