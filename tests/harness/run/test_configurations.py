@@ -154,6 +154,7 @@ def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
         parts_of(planned(configuration="A", queue_max_size="10"))
 
 
+@pytest.mark.usefixtures("a_tarantool")
 @pytest.mark.parametrize("system", ["qsync", "tarantool"])
 def test_without_versions_nobody_is_asked_for_linearizable_reads(system: str) -> None:
     """If it failed, nodes would refuse every read of such a run, and nothing would come of it."""

@@ -288,6 +288,7 @@ def test_a_pending_deletion_that_is_shown_at_once_is_found(monkeypatch: pytest.M
     assert "linearizable" in violated
 
 
+@pytest.mark.usefixtures("a_tarantool")
 def test_asynchronous_rows_are_refused_where_the_system_has_no_space_for_them() -> None:
     """If it failed, a run on another system would end in errors of every second operation."""
     plan = planned(system="tarantool", workload="mixed-spaces")
