@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
+from harness.systems.qsync.log_reader import Shared
 from harness.systems.qsync.logs import log_of
 from nodes.host.files import Files
 from nodes.iproto.messages import Key, Row, Type
@@ -259,7 +260,11 @@ def _check(process: Recovery, crash: Crash) -> None:
 
 @lru_cache(maxsize=1_000)
 def _damage(files: tuple[tuple[str, bytes], ...]) -> str | None:
-    return log_of("n1", dict(files)).damage
+    return log_of("n1", dict(files), _SHARED).damage
+
+
+_SHARED = Shared()
+"""Most blocks are in the folder of every crash."""
 
 
 def _told(crash: Crash, what: str) -> str:

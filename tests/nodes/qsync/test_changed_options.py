@@ -9,7 +9,7 @@ version wrote them that did not say whether a PROMOTE waits.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -153,13 +153,28 @@ def cuts_of(before: str, *, concurrent: bool) -> list[Cut]:
     return HISTORIES[before, concurrent]
 
 
-def wrong(before: str, after: str, *, marks: bool, everywhere: bool) -> dict[int, str]:
+Places = Callable[[int, bool], Iterable[int]]
+"""Where a life is cut that has so many records, and whether its writes were concurrent."""
+
+
+def in_the_middle(count: int, concurrent: bool) -> Iterable[int]:
+    return [count // 2] if concurrent else []
+
+
+def in_the_middle_and_at_the_end(count: int, concurrent: bool) -> Iterable[int]:
+    return [*in_the_middle(count, concurrent), count - 1]
+
+
+def everywhere(count: int, concurrent: bool) -> Iterable[int]:
+    return range(count)
+
+
+def wrong(before: str, after: str, *, marks: bool, places: Places) -> dict[int, str]:
     """What is lost, by the place of the cut; negative: where the writes were made one after another."""
     found = {}
     for concurrent in (True, False):
         cuts = cuts_of(before, concurrent=concurrent)
-        some = [len(cuts) - 1, len(cuts) // 2] if concurrent else [len(cuts) - 1]
-        for place in range(len(cuts)) if everywhere else some:
+        for place in places(len(cuts), concurrent):
             cut = cuts[place] if marks else replace(cuts[place], disks=unmarked(cuts[place].disks))
             why = missing_after(cut, after)
             if why:
@@ -172,7 +187,16 @@ def wrong(before: str, after: str, *, marks: bool, everywhere: bool) -> dict[int
 @pytest.mark.parametrize("before", ["off", "candidate", "as shipped", "2.6"])
 def test_other_options_lose_nothing(before: str, after: str, marks: bool) -> None:
     """Broken, a cluster that is started again with other options forgets what it acknowledged, and says nothing."""
-    assert wrong(before, after, marks=marks, everywhere=False) == {}
+    assert wrong(before, after, marks=marks, places=in_the_middle) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("marks", [True, False], ids=["marked", "unmarked"])
+@pytest.mark.parametrize("after", ["off", "candidate", "as shipped", "2.6"])
+@pytest.mark.parametrize("before", ["off", "candidate", "as shipped", "2.6"])
+def test_other_options_lose_nothing_at_the_end(before: str, after: str, marks: bool) -> None:
+    """As above, and cut behind the last record, of concurrent writes and of others."""
+    assert wrong(before, after, marks=marks, places=in_the_middle_and_at_the_end) == {}
 
 
 @pytest.mark.nightly
@@ -181,7 +205,7 @@ def test_other_options_lose_nothing(before: str, after: str, marks: bool) -> Non
 @pytest.mark.parametrize("before", OPTIONS)
 def test_other_options_lose_nothing_at_any_record(before: str, after: str, marks: bool) -> None:
     """As above, cut at every record."""
-    assert wrong(before, after, marks=marks, everywhere=True) == {}
+    assert wrong(before, after, marks=marks, places=everywhere) == {}
 
 
 def test_a_snapshot_of_2_6_can_be_started_from_with_elections() -> None:
@@ -212,12 +236,19 @@ def cuts_of_real_2_6() -> list[Cut]:
     return found
 
 
-@pytest.mark.parametrize("after", OPTIONS)
-def test_other_options_lose_nothing_of_logs_of_real_2_6(after: str) -> None:
+@pytest.mark.parametrize(
+    ("after", "every"),
+    [
+        *((after, 4) for after in OPTIONS),
+        *(pytest.param(after, 1, marks=pytest.mark.long) for after in OPTIONS),
+    ],
+)
+def test_other_options_lose_nothing_of_logs_of_real_2_6(after: str, every: int) -> None:
     """Broken, what an owner without a PROMOTE confirmed is lost when other options are set; or the way out, which the
     refusal names, does not keep it."""
     *cuts, whole = cuts_of_real_2_6()
-    assert {place: why for place, cut in enumerate(cuts) if (why := missing_after(cut, after))} == {}
+    some = list(enumerate(cuts))[::-every]
+    assert {place: why for place, cut in some if (why := missing_after(cut, after))} == {}
     assert len(whole.answered) == 13
     assert missing_after(whole, after, may_refuse=False) == ""
 

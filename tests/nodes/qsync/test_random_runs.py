@@ -12,7 +12,6 @@ import pytest
 from nodes.iproto import xlog
 from nodes.iproto.messages import Answer
 from nodes.kernel.effects import UNFINISHED, Persist
-from nodes.qsync import snapshot
 from nodes.world.machine import Machine
 from nodes.world.shaping import Shaping
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, Wire, memory
@@ -211,14 +210,17 @@ class Chaos:
         assert later.answered_ns is None or asked.asked_ns <= later.answered_ns, (key, value, final)
 
 
-@pytest.fixture(autouse=True)
-def snapshots_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each check starts the nodes again from their files, and most snapshots are the first one."""
-    monkeypatch.setattr(snapshot, "read", lru_cache(maxsize=64)(snapshot.read))
+QUICK = (0, 3)
+"""In the second, messages go through the codec."""
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(8), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(8, 60))]
+    "seed",
+    [
+        *QUICK,
+        *(pytest.param(s, marks=pytest.mark.long) for s in range(8) if s not in QUICK),
+        *(pytest.param(s, marks=pytest.mark.nightly) for s in range(8, 60)),
+    ],
 )
 def test_random_run(seed: int) -> None:
     """Broken, some mixture of faults loses an acknowledged write, or leaves nodes different from each other or from
@@ -237,7 +239,12 @@ SMALL_FILES = {"wal_max_size": 900, "checkpoint_wal_threshold": 1_500, "checkpoi
 
 
 @pytest.mark.parametrize(
-    "seed", [*OFTEN, *(pytest.param(s, marks=pytest.mark.nightly) for s in range(104, 160))]
+    "seed",
+    [
+        OFTEN[0],
+        *(pytest.param(s, marks=pytest.mark.long) for s in OFTEN[1:]),
+        *(pytest.param(s, marks=pytest.mark.nightly) for s in range(104, 160)),
+    ],
 )
 def test_random_run_of_small_files(seed: int) -> None:
     """Broken, some moment of a rotation, a snapshot, a collection or a rejoin is one in which a crash loses data."""
