@@ -19,6 +19,7 @@ from checkers.compiled import why_plain
 from checkers.history import segments
 from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, VERSION, Header, History
+from checkers.history.nesting import DEPTH_MAX, is_deep, too_deep
 from checkers.history.operation import Event, EventType, Phase, Process
 from checkers.history.stored import without_collections
 
@@ -210,6 +211,8 @@ def _event(line: bytes, index: int, time_ns: int) -> Event:
         event = _decode(line)
     except NOT_JSON as error:
         raise _garbage(line, str(error), index + 2) from error
+    if line.count(b"[") + line.count(b"{") > DEPTH_MAX and is_deep(event.value):
+        raise too_deep(index + 2)
     if event.index != index:
         raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
     if event.time_ns < time_ns:

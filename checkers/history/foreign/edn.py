@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.errors import HistoryError
+from checkers.history.nesting import DEPTH_MAX
 
 _TOKEN = re.compile(
     r"""
@@ -50,7 +51,6 @@ _CHARACTERS = {
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-DEPTH_MAX = 100
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 

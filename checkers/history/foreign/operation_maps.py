@@ -25,6 +25,7 @@ from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History
+from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
 
 Map = Mapping[str, Any]
@@ -97,6 +98,8 @@ def _checked(each: Any, line_of: LineOf, place: int) -> Map:
             attempt="give the history alone, without the test's other data",
             line=line_of(place),
         )
+    if is_deep(each):
+        raise too_deep(line_of(place))
     return each
 
 

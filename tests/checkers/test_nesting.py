@@ -1,0 +1,34 @@
+"""Lists and maps in each other: each format takes a hundred, and refuses more on every version of Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkers.history.errors import HistoryError
+from checkers.history.foreign import recognized
+
+HEADER = b'{"format":"qsync-history","version":1,"workload":"register"}\n'
+EDN = b"{:type :%s :process 0 :f :write :value %s}\n"
+JSON = b'{"type":"%s","process":0,"f":"write","value":%s}\n'
+OURS = b'{"index":%d,"time_ns":1,"type":"%s","process":0,"f":"write","key":"a","value":%s}\n'
+FILES = {
+    "edn": lambda value: EDN % (b"invoke", value) + EDN % (b"ok", value),
+    "json": lambda value: JSON % (b"invoke", value) + JSON % (b"ok", value),
+    "ours": lambda value: HEADER + OURS % (0, b"invoke", value) + OURS % (1, b"ok", value),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("levels", [150, 900, 5_000, 50_000])
+def test_too_deep_values_are_refused_with_their_line(kind: str, levels: int) -> None:
+    """If it failed, Python 3.13 would judge a file that Python 3.11 refuses, or a checker's stack would overflow."""
+    with pytest.raises(HistoryError, match=r"line [12]|expected a history"):
+        recognized.parse(FILES[kind](b"[" * levels + b"]" * levels))
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_what_is_not_deep_is_read(kind: str) -> None:
+    """If it failed, long values would be taken for deep ones."""
+    value = b"[" * 90 + b"]" * 90 if kind == "edn" else b"[" * 90 + b"[]," * 200 + b"[]" + b"]" * 90
+    (operation,) = recognized.parse(FILES[kind](value)).history.operations
+    assert operation.value is not None
