@@ -20,7 +20,7 @@ from tests import needs
 WITHIN_S = 60.0
 BUSY = "b = b'x' * (20 << 20)\nprint(flush=True)\nwhile True: pass"
 
-pytestmark = needs.limits
+pytestmark = [pytest.mark.real, needs.limits]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from nodes.host.medium import Orders
 from tests import needs
 from tests.harness.processes import is_gone, wait_until
 
-pytestmark = needs.mounted_disks
+pytestmark = [pytest.mark.real, needs.mounted_disks]
 ROOT = Path(__file__).parents[4]
 SEEDS = range(12)
 HOUR_NS = 3600 * 10**9

@@ -16,7 +16,7 @@ from harness.systems.plans import planned
 from nodes.iproto.messages import Answer, Call
 from tests import needs
 
-pytestmark = needs.mounted_disks
+pytestmark = [pytest.mark.real, needs.mounted_disks]
 SECOND_NS = 1_000_000_000
 WRITES = 20
 ROUNDS = 20

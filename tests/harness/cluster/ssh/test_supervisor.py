@@ -215,6 +215,7 @@ def entered(pid: int) -> Group:
     return group_of(pid)
 
 
+@pytest.mark.real
 @needs.limits
 def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_supervisor(tmp_path: Path) -> None:
     """If it failed, nobody could limit a far node, or every run would leave groups on the hosts."""
@@ -234,6 +235,7 @@ def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_superviso
         wait_until(lambda: not any(folder.exists() for folder in group.folders))
 
 
+@pytest.mark.real
 @needs.limits
 def test_groups_of_a_supervisor_that_was_killed_are_removed_later(tmp_path: Path) -> None:
     """If it failed, they would pile up on the hosts; or those of a run that goes on would be taken for left over."""
