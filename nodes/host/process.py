@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -145,9 +146,23 @@ async def _listening(host: Host, address: Address) -> asyncio.Server:
     try:
         return await loop.create_server(host.links.accept, address.host, address.port, start_serving=False)
     except OSError as error:
-        code = error.errno or 0
+        code = error.errno or _error_of_bind(address)
         why = os.strerror(code).lower() if code > 0 else _one_line(error)
         raise NotStarted(f"cannot listen on {address}: {why}") from error
+
+
+def _error_of_bind(address: Address) -> int:
+    """The number of the error, 0 if there is none now: from Python 3.13 on, asyncio leaves it out if this machine does
+    not have the address."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.bind(place)
+    except OSError as error:
+        return error.errno or 0
+    return 0
 
 
 def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Options, log: NodeLog) -> None:

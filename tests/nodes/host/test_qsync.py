@@ -63,6 +63,7 @@ def register(process: Process) -> object:
     return json.loads(json.dumps(dump["spaces"]["register"]))
 
 
+@pytest.mark.long
 def test_three_processes_replicate_and_one_catches_up(start_host: StartHost) -> None:
     """Broken, the nodes that the simulator proves right would not be the ones that really run."""
     ports = free_ports()

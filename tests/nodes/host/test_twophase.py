@@ -89,6 +89,7 @@ def test_a_deep_request_ends_no_server(start_host: Callable[..., Process], level
         assert is_member()
 
 
+@pytest.mark.long
 def test_a_real_cluster(start_host: Callable[..., Process], tmp_path: Path) -> None:
     """If it failed, the store would run in the simulator only."""
     first = reserved(len(NODES))

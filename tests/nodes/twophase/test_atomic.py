@@ -160,7 +160,7 @@ def is_written_within(log: Sequence[Sequence[Any]], cut: str) -> bool:
     return any(kind == "atomic" for kind, _ in kinds[first:last])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 1, 3))])
 def test_cuts_hold_while_atomic_writes_are_in_flight(seed: int) -> None:
     """If it failed, an atomic write would tear a transaction, or a cut would bring back a part of an atomic space."""
     run = beside(seed, record_trace=True, step_ns=2_000_000, one_phase=seed % 2 == 0)
@@ -182,7 +182,9 @@ def test_cuts_hold_while_atomic_writes_are_in_flight(seed: int) -> None:
     check_notes(run, last)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 4, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3, 5))]
+)
 def test_atomic_writes_with_faults(seed: int) -> None:
     """If it failed, an acknowledged write would be lost, or owners would differ."""
     run = beside(seed)

@@ -59,37 +59,38 @@ def test_a_bug_that_there_is_not_is_refused() -> None:
 
 
 ONE_PHASE: dict[str, Any] = {"partitions": 2, "one_phase": True}
-TORN: list[tuple[str, dict[str, Any]]] = [
-    ("committing-untracked", {}),
-    ("each-signs-for-itself", {}),
-    ("excluded-dropped", {}),
-    ("finish-at-once", {}),
-    ("finish-without-sign", {}),
-    ("included-dropped", {}),
-    ("near-signs-one-phase", ONE_PHASE),
-    ("no-markers", {}),
-    ("no-marker-on-finish", {"one_phase": False}),
-    ("marker-after-payload", {}),
-    ("sets-swapped", {}),
-    ("sign-at-send", {}),
-    ("idle-not-told", {}),
-    ("late-marker-restarts", {}),
+TORN: list[tuple[str, dict[str, Any], int]] = [
+    ("committing-untracked", {}, 3_001),
+    ("each-signs-for-itself", {}, 3_000),
+    ("excluded-dropped", {}, 3_033),
+    ("finish-at-once", {}, 3_001),
+    ("finish-without-sign", {}, 3_000),
+    ("included-dropped", {}, 3_000),
+    ("near-signs-one-phase", ONE_PHASE, 3_010),
+    ("no-markers", {}, 3_000),
+    ("no-marker-on-finish", {"one_phase": False}, 3_000),
+    ("marker-after-payload", {}, 3_000),
+    ("sets-swapped", {}, 3_000),
+    ("sign-at-send", {}, 3_004),
+    ("idle-not-told", {}, 3_000),
+    ("late-marker-restarts", {}, 3_000),
 ]
+"""With the seed of the first run that shows the bug; the search goes on from there."""
 
 
 def first_found(name: str, settings: dict[str, Any], seeds: range) -> Run:
     """The first run in which the oracle finds anything."""
     for seed in seeds:
-        run = cut_run(seed, 300, bugs=(name,), **settings)
+        run = cut_run(seed, 100, bugs=(name,), **settings)
         if judged(run):
             return run
     raise AssertionError(f"{name}: nothing found with seeds {seeds}")
 
 
-@pytest.mark.parametrize(("name", "settings"), TORN)
-def test_every_bug_is_found(name: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "settings", "seed"), TORN)
+def test_every_bug_is_found(name: str, settings: dict[str, Any], seed: int) -> None:
     """If it failed, neither the oracle nor a checker would have anything to find."""
-    first_found(name, settings, range(3_000, 3_100))
+    first_found(name, settings, range(seed, seed + 100))
 
 
 def test_node_loss_ignored() -> None:
@@ -137,4 +138,6 @@ def test_restore_by_start() -> None:
                 differs += check_restored(run.cluster.files(), cut, agreed, wrong) != right
             except AssertionError:
                 differs += 1
-    assert differs > 0
+        if differs:
+            return
+    raise AssertionError("all restores came to the same")

@@ -64,7 +64,9 @@ def judged(run: Run) -> Findings:
     return judge(logs_of(run.cluster.files()), good_cuts(run), traces)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [1, 2, 5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 3, 4))]
+)
 def test_no_transaction_is_torn(seed: int) -> None:
     """If it failed, a cut would hold half a transaction, or a message from its future."""
     run = cut_run(seed)
