@@ -17,7 +17,8 @@ from checkers.meaning import Judged
 from checkers.verdict import Verdict, Witness
 from tests.checkers.linearizable import tiny_histories
 
-WANTED = 1_000
+WANTED = pytest.mark.parametrize("wanted", [150, pytest.param(1_000, marks=pytest.mark.long)])
+"""How many forgeries are refused before the test ends."""
 REGISTERS = ("register", "unique-register", "cas-register")
 LIE = Witness(rule="lie", summary="no", events=(0,))
 
@@ -83,13 +84,14 @@ def _mutated_order(chance: random.Random, order: list[int], events: int) -> list
     return order
 
 
+@WANTED
 @pytest.mark.parametrize("name", tiny_histories.MODELS)
-def test_a_mutated_order_is_refused(name: str) -> None:
+def test_a_mutated_order_is_refused(name: str, wanted: int) -> None:
     """If this fails, a verdict of valid can be forged."""
     chance = random.Random(1)
     model = MODELS[tiny_histories.NAMES.get(name, name)]()
     seen: Counter[bool] = Counter()
-    while seen[False] < WANTED:
+    while seen[False] < wanted:
         history, verdict = judged(name, chance)
         if verdict.result != "valid":
             continue
@@ -123,12 +125,13 @@ def _configurations(chance: random.Random, history: History, key: Any) -> dict[s
     return {"kind": "configurations", "keys": [key], "until": chance.randrange(len(history.events) + 1)}
 
 
+@WANTED
 @pytest.mark.parametrize("name", REGISTERS)
-def test_no_proof_speaks_against_a_true_history(name: str) -> None:
+def test_no_proof_speaks_against_a_true_history(name: str, wanted: int) -> None:
     """If this fails, the verifier accepts that a correct store was broken: the worst that it could do."""
     chance = random.Random(2)
     refused = 0
-    while refused < WANTED:
+    while refused < wanted:
         history, verdict = judged(name, chance)
         if verdict.result != "valid":
             continue
@@ -140,12 +143,13 @@ def test_no_proof_speaks_against_a_true_history(name: str) -> None:
         refused += 1
 
 
+@WANTED
 @pytest.mark.parametrize("name", tiny_histories.MODELS)
-def test_no_order_is_accepted_for_a_broken_history(name: str) -> None:
+def test_no_order_is_accepted_for_a_broken_history(name: str, wanted: int) -> None:
     """If this fails, a broken store can be certified."""
     chance = random.Random(3)
     refused = 0
-    while refused < WANTED:
+    while refused < wanted:
         history, verdict = judged(name, chance)
         if verdict.result != "invalid":
             continue
@@ -160,11 +164,12 @@ def test_no_order_is_accepted_for_a_broken_history(name: str) -> None:
             refused += 1
 
 
-def test_a_mutated_witness_never_speaks_against_what_is_true() -> None:
+@WANTED
+def test_a_mutated_witness_never_speaks_against_what_is_true(wanted: int) -> None:
     """If this fails, a real proof bent a little is taken for a history that keeps the promise up to there."""
     chance = random.Random(4)
     bent = 0
-    while bent < WANTED:
+    while bent < wanted:
         history, verdict = judged("cas-register", chance)
         proof = next((each for each in verdict.details["proofs"] if each["kind"] == "witness"), None)
         if proof is None:

@@ -20,14 +20,16 @@ from tests.checkers.brute.found import FOUND
 from tests.checkers.brute.histories import pasteable
 from tests.checkers.brute.rows import ROWS
 
-HISTORIES = 100
+HISTORIES = 40
+HISTORIES_LONG = 100
 HISTORIES_NIGHTLY = 100_000
 
 
+@pytest.mark.parametrize("count", [HISTORIES, pytest.param(HISTORIES_LONG, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ROWS)
-def test_a_checker_says_what_its_definition_says(name: str) -> None:
+def test_a_checker_says_what_its_definition_says(name: str, count: int) -> None:
     """If this fails, a checker calls something valid that its model forbids, or invalid that it allows."""
-    comparison = compared(ROWS[name], range(HISTORIES))
+    comparison = compared(ROWS[name], range(count))
     assert not comparison.wrong, told(comparison)
 
 
@@ -42,7 +44,7 @@ def test_what_was_wrong_once_stays_right(name: str, row: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_checker_says_what_its_definition_says_of_many_histories(name: str) -> None:
     """The same for what is rare; and both answers must come, or nothing was tried."""
-    comparison = compared(ROWS[name], range(HISTORIES, HISTORIES + HISTORIES_NIGHTLY))
+    comparison = compared(ROWS[name], range(HISTORIES_LONG, HISTORIES_LONG + HISTORIES_NIGHTLY))
     assert not comparison.wrong, told(comparison)
     assert comparison.outcomes[AGREE_VALID] > 100 and comparison.outcomes[AGREE_INVALID] > 100, (
         comparison.outcomes

@@ -31,15 +31,16 @@ def tiny(name: str, chance: random.Random, most: int) -> Columns:
             return register_columns(sorted(calls, key=lambda call: call.invoke), (None,))[0]
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["register", "unique-register", "cas-register", "deleting-register"])
-def test_each_register_gets_its_own_answer(name: str) -> None:
+def test_each_register_gets_its_own_answer(name: str, count: int) -> None:
     """If this fails, a key of a record with many keys is judged otherwise than a key that stands alone."""
     chance = random.Random(7)
-    registers = [tiny(name, chance, chance.choice((6, 12, 24))) for _ in range(2_000)]
+    registers = [tiny(name, chance, chance.choice((6, 12, 24))) for _ in range(count)]
     answers = many.decide(many.joined(registers), Limits())
     expected = [forward.search_columns(columns, Limits()).result for columns in registers]
     assert [WORDS[answer] for answer in answers[:, 0].tolist()] == expected
-    assert min(Counter(expected).values()) > 150
+    assert min(Counter(expected).values()) > count * 3 // 40
 
 
 def test_one_key_of_many_is_found_wrong() -> None:

@@ -83,19 +83,26 @@ def _agree(
     return brute, verdict
 
 
+def test_the_same_anomalies_in_some_histories() -> None:
+    """If this fails, an anomaly is missed, made up, called by the wrong name, or its cycle is not the smallest."""
+    seen: set[str] = set().union(*map(_compare, range(400)))
+    assert {"G0", "G1c", "G-single", "G2-item", "G2", "G-single-process", "G-single-realtime"} <= seen
+
+
+@pytest.mark.long
 def test_the_same_anomalies_with_the_same_smallest_cycles() -> None:
-    """If this fails, an anomaly is missed, made up, called by the wrong name, or its cycle is not the smallest; or the
-    random histories no longer show what the comparison is for."""
+    """If this fails, as above, on many more; or the random histories no longer show what the comparison is for."""
     seen: set[str] = set().union(*map(_compare, range(3000)))
     assert set(anomalies.OTHERS) <= seen | {"cyclic-versions"}
     assert {"G0", "G1c", "G-single", "G2-item", "G2", "G-single-process", "G-single-realtime"} <= seen
 
 
+@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("anomaly", BY_THEMSELVES)
-def test_the_same_around_each_anomaly(anomaly: str) -> None:
+def test_the_same_around_each_anomaly(anomaly: str, count: int) -> None:
     """If this fails, as above, in histories that are drawn so that most show this anomaly."""
-    shown = sum(_compare_around(anomaly, seed, NEVER_COMPILED) for seed in range(100))
-    assert shown > 40, "the histories no longer show what they are drawn for"
+    shown = sum(_compare_around(anomaly, seed, NEVER_COMPILED) for seed in range(count))
+    assert shown > count * 4 // 10, "the histories no longer show what they are drawn for"
 
 
 @pytest.mark.nightly
@@ -114,9 +121,10 @@ def test_the_same_around_each_anomaly_at_length(anomaly: str) -> None:
     assert shown > 40_000
 
 
-def test_compiled_and_plain_kernels_say_the_same() -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(250, marks=pytest.mark.long)])
+def test_compiled_and_plain_kernels_say_the_same(count: int) -> None:
     """If this fails, a verdict depends on whether numba is there."""
-    for seed in range(5000, 5250):
+    for seed in range(5000, 5000 + count):
         history, workload, _, _ = _drawn(seed)
         columns = columns_of(history, workload)
         patient: dict[str, Any] = {
@@ -134,16 +142,20 @@ def _without_time(verdict: Verdict) -> dict[str, Any]:
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level in transactional.MODELS])
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_store_that_keeps_its_promise_is_believed(level: str, workload: Workload) -> None:
+@pytest.mark.parametrize(("count", "length"), [(3, 40), pytest.param(12, 60, marks=pytest.mark.long)])
+def test_a_store_that_keeps_its_promise_is_believed(
+    level: str, workload: Workload, count: int, length: int
+) -> None:
     """If this fails, there are false alarms: at this level, in histories too long for the plain twin."""
-    for seed in range(12):
-        history = TinyDatabase(random.Random(seed), workload, level).history(60, clients=5)
+    for seed in range(count):
+        history = TinyDatabase(random.Random(seed), workload, level).history(length, clients=5)
         verdict = _judged(history, workload, level)
         assert verdict.result == "valid", f"seed {seed}: {verdict.summary}"
         assert verdict.details["proof"]["kind"] != "none"
 
 
-def test_what_a_level_allows_is_seen_at_it() -> None:
+@pytest.mark.parametrize(("count", "length"), [(4, 60), pytest.param(12, 60, marks=pytest.mark.long)])
+def test_what_a_level_allows_is_seen_at_it(count: int, length: int) -> None:
     """If this fails, the stores above are stronger than their names, and prove little."""
     shown = {
         "serializable": "G-single-realtime",
@@ -153,7 +165,8 @@ def test_what_a_level_allows_is_seen_at_it() -> None:
     }
     for level, anomaly in shown.items():
         histories = (
-            TinyDatabase(random.Random(seed), "append", level).history(60, clients=5) for seed in range(12)
+            TinyDatabase(random.Random(seed), "append", level).history(length, clients=5)
+            for seed in range(count)
         )
         seen = {name for history in histories for name in _sizes(_judged(history, "append"))}
         assert {anomaly, anomaly.replace("realtime", "process")} & seen, level
@@ -177,9 +190,10 @@ def test_the_order_of_a_valid_history_replays(workload: Workload) -> None:
     assert replayed == 40 if workload == "append" else replayed > 10
 
 
-def test_a_clean_history_of_lists_needs_no_graph() -> None:
+@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.long)])
+def test_a_clean_history_of_lists_needs_no_graph(count: int) -> None:
     """If this fails, the replay is stuck where there is an order, and clean histories take three times as long."""
-    for seed in range(200):
+    for seed in range(count):
         history = TinyDatabase(random.Random(seed), "append", "strict-serializable").history(30, clients=5)
         columns = columns_of(history, "append")
         assert append.analysis(columns, append_kernels, graph_kernels).order is not None, f"seed {seed}"
