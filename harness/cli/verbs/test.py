@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -45,15 +46,16 @@ class Suite:
     """Tests that run together.
 
     `minutes`: on two cores that have nothing else to do. `needs`: the findings of `qsync doctor` without which tests of
-    the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most; 0: no process of
-    its own. A suite that has the machine's one engine or server to itself takes no more than one.
+    the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most. `by_file`: the
+    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process.
     """
 
     name: str
     minutes: float
     what: str
     needs: tuple[str, ...] = ()
-    workers: int = 0
+    workers: int = 2
+    by_file: bool = True
 
     @property
     def command(self) -> str:
@@ -68,17 +70,18 @@ DEFAULT = "default"
 CHECKED = "checks"
 LONG = "long"
 NIGHTLY = "nightly"
+SPREAD: Any = {"workers": 4, "by_file": False}
 SUITES = (
-    Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", workers=4),
+    Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
-    Suite(
-        LONG, 6, "whole runs, seeded bugs, twins, clusters of processes; checkers with machine code", workers=4
-    ),
+    Suite(LONG, 6, "whole runs, seeded bugs, twins, clusters; checkers with machine code", **SPREAD),
     Suite("browser", 2, "pages in Chromium", ("chromium",), workers=4),
-    Suite("real", 4, "real Tarantool; nodes over ssh", ("tarantool", "faketime", "sshd")),
-    Suite("docker", 6, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
+    Suite(
+        "real", 4, "Tarantool, ssh, mounted disks, control groups", ("tarantool", "faketime", "sshd", "fuse")
+    ),
+    Suite("docker", 4, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
     Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
-    Suite(NIGHTLY, 240, "what takes minutes, with more examples; .ci/nightly runs it", workers=4),
+    Suite(NIGHTLY, 240, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
 MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
 ALL = tuple(suite for suite in SUITES if suite.name != NIGHTLY)
@@ -186,10 +189,10 @@ def _expression(suite: Suite) -> str:
 
 
 def _spread(suite: Suite) -> list[str]:
-    """Over how many processes; each takes tests from the others when it has none left."""
-    cores = os.cpu_count() or 1
-    workers = min(cores, suite.workers)
-    return ["-n", str(workers if workers > 1 else 0), "--dist", "worksteal"]
+    """Over how many processes, and how: each takes tests from the others when it has none left, or whole files."""
+    workers = min(os.cpu_count() or 1, suite.workers)
+    how = "loadfile" if suite.by_file else "worksteal"
+    return ["-n", str(workers if workers > 1 else 0), "--dist", how]
 
 
 def run_checks() -> int:
@@ -206,9 +209,7 @@ def slow_tests() -> Iterator[str]:
         yield "slow tests        no whole run of ./qsync test is on record here"
         return
     durations: dict[str, float] = json.loads(DURATIONS.read_text())
-    slow = sorted(
-        ((seconds, name) for name, seconds in durations.items() if seconds > SLOW_S), reverse=True
-    )
+    slow = sorted(((seconds, name) for name, seconds in durations.items() if seconds > SLOW_S), reverse=True)
     yield f"slow tests        {len(slow)} of {len(durations)} default tests took more than {SLOW_S:g} s"
     for seconds, name in slow:
         yield f"{seconds:6.1f} s  {name}"

@@ -19,34 +19,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 WAIT_S = 300
 
 
-def test_runs_that_come_in_are_in_the_tables_without_another_call(tmp_path: Path) -> None:
-    """If it failed, whoever watches a night would look at yesterday's tables."""
-    results = tmp_path / "results"
-    store_run(results, 1)
-    words = [sys.executable, "-P", "-m", "harness.cli", "analyze", "--follow", "--results", str(results)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(WAIT_S, process.kill)
-    watchdog.start()
-    try:
-        said = _until(process, "following")
-        assert "1 new, 0 changed" in said
-        store_run(results, 2)
-        (results / "nightly" / "20261121T000000Z-9").mkdir()  # a run that has just begun
-        assert "1 new, 0 changed" in _until(process, "new,")
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        assert "the tables are whole" in process.stderr.read()
-        assert process.wait() == 0
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.communicate()
-    assert len({row["run"] for row in _rows(results / "_tables" / "runs")}) == 2
-    assert (results / "_tables" / "overview.html").exists()
-
-
-def test_it_ends_in_order_by_sigterm_and_leaves_no_temporary_folder(tmp_path: Path) -> None:
-    """If it failed, a service that is stopped would leave folders among the temporary files, night after night."""
+def test_runs_that_come_in_are_in_the_tables_and_a_signal_ends_it_in_order(tmp_path: Path) -> None:
+    """If it failed, whoever watches a night would look at yesterday's tables, or a service that is stopped would leave
+    folders among the temporary files, night after night."""
     results, temporary = tmp_path / "results", tmp_path / "temporary"
     temporary.mkdir()
     store_run(results, 1)
@@ -56,8 +31,12 @@ def test_it_ends_in_order_by_sigterm_and_leaves_no_temporary_folder(tmp_path: Pa
     watchdog = threading.Timer(WAIT_S, process.kill)
     watchdog.start()
     try:
-        _until(process, "following")
+        said = _until(process, "following")
+        assert "1 new, 0 changed" in said
         assert any(temporary.glob("qsync-*"))
+        store_run(results, 2)
+        (results / "nightly" / "20261121T000000Z-9").mkdir()  # a run that has just begun
+        assert "1 new, 0 changed" in _until(process, "new,")
         process.terminate()
         assert process.stderr is not None
         assert "the tables are whole" in process.stderr.read()
@@ -66,6 +45,8 @@ def test_it_ends_in_order_by_sigterm_and_leaves_no_temporary_folder(tmp_path: Pa
         watchdog.cancel()
         process.kill()
         process.communicate()
+    assert len({row["run"] for row in _rows(results / "_tables" / "runs")}) == 2
+    assert (results / "_tables" / "overview.html").exists()
     left = {path.name for path in temporary.iterdir() if not path.name.startswith("hsperfdata")}
     assert not {name for name in left if not name.startswith(("qsync-kernels-", "qsync-spark-java-"))}
 
@@ -88,10 +69,11 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_first_signal_lets_the_work_finish_and_the_second_one_does_not() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_lets_the_work_finish_and_the_second_one_does_not(number: signal.Signals) -> None:
     """If it failed, a signal in the middle of a call to the JVM would break the session that it ends."""
     with follow.ended_by_signal() as ended:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         assert ended.is_set()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)

@@ -162,6 +162,7 @@ def test_one_run_is_spread_by_its_checks(standalone: Standalone, results: Path) 
     assert found == without_times({**before, "folder": str(run.resolve())})
 
 
+@pytest.mark.nightly  # test_campaign.py has a campaign on Spark, and the test before this one the workers
 def test_a_campaign_is_judged_by_the_workers(standalone: Standalone, tmp_path: Path) -> None:
     """If it failed, a night on a cluster would end without a verdict."""
     plan = tmp_path / "tiny.toml"
