@@ -7,6 +7,8 @@ import json
 import signal
 import socket
 
+import pytest
+
 from nodes.iproto.decoders import ClientDecoder
 from nodes.iproto.frames import encode
 from nodes.iproto.messages import Answer, Call
