@@ -24,6 +24,7 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_compiled_and_plain_say_the_same() -> None:
     """If this fails, kernels that call kernels are not compiled together, or not as they stand."""
     module = _module(SOURCE)
@@ -31,6 +32,7 @@ def test_compiled_and_plain_say_the_same() -> None:
     assert compiled.load(module).total(values) == module.total(values) == 93
 
 
+@pytest.mark.long
 def test_what_numba_cannot_compile_runs_as_it_stands() -> None:
     """If this fails, a kernel that this numba does not know breaks the check instead of slowing it."""
     module = _module(SOURCE)
@@ -58,14 +60,23 @@ def test_a_folder_that_others_may_write_to_is_not_trusted(
 
 
 def _in_a_fresh_process(tmp_path: Path, program: str, **environment: str) -> str:
-    """What the program prints, with the source in a folder whose __pycache__ cannot be made."""
+    """What the program prints, with the source in a folder whose __pycache__ cannot be made.
+
+    Kernels are compiled there, also where the tests do without.
+    """
     folder = tmp_path / "installed"
     folder.mkdir()
     (folder / SOURCE.name).write_bytes(SOURCE.read_bytes())
     (folder / "__pycache__").write_text("a file where a folder would be: stands for a read-only install")
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "HOME": "/dev/null", **environment},
+        env={
+            **os.environ,
+            compiled.PLAIN_VARIABLE: "",
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
+            "HOME": "/dev/null",
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -84,6 +95,7 @@ print(compiled.load(kernels_for_tests).total(numpy.arange(10, dtype=numpy.int64)
 """
 
 
+@pytest.mark.long
 def test_no_place_for_a_cache_is_no_obstacle(tmp_path: Path) -> None:
     """If this fails, a read-only install with a user without a home cannot check at all."""
     unusable = tmp_path / "taken"
@@ -92,6 +104,7 @@ def test_no_place_for_a_cache_is_no_obstacle(tmp_path: Path) -> None:
     assert _in_a_fresh_process(tmp_path, SUMMED, **environment) == "93 \n"
 
 
+@pytest.mark.long
 def test_a_cache_that_vanishes_under_way_is_no_obstacle(tmp_path: Path) -> None:
     """If this fails, a cleaned temporary folder ends a check with an OSError."""
     program = SUMMED.replace(
@@ -116,6 +129,40 @@ def test_plain_kernels_can_be_asked_for(tmp_path: Path) -> None:
     assert _in_a_fresh_process(tmp_path, SUMMED, QSYNC_PLAIN_KERNELS="1").startswith("93 QSYNC_PLAIN")
 
 
+def test_kernels_that_stay_plain_for_a_test_are_loaded_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, the quick suite waits for the compiler, or goes the ways of a machine without one."""
+    monkeypatch.setenv(compiled.PLAIN_VARIABLE, compiled.AS_COMPILED)
+    module = _module(SOURCE)
+    assert compiled.waiting_for(module, "total") == "nothing"
+    assert compiled.load(module) is module
+    assert compiled.why_plain.__wrapped__() == ""
+
+
+def test_kept_machine_code_is_loaded_unless_its_source_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If this fails, as below; here a file stands for the machine code."""
+    monkeypatch.delenv(compiled.PLAIN_VARIABLE, raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    source = tmp_path / "kernels_kept.py"
+    source.write_bytes(SOURCE.read_bytes())
+    module = _module(source)
+    assert compiled.waiting_for(module, "total") == "compiling"
+    kept = tmp_path / "cache" / "kernels_kept_1"
+    kept.mkdir(parents=True)
+    (kept / f"kernels_kept.total-18.py{sys.version_info.major}{sys.version_info.minor}.nbi").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    assert compiled.waiting_for(module, "total") == "loading"
+    assert compiled.waiting_for(module, "doubled") == "compiling"
+    later_s = source.stat().st_mtime + 60
+    os.utime(source, (later_s, later_s))
+    assert compiled.waiting_for(module, "total") == "compiling"
+    compiled._LOADED.add(module.__name__)
+    assert compiled.waiting_for(module, "total") == "nothing"
+
+
+@pytest.mark.long
 def test_what_a_kernel_waits_for_is_known_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, small checks wait for a compiler, or a limit of seconds is passed by compiling."""
     monkeypatch.setattr(compiled, "_LOADED", set())

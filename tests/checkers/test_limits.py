@@ -89,7 +89,9 @@ def test_no_verdict_on_transactions_depends_on_a_clock(hasty: Callable[[], None]
     assert [said(transactional.check(history, workload=words)) for words, history in asked] == before
 
 
-@pytest.mark.parametrize("operations", [48, 300, 1_500])
+@pytest.mark.parametrize(
+    "operations", [48, *(pytest.param(more, marks=pytest.mark.long) for more in (300, 1_500))]
+)
 def test_a_cold_process_decides_what_a_warm_one_does(
     operations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,9 +109,12 @@ def test_a_cold_process_decides_what_a_warm_one_does(
     assert found["nothing"].result == "no"
 
 
-def test_the_same_steps_are_counted_every_time() -> None:
+@pytest.mark.parametrize(
+    ("operations", "crashed"), [(150, 3), pytest.param(2_000, 20, marks=pytest.mark.long)]
+)
+def test_the_same_steps_are_counted_every_time(operations: int, crashed: int) -> None:
     """If it failed, a search would give up at another place each time."""
-    columns = generated.columns(2_000, 12, stale=True, crashed=20)
+    columns = generated.columns(operations, 12, stale=True, crashed=crashed)
     steps = {forward.search_columns(columns, Budget()).steps for _ in range(2)}
     assert len(steps) == 1
     least = steps.pop()

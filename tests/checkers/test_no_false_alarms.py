@@ -15,7 +15,9 @@ from checkers import CHECKERS, run_safely
 from checkers.history import History
 from tests.checkers.tiny_store import TinyStore
 
-SEEDS = range(150)
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(30), pytest.param(range(150), marks=pytest.mark.long)], ids=len
+)
 JUDGES = ("linearizable", "prefix", "convergence", "quorum", "availability")
 
 
@@ -24,18 +26,20 @@ def true_history(seed: int) -> History:
     return TinyStore(seed).run()
 
 
+@SEEDS
 @pytest.mark.parametrize("checker", JUDGES)
-def test_a_true_history_is_valid(checker: str) -> None:
+def test_a_true_history_is_valid(checker: str, seeds: range) -> None:
     """A correct store would be accused."""
-    for seed in SEEDS:
+    for seed in seeds:
         verdict = run_safely(CHECKERS[checker], true_history(seed))
         assert verdict.result == "valid", (seed, verdict.summary, verdict.witnesses[:1])
 
 
-def test_the_true_histories_are_worth_it() -> None:
+@SEEDS
+def test_the_true_histories_are_worth_it(seeds: range) -> None:
     """The runs above would be too tame to raise any alarm."""
     seen: Counter[str] = Counter()
-    for seed in SEEDS:
+    for seed in seeds:
         history = true_history(seed)
         seen.update(operation.type for operation in history.operations)
         seen["starved"] += CHECKERS["quorum"](history).details["writes_in_starved_time"]
@@ -43,11 +47,12 @@ def test_the_true_histories_are_worth_it() -> None:
         seen["mismatch"] += sum(operation.error == "mismatch" for operation in history.operations)
         seen["deleted"] += sum(each.is_deletion and each.type == "ok" for each in history.operations)
         seen["nothing"] += sum(each.found_nothing for each in history.operations)
-    assert seen["ok"] > 50 * len(SEEDS)
+    assert seen["ok"] > 50 * len(seeds)
     for what in ("info", "fail", "starved", "stale", "mismatch", "deleted", "nothing"):
-        assert seen[what] > len(SEEDS), seen
+        assert seen[what] > len(seeds), seen
 
 
+@pytest.mark.parametrize("runs", [8, pytest.param(20, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("bug", "checker", "rule"),
     [
@@ -58,10 +63,10 @@ def test_the_true_histories_are_worth_it() -> None:
         ("confirm-early", "quorum", "acknowledged-without-quorum"),
     ],
 )
-def test_a_broken_store_is_found(bug: str, checker: str, rule: str) -> None:
+def test_a_broken_store_is_found(bug: str, checker: str, rule: str, runs: int) -> None:
     """A whole class of bugs would be missed by the checker that is there for it."""
     found = 0
-    for seed in range(20):
+    for seed in range(runs):
         verdict = CHECKERS[checker](TinyStore(seed, bug).run())
         found += any(witness.rule == rule for witness in verdict.witnesses)
-    assert found >= 10, f"found in {found} of 20 runs"
+    assert found >= runs // 2, f"found in {found} of {runs} runs"

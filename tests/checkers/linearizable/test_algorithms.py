@@ -70,12 +70,13 @@ def replayed(columns: Columns, order: list[int]) -> bool:
     return len(set(order)) == len(order) and set(done.tolist()) <= set(order)
 
 
+@pytest.mark.parametrize("operations", [120, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", range(20))
-def test_compiled_and_plain_agree_at_length(seed: int) -> None:
+def test_compiled_and_plain_agree_at_length(seed: int, operations: int) -> None:
     """If this fails, the two searches part where histories are too long for the brute-force twin."""
     chance = random.Random(seed)
     columns = generated.columns(
-        300,
+        operations,
         chance.randint(2, 6),
         seed=seed,
         unique=seed % 3 == 0,
@@ -90,14 +91,21 @@ def test_compiled_and_plain_agree_at_length(seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "most", "count"), [("cas-register", 80, 200), ("kv", 80, 200), ("queue", 24, 75)]
 )
-@pytest.mark.parametrize(("seed", "times"), [(11, 1), pytest.param(12, 10, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("seed", "times"),
+    [
+        (11, 1 / 10),
+        pytest.param(11, 1, marks=pytest.mark.long),
+        pytest.param(12, 10, marks=pytest.mark.nightly),
+    ],
+)
 def test_compiled_and_plain_agree_on_middling_histories(
-    name: str, most: int, count: int, seed: int, times: int
+    name: str, most: int, count: int, seed: int, times: float
 ) -> None:
     """If this fails, the quick way to a yes, or going on without it, loses something: tiny histories don't take it."""
     chance = random.Random(seed)
     model = MODELS[name]()
-    for _ in range(count * times):
+    for _ in range(round(count * times)):
         for calls in calls_by_keys(model, tiny_histories.history(name, chance, most, most + most // 8)):
             plain, compiled = (way.search(model, calls, Limits()) for way in (search, forward))
             assert plain.result != "unknown", "too hard for the plain search: there is nothing to compare"
@@ -106,13 +114,14 @@ def test_compiled_and_plain_agree_on_middling_histories(
                 assert replays(model, calls, placed(model, calls, compiled.log, model.initial))
 
 
+@pytest.mark.parametrize("count", [100, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["queue", "cas-register", "kv"])
-def test_calls_that_share_an_event_are_all_looked_at(name: str) -> None:
+def test_calls_that_share_an_event_are_all_looked_at(name: str, count: int) -> None:
     """If this fails, of what one operation stands for (a drain is many dequeues) all but one call is forgotten."""
     chance = random.Random(5)
     model = MODELS[name]()
     seen = set()
-    for _ in range(400):
+    for _ in range(count):
         for calls in calls_by_keys(model, tiny_histories.history(name, chance, most=6, length=4)):
             tied = [replace(call, invoke=call.invoke // 3, complete=_coarse(call)) for call in calls]
             plain, compiled = (way.search(model, tied, Limits()) for way in (search, forward))
@@ -140,20 +149,26 @@ def replays(model: Model, calls: list[Call], order: list[int]) -> bool:
     return len(set(order)) == len(order) and done <= set(order)
 
 
+@pytest.mark.parametrize(
+    ("operations", "crashed"), [(1_000, 10), pytest.param(20_000, 40, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("unique", [True, False])
-def test_the_order_of_a_long_history_is_one(unique: bool) -> None:
+def test_the_order_of_a_long_history_is_one(unique: bool, operations: int, crashed: int) -> None:
     """If this fails, the proof of a long valid history is wrong, or the history was not valid."""
-    columns = generated.columns(20_000, 8, unique=unique, crashed=40)
+    columns = generated.columns(operations, 8, unique=unique, crashed=crashed)
     found = forward.search_columns(columns, Limits())
     assert found.result == "yes" and found.log is not None
     assert replayed(columns, placed(Register(initial=0), calls_of(columns), found.log, 0))
 
 
-def test_zones_and_search_agree_at_length() -> None:
+@pytest.mark.parametrize(
+    ("count", "operations"), [(10, 200), pytest.param(30, 2_000, marks=pytest.mark.long)]
+)
+def test_zones_and_search_agree_at_length(count: int, operations: int) -> None:
     """If this fails, one of two unrelated algorithms is wrong about registers whose values are written once."""
-    for seed in range(30):
+    for seed in range(count):
         columns = generated.columns(
-            2_000, 6, seed=seed, unique=True, cas=False, crashed=seed, stale=seed % 2 == 0
+            operations, 6, seed=seed, unique=True, cas=False, crashed=seed, stale=seed % 2 == 0
         )
         by_zones = zones.decide(columns)
         assert by_zones is not None
@@ -163,20 +178,24 @@ def test_zones_and_search_agree_at_length() -> None:
             assert replayed(columns, by_zones.order.tolist())
 
 
-def test_more_clients_than_a_word_has_bits() -> None:
+@pytest.mark.parametrize(
+    ("operations", "clients"), [(140, 70), pytest.param(1_000, 130, marks=pytest.mark.long)]
+)
+def test_more_clients_than_a_word_has_bits(operations: int, clients: int) -> None:
     """If this fails, the number of operations that may run at once has a limit that nobody was told of."""
     for stale, answer in ((False, "yes"), (True, "no")):
-        columns = generated.columns(1_000, 130, seed=3, values=4, cas=False, stale=stale)
+        columns = generated.columns(operations, clients, seed=3, values=4, cas=False, stale=stale)
         assert forward.search_columns(columns, Limits()).result == answer
 
 
-def test_the_plain_twin_of_the_kernels_says_the_same() -> None:
+@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.long)])
+def test_the_plain_twin_of_the_kernels_says_the_same(count: int) -> None:
     """If this fails, a machine without a compiler gets other verdicts."""
     code = (
         "from tests.checkers.linearizable.test_agreement import agree\n"
         "from checkers.compiled import why_plain\n"
         "assert why_plain()\n"
-        "agree('cas-register', 150, seed=5); agree('unique-register', 150, seed=6)\n"
+        f"agree('cas-register', {count}, seed=5); agree('unique-register', {count}, seed=6)\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
@@ -185,6 +204,17 @@ def test_the_plain_twin_of_the_kernels_says_the_same() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_time_limit_is_looked_at_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, a check that was asked for seconds takes as long as its search."""
+    monkeypatch.setattr(forward, "SLICE", 1_000)
+    ticks = iter(range(10**9))
+    columns = generated.columns(300, 12, stale=True, crashed=9)
+    with within(TimeLimit(5.0), clock=lambda: next(ticks)), pytest.raises(OutOfTime):
+        forward.search_columns(columns, Limits())
+    assert next(ticks) < 10
+
+
+@pytest.mark.long
 def test_the_time_limit_is_kept_inside_the_compiled_search() -> None:
     """If this fails, a check that was asked for seconds takes minutes."""
     columns = generated.columns(10_000, 60, stale=True, crashed=300)
@@ -210,11 +240,14 @@ def test_no_limit_of_time_is_passed_by_compiling(monkeypatch: pytest.MonkeyPatch
     assert plain == ["asked", "asked"]
 
 
-def test_the_memory_limit_is_kept_inside_the_compiled_search() -> None:
+@pytest.mark.parametrize(
+    ("operations", "most"), [(300, 30), pytest.param(10_000, 300, marks=pytest.mark.long)]
+)
+def test_the_memory_limit_is_kept_inside_the_compiled_search(operations: int, most: int) -> None:
     """If this fails, a search that explodes eats the machine."""
-    columns = generated.columns(10_000, 40, stale=True)
-    found = forward.search_columns(columns, Limits(configurations=300))
-    assert (found.result, found.reason) == ("unknown", "more than 300 configurations")
+    columns = generated.columns(operations, 40, stale=True)
+    found = forward.search_columns(columns, Limits(configurations=most))
+    assert (found.result, found.reason) == ("unknown", f"more than {most} configurations")
 
 
 def test_unread_crashed_write_explains_a_mismatch() -> None:
@@ -231,9 +264,12 @@ def test_unread_crashed_write_explains_a_mismatch() -> None:
     assert forward.search(Register(), without, Limits()).result == "no"
 
 
-def test_thousands_of_crashed_writes_cost_little() -> None:
+@pytest.mark.parametrize(
+    ("operations", "crashed"), [(6_000, 1_000), pytest.param(100_000, 2_500, marks=pytest.mark.long)]
+)
+def test_thousands_of_crashed_writes_cost_little(operations: int, crashed: int) -> None:
     """If this fails, a cluster that was cut off for long makes a history undecidable."""
-    columns = generated.columns(100_000, 10, unique=True, cas=False, crashed=2_500)
+    columns = generated.columns(operations, 10, unique=True, cas=False, crashed=crashed)
     zones.decide(generated.columns(2_000, 3, unique=True, cas=False))
     began_s = time.process_time()
     found = zones.decide(columns)
@@ -242,17 +278,18 @@ def test_thousands_of_crashed_writes_cost_little() -> None:
 
 
 @pytest.mark.parametrize("name", ["register", "unique-register", "cas-register", "deleting-register"])
-def test_columns_from_parquet_say_the_same(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.long)])
+def test_columns_from_parquet_say_the_same(name: str, tmp_path: Path, count: int) -> None:
     """If this fails, a big run is judged differently from a small one."""
     chance = random.Random(4)
     path = tmp_path / "history.parquet"
-    for _ in range(100):
+    for _ in range(count):
         history = tiny_histories.history(name, chance, most=10)
         parquet.write(path, history)
         verdict, columns = linearizable.check(history), linearizable.check_parquet(path)
         assert columns.result == verdict.result
-        for count in ("operations", "observations", "keys_invalid", "reads_not_judged"):
-            assert columns.details[count] == verdict.details[count]
+        for detail in ("operations", "observations", "keys_invalid", "reads_not_judged"):
+            assert columns.details[detail] == verdict.details[detail]
 
 
 def test_what_is_no_register_of_numbers_is_read_as_objects(tmp_path: Path) -> None:

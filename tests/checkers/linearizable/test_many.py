@@ -43,9 +43,10 @@ def test_each_register_gets_its_own_answer(name: str, count: int) -> None:
     assert min(Counter(expected).values()) > count * 3 // 40
 
 
-def test_one_key_of_many_is_found_wrong() -> None:
+@pytest.mark.parametrize("keys", [20, pytest.param(40, marks=pytest.mark.long)])
+def test_one_key_of_many_is_found_wrong(keys: int) -> None:
     """If this fails, values or times of one key leak into another, and an anomaly is missed or made up."""
-    histories = [generated.columns(60 + 9 * seed, 4, seed=seed, crashed=seed % 3) for seed in range(40)]
+    histories = [generated.columns(60 + 9 * seed, 4, seed=seed, crashed=seed % 3) for seed in range(keys)]
     histories[17] = generated.columns(90, 4, seed=17, stale=True)
     verdict = linearizable.check_columns(together(histories))
     assert (verdict.result, verdict.details["keys_invalid"]) == ("invalid", ["17"])
@@ -54,13 +55,16 @@ def test_one_key_of_many_is_found_wrong() -> None:
     assert linearizable.check_columns(together(histories)).result == "valid"
 
 
-def test_a_key_does_not_run_out_of_a_share_of_the_time() -> None:
+@pytest.mark.parametrize(
+    ("operations", "others"), [(140, 50), pytest.param(300, 400, marks=pytest.mark.long)]
+)
+def test_a_key_does_not_run_out_of_a_share_of_the_time(operations: int, others: int) -> None:
     """If this fails, a check of thousands of keys ends as unknown since one of them took longer than its share."""
     hard = generated.columns(
-        300, 70, seed=3, values=3, cas=False, stale=True
+        operations, 70, seed=3, values=3, cas=False, stale=True
     )  # more at once than a word has bits
     assert many.decide(many.joined([hard, hard]), Limits())[:, 0].tolist() == [-1, -1]
-    easy = [generated.columns(10, 3, seed=seed) for seed in range(400)]
+    easy = [generated.columns(10, 3, seed=seed) for seed in range(others)]
     verdict = linearizable.check_columns(together([hard, *easy]), timeout_s=20.0, clock=time.process_time)
     assert (verdict.result, verdict.details["keys_undecided"]) == ("invalid", {})
 
