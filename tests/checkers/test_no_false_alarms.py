@@ -16,7 +16,7 @@ from checkers.history import History
 from tests.checkers.tiny_store import TinyStore
 
 SEEDS = pytest.mark.parametrize(
-    "seeds", [range(30), pytest.param(range(150), marks=pytest.mark.long)], ids=len
+    "seeds", [range(20), pytest.param(range(150), marks=pytest.mark.long)], ids=len
 )
 JUDGES = ("linearizable", "prefix", "convergence", "quorum", "availability")
 

@@ -112,10 +112,11 @@ def compare(seed: int) -> str:
     return "found" if valid else "none"
 
 
-def test_both_find_an_order_if_and_only_if_there_is_one() -> None:
+@pytest.mark.parametrize("count", [750, pytest.param(1_500, marks=pytest.mark.long)])
+def test_both_find_an_order_if_and_only_if_there_is_one(count: int) -> None:
     """If this fails, a history is called valid that no store could give, or invalid though one could."""
-    seen = Counter(compare(seed) for seed in range(1_500))
-    assert min(seen["found"], seen["none"]) > 300, seen
+    seen = Counter(compare(seed) for seed in range(count))
+    assert min(seen["found"], seen["none"]) > count // 5, seen
 
 
 @pytest.mark.nightly
