@@ -27,6 +27,8 @@ from nodes.iproto.messages import Row, Type
 from tests.harness.runs import small
 from tests.harness.stored import a_log_with_a_hole, a_torn_log, nothing
 
+SMALL = small(seed=3, time_limit_s=4.0, rate=60.0, faults=("kill",))
+
 
 def judged(plan: Plan) -> dict[str, Any]:
     """A simulated run in memory with its logs, judged."""
@@ -50,19 +52,29 @@ def check_of(verdict: dict[str, Any], name: str) -> dict[str, Any]:
     return next(check for check in verdict["checks"] if check["checker"] == name)
 
 
-@pytest.mark.parametrize(("seed", "election_mode"), [(3, "off"), (4, "candidate")])
-def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(seed: int, election_mode: str) -> None:
+@pytest.mark.parametrize(
+    ("seed", "election_mode", "time_limit_s"),
+    [
+        (3, "off", 8.0),
+        (4, "candidate", 8.0),
+        *(pytest.param(*each, 20.0, marks=pytest.mark.long) for each in ((3, "off"), (4, "candidate"))),
+    ],
+)
+def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(
+    seed: int, election_mode: str, time_limit_s: float
+) -> None:
     """Breaks if a rule over logs, or settling, were a false alarm about a correct system."""
-    verdict = judged(small(seed=seed, time_limit_s=20.0, election_mode=election_mode))
+    verdict = judged(small(seed=seed, time_limit_s=time_limit_s, election_mode=election_mode))
     assert check_of(verdict, "audit")["result"] == "valid", check_of(verdict, "audit")["witnesses"]
     assert all(check["result"] == "valid" for check in verdict["settled"]["checks"])
     assert verdict["settled"]["did_not"] + verdict["settled"]["happened"] > 0
     assert verdict["settled"]["open"] == 0
 
 
-def test_transactions_are_settled_too() -> None:
+@pytest.mark.parametrize("time_limit_s", [8.0, pytest.param(20.0, marks=pytest.mark.long)])
+def test_transactions_are_settled_too(time_limit_s: float) -> None:
     """Breaks if the logs said nothing of the outcomes of transactions over lists."""
-    verdict = judged(small(seed=3, time_limit_s=20.0, workload="append", configuration="H"))
+    verdict = judged(small(seed=3, time_limit_s=time_limit_s, workload="append", configuration="H"))
     assert verdict["settled"]["did_not"] + verdict["settled"]["happened"] > 0
     assert verdict["settled"]["open"] == 0
     assert all(check["result"] == "valid" for check in verdict["settled"]["checks"])
@@ -72,12 +84,13 @@ def test_transactions_are_settled_too() -> None:
 @pytest.mark.parametrize("bug", ["confirm-early", "ack-before-fsync"])
 def test_the_logs_of_broken_nodes_tell_on_them(bug: str) -> None:
     """Breaks if logs in which an acknowledged transaction is discarded passed."""
-    verdict = judged(small(seed=5, time_limit_s=20.0, election_mode="off", bugs=(bug,)))
+    faults = ("isolate-owner", "power-all")
+    verdict = judged(small(seed=5, faults=faults, election_mode="off", bugs=(bug,)))
     assert check_of(verdict, "audit")["result"] == "invalid"
 
 
 @pytest.mark.parametrize("bug", ["confirm-early", "confirm-before-wal-owner"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_an_early_answer_is_found_by_every_seed(bug: str, seed: int) -> None:
     """Breaks if an answer before its quorum or its CONFIRM were seen only where a fault strikes between the two."""
     verdict = judged(small(seed=seed, time_limit_s=2.0, faults=("none",), election_mode="off", bugs=(bug,)))
@@ -135,7 +148,7 @@ def test_a_stored_run_keeps_what_its_disks_did(tmp_path: Path) -> None:
 
 def test_a_stored_run_can_be_audited(tmp_path: Path) -> None:
     """Breaks if `qsync audit RUN` did not find the plan, the logs or the record of a run."""
-    folder, _ = stored(tmp_path, small(seed=3))
+    folder, _ = stored(tmp_path, SMALL)
     done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
     assert done.return_value == 0
     audit = json.loads(done.output)
@@ -147,7 +160,7 @@ def test_a_stored_run_can_be_audited(tmp_path: Path) -> None:
 
 def test_a_missing_log_is_said_and_proves_nothing(tmp_path: Path) -> None:
     """Breaks if a lost log were taken for one that never held a row, or its loss went unsaid."""
-    folder, _ = stored(tmp_path, small(seed=3))
+    folder, _ = stored(tmp_path, SMALL)
     (folder / "hashes.json").unlink()  # it was lost before the run was judged
     for path in (folder / "nodes" / "n2").glob("*.xlog"):
         path.unlink()

@@ -27,6 +27,7 @@ from harness.run.plan import Plan
 from harness.systems.qsync import logs as qsync_logs
 from harness.systems.system import KeepsLogs
 from tests.harness.runs import small
+from tests.suites import mostly_long
 
 PLANS = (
     small(seed=1, faults=("all",), overlap=2, time_limit_s=12.0, deletes=0.2, write_once=0.1),
@@ -37,9 +38,18 @@ PLANS = (
     small(seed=6, faults=("isolate-owner",), least_ok=100_000, deletes=0.5, rate=3.0),
     small(seed=7, commit_wait="mixed", faults=("isolate-owner",)),
 )
+SHORT = (
+    small(seed=8, faults=("kill",), time_limit_s=4.0, rate=60.0, deletes=0.2, write_once=0.1),
+    small(seed=9, workload="set", faults=("isolate-owner",), time_limit_s=4.0, rate=60.0),
+    small(seed=10, workload="bank", failing=0.1, faults=("none",), time_limit_s=2.0, rate=60.0),
+    small(seed=11, bugs=("confirm-early",), faults=("isolate-owner",), time_limit_s=5.0, rate=60.0),
+    small(seed=12, commit_wait="mixed", faults=("none",), time_limit_s=2.0, rate=60.0),
+)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan.seed))
+@pytest.mark.parametrize(
+    "plan", mostly_long((*SHORT, *PLANS), quick=(*SHORT, PLANS[5])), ids=lambda plan: str(plan.seed)
+)
 def test_a_long_record_is_judged_as_a_short_one(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +107,7 @@ def test_a_valid_run_of_registers_is_judged_without_all_objects(
     read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken, a run of a day takes half a KiB for each of its operations when it is judged."""
-    plan = small(seed=8, read=read, faults=("all",), time_limit_s=12.0, replica_reads=0.5)
+    plan = small(seed=8, read=read, faults=("all",), replica_reads=0.5)
     parts = parts_of(plan)
     cluster = simulated(parts, None)
     with (tmp_path / "history.jsonl").open("wb") as file:

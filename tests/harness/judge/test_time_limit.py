@@ -59,7 +59,7 @@ def test_another_process_gets_the_time_that_is_left() -> None:
 
 def test_a_simulated_run_is_judged_the_same_however_the_clock_runs(hasty: Callable[[], None]) -> None:
     """If it failed, a seed would be unknown on a busy machine and valid on another."""
-    plan = small(seed=4)
+    plan = small(seed=4, time_limit_s=3.0)
     before = try_seed(plan)
     hasty()
     assert try_seed(plan) == before
@@ -67,7 +67,7 @@ def test_a_simulated_run_is_judged_the_same_however_the_clock_runs(hasty: Callab
 
 def test_a_run_that_is_cut_short_keeps_the_verdict_that_it_had(tmp_path: Path) -> None:
     """If it failed, judging a run again in too little time would throw away what was known of it."""
-    folder = RunFolder(store_run(tmp_path, 1, time_limit_s=6.0))
+    folder = RunFolder(store_run(tmp_path, 1, time_limit_s=3.0, faults=("none",)))
     stored = folder.read_verdict()
     assert stored is not None
     ticks = count()
@@ -80,7 +80,7 @@ def test_a_run_that_is_cut_short_keeps_the_verdict_that_it_had(tmp_path: Path) -
 
 def test_runs_that_no_time_is_left_for_are_not_judged(tmp_path: Path, qsync: Qsync) -> None:
     """If it failed, a folder of runs would take the limit for each of them, or lose the verdicts that they had."""
-    folders = [RunFolder(store_run(tmp_path, seed, time_limit_s=6.0)) for seed in (1, 2)]
+    folders = [RunFolder(store_run(tmp_path, seed, time_limit_s=3.0, faults=("none",))) for seed in (1, 2)]
     stored = [folder.read_verdict() for folder in folders]
     done = qsync("check", tmp_path, "--timeout", "0.000001", "--json")
     assert done.code == 2
@@ -94,7 +94,7 @@ def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qs
     """If it failed, `--verify` would say that proofs were checked that nobody looked at."""
     from harness.check_files import verified
 
-    folder = RunFolder(store_run(tmp_path, 1, time_limit_s=6.0))
+    folder = RunFolder(store_run(tmp_path, 1, time_limit_s=3.0, faults=("none",)))
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())
     assert verdict["outcome"] == "valid"
     history = read_history(folder)

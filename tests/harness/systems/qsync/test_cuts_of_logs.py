@@ -17,6 +17,7 @@ from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.system import KeepsLogs
 from tests.harness.runs import small
+from tests.suites import mostly_long
 
 INSTANTS = 40
 
@@ -50,7 +51,7 @@ def _places(cuts: LogCuts, effects: Sequence[Effect], time_ns: int) -> dict[str,
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(each, marks=pytest.mark.nightly) for each in range(1, 12))]
 )
-@pytest.mark.parametrize("configuration", ["A", "D", "F", "H", "I"])
+@pytest.mark.parametrize("configuration", mostly_long("ADFHI", quick="AHI"))
 def test_no_instant_of_a_run_is_an_inconsistent_cut(configuration: str, seed: int) -> None:
     """A false alarm: whatever is on the disks at one moment was really there."""
     cuts, effects = _ran(configuration, seed)

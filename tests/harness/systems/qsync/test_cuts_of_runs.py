@@ -46,7 +46,7 @@ def judged(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verdict]
     "fields",
     [
         {"configuration": "H", "seed": 3},
-        {"configuration": "I", "seed": 2, "nodes": 5, "overlap": 3},
+        pytest.param({"configuration": "I", "seed": 2, "nodes": 5, "overlap": 3}, marks=pytest.mark.long),
         {"configuration": "A", "seed": 5},
         {"configuration": "C", "seed": 3},
     ],
@@ -62,19 +62,25 @@ def test_cuts_of_a_right_set_hold_under_faults(fields: dict[str, Any]) -> None:
     assert len(judged_ones) >= 3
 
 
+SEEDS = [
+    ({"seed": 0, "time_limit_s": 2}),
+    *(pytest.param({"seed": n}, marks=pytest.mark.long) for n in range(3)),
+]
+
+
+@pytest.mark.parametrize("fields", SEEDS, ids=["short", "0", "1", "2"])
 @pytest.mark.parametrize("bug", ["place-before-marker", "place-when-asked"])
-def test_a_wrong_place_is_found_whatever_becomes_of_the_cut(bug: str) -> None:
+def test_a_wrong_place_is_found_whatever_becomes_of_the_cut(bug: str, fields: dict[str, Any]) -> None:
     """Nodes that name wrong places make every cut fail, and a failed cut is not looked at."""
-    for seed in range(3):
-        assert "cuts-marker" in try_seed(plan(bugs=(bug,), seed=seed, faults=("none",))).violated
+    assert "cuts-marker" in try_seed(plan(bugs=(bug,), faults=("none",), **fields)).violated
 
 
-def test_a_cut_without_the_votes_of_its_term_is_found() -> None:
+@pytest.mark.parametrize("fields", SEEDS, ids=["short", "0", "1", "2"])
+def test_a_cut_without_the_votes_of_its_term_is_found(fields: dict[str, Any]) -> None:
     """All nodes stand at the marker: without this level, the nodes of a restored cut could vote twice in one term."""
-    for seed in range(3):
-        found = try_seed(plan(bugs=("vote-after-promote",), seed=seed, faults=("none",))).violated
-        assert "cuts-quorum" in found
-        assert "cuts-marker" not in found
+    found = try_seed(plan(bugs=("vote-after-promote",), faults=("none",), **fields)).violated
+    assert "cuts-quorum" in found
+    assert "cuts-marker" not in found
 
 
 def test_without_a_pace_there_are_no_cuts() -> None:
@@ -116,7 +122,7 @@ def test_what_the_lines_say_is_not_taken_on_trust(
     change: dict[str, Any], level: Level, result: str, says: str
 ) -> None:
     """A cut that never came about, or that logs do not show, would be called consistent."""
-    done, history, files = ran(plan(faults=("none",), time_limit_s=2))
+    done, history, files = ran(plan(faults=("none",), time_limit_s=1.5))
     verdict = judged(done, _with(history, change), files)[f"cuts-{level}"]
     assert verdict.result == result
     assert says in " ".join(each["summary"] for each in verdict.details["cuts"])

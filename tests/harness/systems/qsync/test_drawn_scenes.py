@@ -171,6 +171,7 @@ def test_good_nodes_survive_them() -> None:
     assert (tried.outcome, tried.violated) == ("valid", ()), tried.sentence
 
 
+@pytest.mark.long
 def test_a_vote_that_a_restart_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, two leaders of one term would be out of reach: only a voter that dies votes twice."""
     recovered = replica.vote_of

@@ -22,7 +22,7 @@ def test_every_read_is_labelled_dirty_and_the_run_is_judged_by_its_own_row() -> 
     assert "MVCC off" in verdict["promise"]["configuration"]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_full_queue_and_snapshots_change_no_promise(seed: int) -> None:
     """If it failed, who waits for room could be lost, or a snapshot in the middle of a run lose or raise rows."""
     plan = small(seed=seed, queue_max_size="40", checkpoint_interval_s=0.3, workers=20, rate=200.0)

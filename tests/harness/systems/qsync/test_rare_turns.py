@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -67,9 +68,16 @@ def _with_changes() -> Iterator[Tried]:
         yield try_seed(plan, has_drawn_faults=True)
 
 
+@pytest.mark.long
 def test_each_kind_of_change_comes_about() -> None:
     """Broken, a kind of change is drawn and counted that no run ever makes."""
     assert unreached({*KINDS, rare.CHANGED_BUSY, rare.CHANGED_IN_READ}, _with_changes()) == set()
+
+
+def test_a_kind_of_change_comes_about() -> None:
+    """The same for the changes that one run makes."""
+    rows = {changes.ONE_NODE, changes.IN_TURN, changes.AT_ONCE_RESTARTED, changes.AT_A_MOMENT}
+    assert unreached(rows, itertools.islice(_with_changes(), 1)) == set()
 
 
 def _with_joins() -> Iterator[Tried]:
@@ -82,6 +90,7 @@ def _with_joins() -> Iterator[Tried]:
         yield try_seed(plan.changed(synchro_timeout_s=0.6, checkpoint_interval_s=0.3), has_drawn_faults=True)
 
 
+@pytest.mark.long
 def test_options_change_while_a_follower_joins_anew() -> None:
     """Broken, no run changes an option during a join, or one that does stops for ever."""
     assert unreached({rare.CHANGED_IN_JOIN, rare.JOINED_ANEW}, _with_joins()) == set()

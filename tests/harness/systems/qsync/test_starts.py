@@ -16,6 +16,7 @@ from harness.systems.plans import planned
 from harness.systems.qsync import starts
 from harness.systems.qsync.variety import start_for
 from nodes.iproto import xlog
+from tests.suites import mostly_long
 
 FROM_3_2 = [name for name in starts.names() if name.startswith("unmarked-")]
 REAL = "tarantool-2.6.0"
@@ -50,10 +51,15 @@ def test_every_cut_is_of_whole_records(name: str) -> None:
     assert whole == starts.start_of(f"{name}@{cuts[-1]}")
 
 
-@pytest.mark.parametrize("configuration", ["C", "H", "I"])
-@pytest.mark.parametrize("name", FROM_3_2)
-def test_a_run_begins_with_the_logs_of_an_older_version(name: str, configuration: str) -> None:
+BEGINS = [(name, configuration) for name in FROM_3_2 for configuration in "CHI"]
+QUICK = [("unmarked-by-hand", "C"), ("unmarked-elections", "H"), ("unmarked-at-once", "I")]
+"""Each start and each configuration once."""
+
+
+@pytest.mark.parametrize("begins", mostly_long(BEGINS, quick=QUICK), ids="-".join)
+def test_a_run_begins_with_the_logs_of_an_older_version(begins: tuple[str, str]) -> None:
     """Broken, a cluster that is upgraded loses what it acknowledged, or does not come up."""
+    name, configuration = begins
     numbers = starts.cuts_for(name, "3.2", 3)
     for nodes, cut in zip((3, 4), random.Random(f"{name} {configuration}").sample(numbers, 2), strict=True):
         found = try_seed(begun(f"{name}@{cut}", configuration=configuration, nodes=nodes))
@@ -61,22 +67,22 @@ def test_a_run_begins_with_the_logs_of_an_older_version(name: str, configuration
 
 
 @pytest.mark.parametrize("configuration", ["A", "C", "H"])
-@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("nodes", mostly_long([1, 3], quick=[3]))
 def test_a_run_begins_with_the_logs_of_real_tarantool(configuration: str, nodes: int) -> None:
     """Broken, what real 2.6.0 confirmed is not there: its queue has no PROMOTE."""
     found = try_seed(begun(REAL, configuration=configuration, nodes=nodes))
     assert (found.outcome, found.violated) == ("valid", ()), found.sentence
 
 
-@pytest.mark.parametrize("cut", [3, 6, 9])
+@pytest.mark.parametrize("cut", mostly_long([3, 6, 9], quick=[6]))
 def test_protocol_2_6_begins_with_any_cut_of_real_tarantool(cut: int) -> None:
     """Broken, a queue that the log leaves busy is lost, or nobody owns it."""
     found = try_seed(begun(f"{REAL}@{cut}", configuration="A"))
     assert (found.outcome, found.violated) == ("valid", ()), found.sentence
 
 
-@pytest.mark.parametrize("configuration", ["C", "H"])
-@pytest.mark.parametrize("faults", [("none",), ("replace-node", "kill")])
+@pytest.mark.parametrize("configuration", mostly_long(["C", "H"], quick=["H"]))
+@pytest.mark.parametrize("faults", mostly_long([("none",), ("replace-node", "kill")], quick=[("none",)]))
 def test_nodes_join_one_that_begins_with_the_logs(configuration: str, faults: tuple[str, ...]) -> None:
     """Broken, a cluster cannot grow out of a single server of an older version."""
     plan = begun(f"{REAL}+join", configuration=configuration, faults=faults, time_limit_s=8.0)

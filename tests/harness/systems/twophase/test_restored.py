@@ -33,22 +33,33 @@ def restoring(**fields: Any) -> Any:
     return plan(**{"workload": "restore", **fields})
 
 
-def test_second_clusters_of_a_correct_store_hold(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fields", "unfinished"),
+    [
+        ({"faults": ("none",), "nodes": 3, "time_limit_s": 3, "seed": 1}, 0),
+        pytest.param({"faults": ("all",), "nodes": 5, "seed": 5}, 1, marks=pytest.mark.long),
+    ],
+    ids=["quiet", "under faults"],
+)
+def test_second_clusters_of_a_correct_store_hold(
+    fields: dict[str, Any], unfinished: int, tmp_path: Path
+) -> None:
     """If it failed, a right store would be blamed for its restores, or none of them would be judged."""
-    verdict, history = kept(restoring(faults=("all",), restores=2, seed=5), tmp_path)
+    verdict, history = kept(restoring(restores=2, **fields), tmp_path)
     assert verdict["violations"] == []
     found = {check["checker"]: check for check in verdict["checks"]}
     assert (found["cuts-restored"]["result"], found[TOTAL]["result"]) == ("valid", "valid")
     cuts = found["cuts-restored"]["details"]["cuts"]
-    assert [each["summary"].split(":")[0] for each in cuts].count("refused") == 1
-    assert len(cuts) == 3
-    assert found[TOTAL]["details"]["reads"] == 2 * 2 * 5, "two clusters, read first and last, at five nodes"
+    assert [each["summary"].split(":")[0] for each in cuts].count("refused") == unfinished
+    assert len(cuts) == 2 + unfinished
+    assert found[TOTAL]["details"]["reads"] == 2 * 2 * fields["nodes"], "two clusters, read first and last"
     further = [event.value for event in history.events if event.f == CUT]
     assert all(each["state"] == "ok" and each["writes"] > 10 for each in further)
     begun = sorted(each.name for each in (tmp_path / "latest" / "restored").iterdir())
     assert begun == sorted(each["cut"] for each in cuts if not each["summary"].startswith("refused"))
 
 
+@pytest.mark.long
 def test_twenty_cuts_under_load_are_restored() -> None:
     """If it failed, cuts that were never restored would pass for ones that can be."""
     tried = try_seed(restoring(faults=("none",), restores=20, cut_every_s=0.4, time_limit_s=10))
@@ -57,7 +68,11 @@ def test_twenty_cuts_under_load_are_restored() -> None:
 
 @pytest.mark.parametrize(
     ("bug", "fields"),
-    [("restore-by-start", {"seed": 2}), ("restore-of-unfinished", {"faults": ("all",)})],
+    [
+        ("restore-by-start", {"seed": 1, "nodes": 3, "time_limit_s": 3}),
+        pytest.param("restore-by-start", {"seed": 2}, marks=pytest.mark.long),
+        pytest.param("restore-of-unfinished", {"faults": ("all",)}, marks=pytest.mark.long),
+    ],
 )
 def test_a_wrong_restore_is_found(bug: str, fields: dict[str, Any]) -> None:
     """If it failed, cuts could be right and what comes of them wrong."""
@@ -68,7 +83,8 @@ def test_a_wrong_restore_is_found(bug: str, fields: dict[str, Any]) -> None:
 
 def test_a_wrong_cut_shows_in_its_restore() -> None:
     """If it failed, second clusters would be compared with nothing that a torn transaction changes."""
-    tried = try_seed(restoring(faults=("none",), bugs=("finish-without-sign",)))
+    size = {"nodes": 3, "time_limit_s": 4}
+    tried = try_seed(restoring(faults=("none",), bugs=("finish-without-sign",), **size))
     assert {"cuts-transactions", "cuts-restored"} <= set(tried.violated), tried.sentence
 
 

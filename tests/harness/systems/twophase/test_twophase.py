@@ -39,6 +39,8 @@ def kept(plan: Plan, results: Path) -> tuple[dict[str, Any], History]:
     return json.loads((folder / "verdict.json").read_bytes()), jsonl.read(folder / "history.jsonl")
 
 
+QUICK: dict[str, Any] = {"faults": ("none",), "nodes": 4, "time_limit_s": 3}
+
 QUIET: dict[str, object] = {
     "ready": True,
     "coordinator": "n1",
@@ -67,12 +69,17 @@ def test_nodes_are_settled_when_nothing_will_change(other: dict[str, object], is
 @pytest.mark.parametrize(
     "fields",
     [
-        {"faults": ("all",)},
-        {"faults": ("all",), "near_clients": 2, "variant": "seed-colour", "seed": 2},
-        {"faults": ("none",), "concurrency": "optimistic", "variant": "seed-counter", "backups": 2},
-        {"faults": ("none",), "workload": "append", "backups": 0, "one_phase": False},
+        {"faults": ("all",), "nodes": 3, "time_limit_s": 8, "cut_every_s": 0.5, "seed": 2},
+        pytest.param({"faults": ("all",)}, marks=pytest.mark.long),
+        pytest.param(
+            {"faults": ("all",), "near_clients": 2, "variant": "seed-colour", "seed": 2},
+            marks=pytest.mark.long,
+        ),
+        {**QUICK, "concurrency": "optimistic", "variant": "seed-counter", "backups": 2},
+        {**QUICK, "workload": "append", "backups": 0, "one_phase": False},
+        {**QUICK, "near_clients": 2, "variant": "seed-colour"},
     ],
-    ids=["under faults", "near clients", "optimistic", "two phases"],
+    ids=["faults", "under faults", "near clients", "optimistic", "two phases", "near and quiet"],
 )
 def test_cuts_of_a_correct_store_hold(fields: dict[str, Any], tmp_path: Path) -> None:
     """If it failed, a right store would be blamed for its cuts, or none of them would be judged."""
@@ -90,7 +97,7 @@ def test_cuts_of_a_correct_store_hold(fields: dict[str, Any], tmp_path: Path) ->
 
 def test_a_run_without_cuts_has_no_check_of_cuts(tmp_path: Path) -> None:
     """If it failed, a run that was asked for no cut would be inconclusive for the lack of one."""
-    verdict, _ = kept(plan(cut_every_s=0, faults=("none",), time_limit_s=8), tmp_path)
+    verdict, _ = kept(plan(cut_every_s=0, faults=("none",), nodes=3, time_limit_s=3), tmp_path)
     assert not any(check["checker"].startswith("cuts-") for check in verdict["checks"])
     assert verdict["outcome"] == "valid", verdict["sentence"]
 
