@@ -338,7 +338,14 @@ def test_what_others_cannot_judge_is_left_out() -> None:
     assert [operation.value for operation in told(text).operations] == [2]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.jsonl")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.long if place % 4 else ())
+        for place, path in enumerate(sorted(FOLDER.glob("*/*.jsonl")))
+    ],
+    ids=lambda path: path.stem,
+)
 def test_our_own_files_are_recognized(path: Path, tmp_path: Path) -> None:
     """`check` would not know our own records."""
     recognized = foreign.read(path)

@@ -17,7 +17,7 @@ from checkers.meaning import Judged
 from checkers.verdict import Verdict, Witness
 from tests.checkers.linearizable import tiny_histories
 
-WANTED = pytest.mark.parametrize("wanted", [150, pytest.param(1_000, marks=pytest.mark.long)])
+WANTED = pytest.mark.parametrize("wanted", [100, pytest.param(1_000, marks=pytest.mark.long)])
 """How many forgeries are refused before the test ends."""
 REGISTERS = ("register", "unique-register", "cas-register")
 LIE = Witness(rule="lie", summary="no", events=(0,))

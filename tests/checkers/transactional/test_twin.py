@@ -97,7 +97,7 @@ def test_the_same_anomalies_with_the_same_smallest_cycles() -> None:
     assert {"G0", "G1c", "G-single", "G2-item", "G2", "G-single-process", "G-single-realtime"} <= seen
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("anomaly", BY_THEMSELVES)
 def test_the_same_around_each_anomaly(anomaly: str, count: int) -> None:
     """If this fails, as above, in histories that are drawn so that most show this anomaly."""
