@@ -19,7 +19,7 @@ import pytest
 
 from harness.cli.docker_compose_configs import FOLDER, configurations
 from harness.cli.main import main
-from harness.clients.reply import Replied
+from harness.clients.reply import NotSent, Replied
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.control import control_image
 from harness.cluster.containers.image import node_image
@@ -116,13 +116,21 @@ async def owner_of(project: Project) -> str:
 
 
 async def call(project: Project, node: str, function: str, *arguments: Any) -> Any:
+    """What the node answers; None if it does not listen yet."""
     connections = Connections(IPROTO, lambda node: PORT, project.address)
     try:
         reply = await connections.call(1, node, Call(1, function, arguments), PATIENCE_S * SECOND_NS)
+        if isinstance(reply, NotSent):
+            return None
         assert isinstance(reply, Replied) and isinstance(reply.response, Answer), reply
         return reply.response.data[0]
     finally:
         connections.close()
+
+
+async def has_written(project: Project, node: str) -> bool:
+    dump = await call(project, node, "qsync.dump")
+    return dump is not None and dump["spaces"]["register"] == [["a", 7]]
 
 
 def test_the_nodes_are_told_what_a_run_would_tell_them() -> None:
@@ -140,10 +148,12 @@ def test_five_nodes_come_up_take_a_write_and_leave_nothing(client: Any, project:
 
     async def scene() -> None:
         owner = await owner_of(project)
-        await call(project, owner, "qsync.transaction", [["replace", "register", ["a", 7]]])
+        assert (
+            await call(project, owner, "qsync.transaction", [["replace", "register", ["a", 7]]]) is not None
+        )
         for node in NODES:
             async with asyncio.timeout(PATIENCE_S):
-                while (await call(project, node, "qsync.dump"))["spaces"]["register"] != [["a", 7]]:
+                while not await has_written(project, node):
                     await asyncio.sleep(0.02)
 
     project.compose("up", "-d")
