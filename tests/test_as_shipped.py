@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from harness.hunt import hunted, try_seed
 from harness.systems.plans import planned, read
 
@@ -30,6 +32,7 @@ def test_with_a_synchronous_promote_it_is_kept() -> None:
     assert (kept.outcome, kept.violated) == ("valid", ())
 
 
+@pytest.mark.long
 def test_the_hunt_finds_it_from_a_seed() -> None:
     """If it failed, only a plan that somebody wrote down would find it, and no hunt."""
     given = {"configuration": "F", "faults": ("all", "holds")}

@@ -21,11 +21,43 @@ from harness.systems.plans import read
 from harness.systems.system import JudgesNodes
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
+from tests.suites import mostly_long
 
 PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED: dict[str, str] = {}
 """At most three, with the reason."""
 STORED = sorted(path.stem for path in PLANS.glob("*.json"))
+QUICK = (
+    "ack-before-fsync",
+    "ack-without-term",
+    "confirm-before-wal-replica",
+    "confirm-early",
+    "definite-timeout",
+    "duplicate-confirm",
+    "filter-by-sender",
+    "no-cascading-rollback",
+    "no-fencing",
+    "no-pre-vote",
+    "no-split-brain-check",
+    "no-term-filter",
+    "promote-keeps-old-quorum",
+    "timers-by-wall-clock",
+    "writable-before-promote",
+)
+QUICK_WITHOUT = (
+    "ack-without-term",
+    "confirm-before-wal-replica",
+    "definite-timeout",
+    "duplicate-confirm",
+    "lease-by-wall-clock",
+    "no-fencing",
+    "no-split-brain-check",
+    "no-term-filter",
+    "place-before-marker",
+    "vote-before-flush",
+    "writable-before-promote",
+)
+"""Short runs, whose scenes have little in common."""
 
 
 def stored(name: str) -> Plan:
@@ -54,7 +86,7 @@ def test_a_bug_names_checkers_that_there_are(name: str) -> None:
 @pytest.mark.parametrize(
     "other", [0, pytest.param(1, marks=pytest.mark.nightly)], ids=["its seed", "another seed"]
 )
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", mostly_long(STORED, quick=QUICK))
 def test_a_known_bug_is_found(name: str, other: int) -> None:
     """If it failed, the harness would be blind to a bug that Tarantool really had, or the plan to all but one seed."""
     plan = stored(name)
@@ -66,7 +98,7 @@ def test_a_known_bug_is_found(name: str, other: int) -> None:
     assert set(found.violated) & set(bugs.bug(name).checkers), found.sentence
 
 
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", mostly_long(STORED, quick=QUICK_WITHOUT))
 def test_without_its_switch_the_plan_finds_nothing(name: str) -> None:
     """If it failed, the alarm would ring for a store that is in order."""
     clean = try_seed(msgspec.structs.replace(stored(name), bugs=()))

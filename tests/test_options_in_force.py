@@ -13,12 +13,13 @@ import pytest
 
 from harness.hunt import try_seed
 from harness.systems.plans import read
+from tests.suites import mostly_long
 
 PLANS = sorted((Path(__file__).parent / "plans" / "changed-options").glob("*.json"))
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", mostly_long(PLANS, quick=PLANS[2:]), ids=lambda path: path.stem)
 def test_a_stored_change_of_options_is_survived(path: Path, seed: int) -> None:
     """If it failed, what a row means would hang on the options of its reader again."""
     found = try_seed(msgspec.structs.replace(read(path), seed=seed))

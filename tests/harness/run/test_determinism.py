@@ -36,6 +36,15 @@ def kinds(lines: list[str]) -> set[str]:
     return {name for line in lines for name in line.split()[-1].split(",")}
 
 
+def test_a_seed_leaves_the_same_trace_in_every_process() -> None:
+    """If it failed, the line that repeats a simulated anomaly would repeat something else."""
+    first, second = printed(9, 2, "time_limit_s=3", "rate=60")
+    assert first == second
+    assert [line.split()[0] for line in first] == ["9", "10"]  # 9 goes through bytes
+    assert len({line.split()[1] for line in first}) == 2
+
+
+@pytest.mark.long
 def test_six_seeds_leave_the_same_trace_in_every_process() -> None:
     """If it failed, the line that repeats a simulated anomaly would repeat something else."""
     first, second = printed(9, 6, "time_limit_s=8", "rate=100")
@@ -55,7 +64,7 @@ def test_a_hundred_seeds_leave_the_same_trace_in_every_process(first_seed: int) 
     assert len(kinds(first)) >= 8
 
 
-@pytest.mark.parametrize("seed", [6, 9])
+@pytest.mark.parametrize("seed", [pytest.param(6, marks=pytest.mark.long), 9])
 def test_keeping_the_trace_changes_nothing(seed: int) -> None:
     """If it failed, looking at a run would make it another run."""
     assert recorded(small(seed=seed)).data == recorded(small(seed=seed), record_trace=True).data

@@ -118,6 +118,7 @@ def interrupt_alone(running: Running) -> None:
     running.process.send_signal(signal.SIGINT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("interrupt", [press_ctrl_c, interrupt_alone])
 def test_ctrl_c_leaves_nothing_but_a_record(
     tmp_path: Path, start: Callable[..., Running], interrupt: Callable[[Running], None]
@@ -144,6 +145,7 @@ def test_ctrl_c_leaves_nothing_but_a_record(
     assert "the run was interrupted" in out
 
 
+@pytest.mark.long
 def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
     tmp_path: Path, start: Callable[..., Running]
 ) -> None:

@@ -30,6 +30,7 @@ from nodes.iproto.messages import Answer
 from nodes.qsync.configuration import COMMIT_WAITS
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
 from tests.harness.runs import recorded, small
+from tests.suites import mostly_long
 
 replace = msgspec.structs.replace
 SMALL = planned(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
@@ -105,7 +106,7 @@ def _parts(plan: Plan) -> tuple[Any, Any, Any]:
     return parts.plan, parts.system, parts.workload
 
 
-@pytest.mark.parametrize("name", ABLE)
+@pytest.mark.parametrize("name", mostly_long(ABLE, quick=("append", "register")))
 @pytest.mark.parametrize("wait", ["mixed", pytest.param("submit", marks=pytest.mark.nightly)])
 def test_good_nodes_pass(name: str, wait: Any) -> None:
     """If it failed, a right store would be blamed for losing what it only queued, or nothing would be evidence."""
