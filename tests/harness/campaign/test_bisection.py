@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,12 +17,19 @@ from hypothesis import strategies as st
 from harness.campaign.bisection import Answer, confidence, first_that_shows
 from harness.cli.exit_codes import ExitCode
 from harness.cli.main import main
+from tests.harness.pipeline.stored_runs import store_run
 
 ROOT = Path(__file__).parents[3]
 DECISIONS = "nodes/qsync/decisions.py"
 RIGHT = "        return evaluate(quorum, max(members, 1))\n"
 WRONG = "        return 1\n"
 """A quorum of one: writes of an isolated owner are acknowledged and lost."""
+SHOWS_AN_ANOMALY: dict[str, Any] = {
+    "time_limit_s": 6.0,
+    "rate": 60.0,
+    "faults": ("isolate-owner",),
+    "bugs": ("confirm-early",),
+}
 
 
 @given(
@@ -118,7 +126,7 @@ def found_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("commits", "planted", "broken"),
     [
-        (4, 3, (2,)),
+        pytest.param(4, 3, (2,), marks=pytest.mark.long),
         pytest.param(20, 13, (10, 11), marks=pytest.mark.nightly),
         pytest.param(20, 1, (), marks=pytest.mark.nightly),
         pytest.param(20, 20, (5,), marks=pytest.mark.nightly),
@@ -158,10 +166,9 @@ def test_the_commit_of_a_planted_bug_is_found(
     assert len(told["judged"]) <= 9 + len(broken)
 
 
-def test_what_cannot_be_searched_is_one_line(
-    tmp_path: Path, found_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_searched_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If it failed, a slip would end in a traceback, or in hours of runs that can find nothing."""
+    found_run = store_run(tmp_path, 1, **SHOWS_AN_ANOMALY)
     (tmp_path / "repo").mkdir()
     git(tmp_path / "repo", "init", "-q")
     for number in range(2):

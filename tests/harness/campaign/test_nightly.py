@@ -56,6 +56,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_known_anomalies_do_not_fail(folder: Path) -> None:
     """If it failed, an accepted anomaly would fail every night."""
     (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
@@ -79,6 +80,7 @@ def test_known_anomalies_do_not_fail(folder: Path) -> None:
     assert second["counts"] == first["counts"]
 
 
+@pytest.mark.long
 def test_a_run_dies_with_its_campaign(folder: Path) -> None:
     """If it failed, a resumed campaign would meet the runs of the one that was killed."""
     (folder / "tiny.toml").write_text(PLAN.replace("time_limit_s = 8", "time_limit_s = 600"))
@@ -104,6 +106,7 @@ def runs_of(process: subprocess.Popen[str], count: int) -> list[int]:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_begun_deaf_to_ctrl_c_it_ends_by_sigterm_and_its_runs_hear_it(folder: Path) -> None:
     """If it failed, a campaign in the background of a script could only be killed, and its runs with it."""
     # Without its bug, since an anomaly would be told before the interruption.
@@ -135,6 +138,7 @@ def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) ->
     )
 
 
+@pytest.mark.long
 def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Path) -> None:
     """If it failed, a night that takes longer than a day would be mixed up with the next one."""
     (folder / "tiny.toml").write_text(PLAN.replace("seeds = 2", "seeds = 1"))
@@ -149,6 +153,7 @@ def test_two_campaigns_of_one_plan_at_once_do_not_disturb_each_other(folder: Pat
     assert len(scan(folder / "results").runs) == 4
 
 
+@pytest.mark.long
 def test_on_a_full_disk_a_run_is_no_evidence_and_nothing_is_corrupt(folder: Path) -> None:
     """If it failed, a full disk would end a night in tracebacks, in half a verdict, or in a pass."""
     (folder / "tiny.toml").write_text(PLAN.replace('["", "confirm-early"]', '[""]'))

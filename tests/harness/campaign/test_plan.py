@@ -107,6 +107,7 @@ def test_the_example_plans_can_be_run(name: str) -> None:
         ('system = "tarantool"\ncluster = "local"\nnode_from = "/nowhere/tarantool"', "/nowhere/tarantool"),
     ],
 )
+@pytest.mark.usefixtures("a_tarantool")
 def test_what_only_the_machine_of_the_runs_has_is_needed_to_run_alone(
     fields: str, missing: str, tmp_path: Path
 ) -> None:

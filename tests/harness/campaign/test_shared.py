@@ -112,6 +112,7 @@ def test_what_one_machine_found_the_other_knows(
         shared.fetch_apart(HERE, "tiny", one)
 
 
+@pytest.mark.long
 def test_an_endpoint_that_goes_away_is_no_green_and_the_next_campaign_makes_good(
     server: ObjectServer, tmp_path: Path
 ) -> None:
@@ -136,7 +137,7 @@ def test_an_endpoint_that_goes_away_is_no_green_and_the_next_campaign_makes_good
     ("given", "line"),
     [
         ("results", "expected an address such as s3://bucket/results"),
-        ("s3://none/x", "there is no bucket none"),
+        pytest.param("s3://none/x", "there is no bucket none", marks=pytest.mark.long),
     ],
 )
 def test_a_wrong_address_is_told_before_anything_runs(

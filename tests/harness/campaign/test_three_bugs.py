@@ -99,6 +99,7 @@ def wanted(clusters: list[str]) -> dict[str, list[str]]:
     return {fingerprint: sorted(named) for fingerprint, named in found.items()}
 
 
+@pytest.mark.long
 def test_exactly_the_cells_with_a_bug_are_anomalies_after_a_kill(tmp_path: Path) -> None:
     """If it failed, a night would miss a bug, accuse a store that is in order, or end otherwise after a kill."""
     plan = shorter(tmp_path, ["sim"], 8)

@@ -1,4 +1,4 @@
-"""One small certificate for all tests: two runs of the reference node, and three of its bugs."""
+"""One small certificate for all tests: two runs of the reference node, and two of its bugs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ concurrency = 2
 [plan]
 cluster = "sim"
 time_limit_s = 8
-rate = 60
+rate = 30
 faults = "isolate-owner"
 [matrix]
 configuration = ["C", "H"]
 """
-BUGS = ("confirm-early", "duplicate-confirm", "decide-on-confirmed")
+BUGS = ("confirm-early", "duplicate-confirm")
 KEY = PrivateKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 PUBLIC = PublicKey(KEY.key.public_key())
 

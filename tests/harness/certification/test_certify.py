@@ -113,6 +113,7 @@ def test_every_gap_of_the_evidence_is_said(rows: list[Row], tmp_path: Path) -> N
     assert lacks.of_measure(alarm)[0].exit_code == 1
 
 
+@pytest.mark.long
 def test_a_bug_that_is_switched_on_gets_no_certificate(tmp_path: Path) -> None:
     """If it failed, a release with a bug would be certified."""
     text = PLAN.replace('["C", "H"]', '["C"]').replace("[matrix]", 'bugs = ["confirm-early"]\n[matrix]')

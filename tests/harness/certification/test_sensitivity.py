@@ -136,6 +136,7 @@ def test_runs_without_a_bug_count_alarms_and_turns(calls: list[Plan], tmp_path: 
     assert all(not plan.bugs for plan in calls[:4])
 
 
+@pytest.mark.usefixtures("a_tarantool")
 def test_a_real_system_is_measured_by_its_reference(tmp_path: Path) -> None:
     """If it failed, a certificate of Tarantool would say that its own bugs are found, or measure nothing."""
     text = """

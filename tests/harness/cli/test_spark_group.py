@@ -83,6 +83,7 @@ def test_a_run_imports_nothing_of_spark() -> None:
     assert said.stdout == "[]\n"
 
 
+@pytest.mark.long
 def test_doctor_names_the_java_and_pyspark(capsys: pytest.CaptureFixture[str]) -> None:
     """If it failed, nobody could tell which Java a verb would take."""
     main(["doctor"])

@@ -129,6 +129,7 @@ def test_a_disk_that_is_slow_full_or_damaged_takes_effect_and_mended(tmp_path: P
     play(tmp_path, story, nodes=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bugs", [(), ("ack-before-fsync",)])
 def test_a_power_loss_takes_what_was_acknowledged_too_early(tmp_path: Path, bugs: tuple[str, ...]) -> None:
     """If it failed, `ack-before-fsync` would be a bug that nobody can see on real nodes; or a right node loses data."""

@@ -379,6 +379,7 @@ def run(folder: Path, store: Path, nodes: int, *words: str) -> dict[str, Any]:
     return verdict
 
 
+@pytest.mark.long
 def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_path: Path) -> None:
     """If it failed, whoever follows docs/put-your-store-under-test.md would not come to a first verdict."""
     kinds = {"isolate-one", "kill", "pause"}
@@ -418,6 +419,7 @@ def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(
     assert f"n1 was not ready within 2 s; its status: {why}" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_service_that_forgets_is_found_through_its_own_client(tmp_path: Path) -> None:
     """If it failed, a green run of an HTTP service would say nothing."""
     service = (STORES / "http_service.py").read_text()

@@ -74,6 +74,7 @@ def fault(does: Any, **others: Any) -> Fault:
     return Fault(id=1, name="a-fault", does=does, at_ns=0, until_ns=0, **others)
 
 
+@pytest.mark.long
 def test_what_came_before_the_beginning_is_no_part_of_a_run(tmp_path: Path) -> None:
     """If it failed, faults, stalls and the nodes' own logs would be told by another zero than the operations."""
 
@@ -141,6 +142,7 @@ def in_order(evidence: Evidence) -> bool:
     return len(known) == len(times) and known == sorted(known)
 
 
+@pytest.mark.long
 def test_a_new_node_is_started_by_a_command_for_the_members_that_it_joins(tmp_path: Path) -> None:
     """If it failed, a store that names its members on the command line would name one that has left, or found a
     cluster of its own."""
@@ -161,6 +163,7 @@ def test_a_new_node_is_started_by_a_command_for_the_members_that_it_joins(tmp_pa
     assert (joining.joins, joining.peers) == (True, {"n1": usual.peers["n1"]})
 
 
+@pytest.mark.long
 def test_nodes_come_up_answer_and_leave_nothing_behind(tmp_path: Path) -> None:
     """Broken if a run leaves a process, a port or a temporary file."""
 
@@ -224,6 +227,7 @@ def test_a_cut_isolates_takes_effect_and_heals(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_cut_that_nobody_felt_did_not_bite(tmp_path: Path) -> None:
     """Broken if a run that proves nothing counts as evidence."""
 
@@ -238,6 +242,7 @@ def test_a_cut_that_nobody_felt_did_not_bite(tmp_path: Path) -> None:
     play(tmp_path, story, heartbeat_ns=PATIENCE_NS)
 
 
+@pytest.mark.long
 def test_slow_links_are_slow_and_fast_again(tmp_path: Path) -> None:
     """Broken if delay does not reach the clients, or outlives its fault."""
 
@@ -256,6 +261,7 @@ def test_slow_links_are_slow_and_fast_again(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
     """Broken if a link of two shapes is open between them, or the record does not say what was cut when."""
 
@@ -290,6 +296,7 @@ def test_a_partition_changes_without_healing_between(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_jitter_and_bandwidth_take_effect_by_what_was_measured(tmp_path: Path) -> None:
     """Broken if a fault that changed nothing for anybody counts as one that took effect, or the other way round."""
 
@@ -341,6 +348,7 @@ def test_a_killed_node_is_dead_and_comes_back(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_node_that_two_faults_killed_comes_back_with_the_last(tmp_path: Path) -> None:
     """Broken if healing one fault undoes another one."""
 
@@ -379,6 +387,7 @@ def test_a_paused_node_is_stopped_with_all_threads_and_goes_on(tmp_path: Path) -
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_cluster_is_stopped_in_the_middle_of_faults(tmp_path: Path) -> None:
     """Broken if Ctrl-C while nodes are paused, killed and cut leaves something behind."""
 
@@ -393,6 +402,7 @@ def test_a_cluster_is_stopped_in_the_middle_of_faults(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_start_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     """Broken if Ctrl-C during the start leaves half a cluster running."""
 
@@ -459,6 +469,7 @@ def test_a_node_that_ends_untold_is_told_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_fault_that_it_cannot_do_is_refused(tmp_path: Path) -> None:
     """Broken if a fault that was not carried out is recorded as one that was."""
 
@@ -473,6 +484,7 @@ def test_a_fault_that_it_cannot_do_is_refused(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_a_relay_that_ended_is_told_and_the_rest_is_stopped(tmp_path: Path) -> None:
     """Broken if a run goes on without its network, or cannot be torn down any more."""
 
@@ -487,6 +499,7 @@ def test_a_relay_that_ended_is_told_and_the_rest_is_stopped(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
+@pytest.mark.long
 def test_real_nodes_survive_a_kill_and_a_cut(tmp_path: Path) -> None:
     """Broken if the toy and the real host differ in what a local cluster needs of them."""
 
@@ -545,6 +558,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_a_killed_harness_leaves_nothing_running(tmp_path: Path) -> None:
     """Broken if kill -9 of the harness leaves nodes or the relay behind, paused nodes included."""
     command = [sys.executable, "-c", HARNESS, str(tmp_path)]

@@ -176,7 +176,8 @@ def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
     """If it failed, a fault would only be believed to have happened, or to be over."""
 
     async def story(cluster: SimCluster) -> None:
-        evidence = await endure(cluster, FAULTS[name])
+        last_ns = max((shape.after_ns for shape in FAULTS[name].shapes), default=0)
+        evidence = await endure(cluster, FAULTS[name], last_ns + SECOND_NS // 2)
         assert (evidence.took_effect, evidence.healed) == (True, True)
         times = [
             evidence.asked_ns,

@@ -24,7 +24,7 @@ from tests.harness.pipeline.stored_runs import store_run
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_run(tmp_path_factory.mktemp("stored"), 1, faults=("none",))
+    return store_run(tmp_path_factory.mktemp("stored"), 1, rate=40.0, faults=("none",))
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_run_whose_record_has_changed_is_not_judged_again(
 
 @pytest.fixture(scope="module")
 def with_cuts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_run(tmp_path_factory.mktemp("stored"), 1, system="twophase", faults=("none",))
+    return store_run(tmp_path_factory.mktemp("stored"), 1, rate=40.0, system="twophase", faults=("none",))
 
 
 @pytest.mark.parametrize("pattern", ["wal-*.log", "cuts.index", "trace/*.jsonl"])
@@ -205,6 +205,7 @@ def test_a_defect_of_the_harness_breaks_one_run_and_keeps_its_verdict(
     assert files(other) == before
 
 
+@pytest.mark.long
 def test_an_anomaly_is_kept_even_without_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a full disk would hide an anomaly, or leave a verdict that does not go with its hashes."""
     bug: dict[str, object] = {"bugs": ("confirm-early",), "faults": ("isolate-owner",), "configuration": "C"}

@@ -180,7 +180,7 @@ def test_a_reader_beside_the_writer_misses_nothing(tmp_path: Path) -> None:
     file.close()
 
 
-PLAN = small(time_limit_s=6.0, seed=3, bugs=("confirm-early",))
+PLAN = small(time_limit_s=6.0, rate=60.0, seed=3, bugs=("confirm-early",))
 
 
 def run_of(results: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int) -> RunFolder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,24 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunFolder:
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = small(time_limit_s=2.0, rate=60.0, faults=("none",), seed=5)
-    folder = execute(parts_of(plan), tmp_path / "stored").folder
+    folder = execute(parts_of(plan), tmp_path_factory.mktemp("stored")).folder
     finish(folder, plan)
-    return folder
+    return folder.path
+
+
+@pytest.fixture
+def run(judged: Path, tmp_path: Path) -> RunFolder:
+    return RunFolder(shutil.copytree(judged, tmp_path / "stored" / judged.name))
 
 
 @pytest.mark.usefixtures("without_pages")
 @pytest.mark.parametrize(
     "kinds",
     [
-        pytest.param((*KINDS[::3], OF_OTHER_SYSTEMS[-1]), id="few"),
+        pytest.param((*KINDS[::3], OF_OTHER_SYSTEMS[-1]), id="few", marks=pytest.mark.long),
         pytest.param(FIFTY, id="fifty", marks=pytest.mark.nightly),
     ],
 )

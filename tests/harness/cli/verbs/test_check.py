@@ -16,7 +16,7 @@ from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import small
 
-PLAN = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
+PLAN = small(time_limit_s=3.0, rate=40.0, faults=("none",), replica_reads=0.5, seed=5)
 
 
 @pytest.fixture(scope="module")

@@ -281,7 +281,7 @@ def test_the_page_and_the_edn_are_written_where_one_asks(qsync: Qsync, bad: Path
 
 def test_a_record_of_ours_outside_of_its_folder(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, a record that somebody sent us could not be judged."""
-    plan = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
+    plan = small(time_limit_s=3.0, rate=40.0, faults=("none",), replica_reads=0.5, seed=5)
     data = recorded(plan).data
     lone = tmp_path / "sent.jsonl"
     lone.write_bytes(data)

@@ -16,7 +16,7 @@ from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import small
 
-SOUND = small(time_limit_s=3.0, faults=("none",), replica_reads=0.5, seed=5)
+SOUND = small(time_limit_s=3.0, rate=40.0, faults=("none",), replica_reads=0.5, seed=5)
 BROKEN = small(time_limit_s=6.0, rate=60.0, faults=("isolate-owner",), bugs=("confirm-early",), seed=1)
 OTHER_VERDICTS = {
     "time": ("--timeout", "60"),

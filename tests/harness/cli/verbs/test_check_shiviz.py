@@ -10,7 +10,7 @@ from checkers.cuts.neighbourhood import SHIVIZ_EXPRESSION
 from harness.cli.exit_codes import ExitCode
 from tests.harness.cli.verbs.conftest import Qsync
 
-RUN = ("--cluster", "sim", "--time-limit", "2", "--faults", "none", "--seed", "1")
+RUN = ("--cluster", "sim", "--time-limit", "2", "--rate", "40", "--faults", "none", "--seed", "1")
 
 
 def test_the_messages_of_a_run_are_written_with_their_clocks(

@@ -12,15 +12,14 @@ from harness.cli.exit_codes import ExitCode
 from harness.systems.qsync import starts
 from tests import needs
 from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.pipeline.stored_runs import store_run
 
 STORED = Path(starts.__file__).parent / "tarantool-2.6.0"
 
 
-@pytest.fixture
-def run(qsync: Qsync, results: Path) -> Path:
-    said = qsync("run", "--cluster", "sim", "--time-limit", "3", "--faults", "none", "--seed", "1")
-    assert said.code == ExitCode.VALID
-    return results / "latest"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return store_run(tmp_path_factory.mktemp("stored"), 1, rate=60.0, faults=("none",))
 
 
 @pytest.fixture

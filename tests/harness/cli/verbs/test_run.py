@@ -25,7 +25,7 @@ from tests.harness.store.full_disk import FullDisk
 
 QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "100", "--faults", "none", "--seed", "3")
 
-SHORT = ("--time-limit", "6", "--rate", "150", "--faults", "isolate-owner")
+SHORT = ("--time-limit", "6", "--rate", "60", "--faults", "isolate-owner")
 LOSES_WRITES = ("run", "--cluster", "sim", *SHORT, "--bug", "confirm-early", "--seed", "1")
 
 
