@@ -52,7 +52,7 @@ def drawn(name: str, seeds: int = 60, **given: Any) -> Iterator[Fault]:
 
 def having(*faults: dict[str, Any], **given: Any) -> Plan:
     """A small plan with exactly these faults, one after the other."""
-    plan = small(time_limit_s=8.0, faults=("reconfigure",), **given)
+    plan = small(time_limit_s=1.0 + 3 * len(faults), faults=("reconfigure",), **given)
     listed = tuple(
         msgspec.convert(
             {
@@ -290,9 +290,9 @@ def test_what_nodes_have_apart_is_in_force_from_the_start() -> None:
 
 def test_a_hunt_draws_nodes_that_differ_and_options_that_change() -> None:
     """If it failed, thousands of seeds would all be of clusters whose nodes are alike and stay as they are."""
-    plans = [hunted(planned(cluster="sim", seed=seed), frozenset()) for seed in range(300)]
+    plans = [hunted(planned(cluster="sim", seed=seed), frozenset()) for seed in range(100)]
     for name in RECONFIGURING:
-        assert sum(name in plan.faults for plan in plans) > 10
+        assert sum(name in plan.faults for plan in plans) > 3
     apart = {words.split(":")[1].split("=")[0] for plan in plans for words in plan.options.node_options}
     assert {ELECTION_TIMEOUT, FENCING, MVCC, QUORUM} <= apart
     assert any("off" in settings_of(plan).election_modes and plan.has_elections for plan in plans)

@@ -61,6 +61,7 @@ def run(asked: Plan, folder: Path) -> tuple[dict[str, Any], History]:
     return finish(executed.folder, parts.plan), read_history(executed.folder)
 
 
+@pytest.mark.long
 def test_every_node_comes_to_the_newer_version_with_what_it_had(tmp_path: Path) -> None:
     """Broken, the upgrade starts the version that was there, on an empty disk, or nobody can see who ran what when."""
     steps = [("upgrade", "n2"), ("upgrade", "n1"), ("upgrade", "n3"), ("downgrade", "n2")]
@@ -78,6 +79,7 @@ def test_every_node_comes_to_the_newer_version_with_what_it_had(tmp_path: Path) 
     assert {row["node"] for row in verdict["versions"]} == {"n1", "n2", "n3"}
 
 
+@pytest.mark.long
 def test_a_version_that_does_not_start_on_the_older_files_is_told_in_one_line(tmp_path: Path) -> None:
     """Broken, an upgrade that cannot be done is a crash, an error of the harness, or green."""
     newer = wheel(tmp_path, "0.2.0", INCOMPATIBLE)
@@ -93,6 +95,7 @@ def test_a_version_that_does_not_start_on_the_older_files_is_told_in_one_line(tm
     assert {span.version.partition("+")[0] for span in version_spans(history)} == {OLDER}
 
 
+@pytest.mark.long
 def test_a_version_that_forgets_what_the_older_one_wrote_is_found(tmp_path: Path) -> None:
     """Broken, acknowledged writes that are lost over an upgrade go unseen."""
     newer = wheel(tmp_path, "0.3.0", FORGETFUL)

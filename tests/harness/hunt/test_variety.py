@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from harness.errors import WrongUse
@@ -9,6 +11,7 @@ from harness.hunt import hunted
 from harness.hunt import variety as shared
 from harness.hunt.variety import survived_by
 from harness.run.assemble import parts_of
+from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.qsync import variety
 from harness.systems.qsync.bug_plans import BUG_PLANS
@@ -19,9 +22,15 @@ from nodes.qsync import bugs
 NOTHING: frozenset[str] = frozenset()
 
 
+@cache
+def usual(seed: int) -> Plan:
+    """What a hunt makes of the default plan."""
+    return hunted(planned(cluster="sim", seed=seed), NOTHING)
+
+
 def test_seeds_differ_in_more_than_chance() -> None:
     """If it failed, a hunt would try one configuration a thousand times."""
-    plans = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    plans = [usual(seed) for seed in range(200)]
     assert plans[:20] == [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(20)]
     assert {plan.nodes for plan in plans} == {1, 2, 3, 4, 5}
     assert {plan.expectations.configuration for plan in plans} == {"C", "H", "I"}
@@ -70,17 +79,13 @@ def test_an_option_that_only_some_workloads_know_steers_the_draw() -> None:
 
 def test_asynchronous_spaces_are_drawn_where_they_are_promised_something() -> None:
     """If it failed, rows that wait behind synchronous ones would hardly ever be judged as strictly as they can be."""
-    fixed = [
-        plan
-        for plan in (hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(300))
-        if plan.expectations.configuration == "C"
-    ]
+    fixed = [plan for plan in map(usual, range(300)) if plan.expectations.configuration == "C"]
     assert sum(plan.workload == "mixed-spaces" for plan in fixed) > len(fixed) / 4
 
 
 def test_no_workload_is_drawn_whose_search_finds_no_end() -> None:
     """If it failed, seeds of two nodes with reads and writes of registers would be inconclusive (2 of 100 were)."""
-    drawn = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(600)]
+    drawn = [usual(seed) for seed in range(300)]
     assert any(plan.nodes == 2 for plan in drawn)
     assert any(plan.workload == "rw-register" for plan in drawn)
     assert not any(plan.nodes == 2 and plan.workload == "rw-register" for plan in drawn)
@@ -91,7 +96,7 @@ def test_no_workload_is_drawn_whose_search_finds_no_end() -> None:
 def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
     """If it failed, seeds would be wasted on runs in which every fault stops everything, or nobody has load enough."""
     for seed in range(300):
-        plan = hunted(planned(cluster="sim", seed=seed), NOTHING)
+        plan = usual(seed)
         assert {"all", *survived_by(plan)} & set(plan.faults), plan.faults
         assert plan.least_ok == 250
         assert plan.rate * plan.time_limit_s >= 4 * plan.least_ok
@@ -153,7 +158,7 @@ def test_a_bug_is_hunted_where_it_can_show(bug: str) -> None:
 
 def test_what_came_to_the_draw_later_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, every seed that was ever found would be another one."""
-    late = [hunted(planned(cluster="sim", seed=seed), NOTHING) for seed in range(200)]
+    late = [usual(seed) for seed in range(200)]
     for name in ("SIZES_APART", "LOG_QUEUES", "SHORT_DELAYS", "STARTS"):
         monkeypatch.setattr(variety, name, 0.0)
     monkeypatch.setattr(shared, "DELETES", ("deletes", 0.0, (0.1,)))

@@ -15,6 +15,7 @@ from harness.report.material import Material, _Gathering
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
+from harness.store import RunFolder
 from tests.harness.report.run_folders import build
 from tests.harness.runs import small
 
@@ -34,13 +35,18 @@ def told(read: Material) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = execute(parts_of(BUG), tmp_path_factory.mktemp("results")).folder
+    finish(folder, BUG)
+    return folder
+
+
 @pytest.mark.parametrize("near", [5_000, 3])
 def test_a_large_record_is_shown_as_a_small_one(
-    near: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    near: int, run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page of a long run would lack operations, or name others."""
-    run = execute(parts_of(BUG), tmp_path).folder
-    finish(run, BUG)
     monkeypatch.setattr(material, "NEIGHBOURS_KEPT", near)
     expected = material.read(run.path)
     assert expected.operations and expected.neighbours, "nothing is compared"
@@ -53,11 +59,9 @@ def test_a_large_record_is_shown_as_a_small_one(
 
 @pytest.mark.parametrize("room", [whole_timeline.ROOM, 40])
 def test_the_page_of_a_large_record_is_that_of_a_small_one(
-    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    room: int, run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page would draw, count or choose in another way, because the record was read in another way."""
-    run = execute(parts_of(BUG), tmp_path).folder
-    finish(run, BUG)
     monkeypatch.setattr(whole_timeline, "ROOM", room)
     monkeypatch.setattr(load_chart, "POINTS_DRAWN", 60 * room)
     expected = page.html(run.path)

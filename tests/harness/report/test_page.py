@@ -342,6 +342,7 @@ def test_a_usual_run_stays_small(tmp_path: Path) -> None:
     assert report.stat().st_size < 300_000
 
 
+@pytest.mark.long
 def test_a_big_history_is_downsampled_and_the_page_says_so(tmp_path: Path) -> None:
     """If it failed, the page would grow with the history until no browser opens it."""
     folder = build(tmp_path / "run", "valid", seconds=60, rate=400)

@@ -67,9 +67,10 @@ def test_a_hundred_seeds_leave_the_same_trace_in_every_process(first_seed: int) 
 @pytest.mark.parametrize("seed", [pytest.param(6, marks=pytest.mark.long), 9])
 def test_keeping_the_trace_changes_nothing(seed: int) -> None:
     """If it failed, looking at a run would make it another run."""
-    assert recorded(small(seed=seed)).data == recorded(small(seed=seed), record_trace=True).data
+    plan = small(seed=seed, time_limit_s=4.0)
+    assert recorded(plan).data == recorded(plan, record_trace=True).data
 
 
 def test_another_seed_is_another_run() -> None:
     """If it failed, a thousand seeds would try one thing a thousand times."""
-    assert recorded(small(seed=6)).data != recorded(small(seed=7)).data
+    assert recorded(small(seed=6, time_limit_s=2.0)).data != recorded(small(seed=7, time_limit_s=2.0)).data

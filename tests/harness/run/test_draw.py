@@ -36,7 +36,7 @@ def test_every_fault_and_operation_is_a_line() -> None:
     assert from_json(to_json(plan), "the plan") == plan
 
 
-@pytest.mark.parametrize("seed", [4, 19])
+@pytest.mark.parametrize("seed", [4, pytest.param(19, marks=pytest.mark.long)])
 def test_a_drawn_plan_runs_the_same(seed: int) -> None:
     """If it failed, a stored drawn-out plan would not repeat the run that it was drawn from."""
     plan = small(seed=seed)
@@ -167,7 +167,7 @@ def test_a_drawn_plan_that_cannot_be_run_is_refused(
 
 def test_lines_of_a_drawn_plan_may_stand_in_any_order() -> None:
     """If it failed, an operation that was added at the end of the file would be left out as late."""
-    plan = drawn_out(small(seed=4))
+    plan = drawn_out(small(seed=4, time_limit_s=4.0))
     assert plan.drawn is not None
     drawn = Drawn(faults=plan.drawn.faults[::-1], operations=plan.drawn.operations[::-1])
     again = replace(plan, drawn=drawn)

@@ -16,9 +16,10 @@ from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
 from tests.harness.runs import judged
+from tests.suites import mostly_long
 
 
-@pytest.mark.parametrize("letter", ["F", "G", "H", "I"])
+@pytest.mark.parametrize("letter", mostly_long("FGHI", quick="FH"))
 def test_failover_makes_another_node_the_owner(letter: str) -> None:
     """If it failed, the owner would change only when it dies."""
     plan = planned(cluster="sim", configuration=letter, faults=("failover",), time_limit_s=8, rate=60, seed=2)
@@ -102,10 +103,11 @@ def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
 
 def test_what_is_not_promised_is_told_and_no_violation() -> None:
     """If it failed, a configuration that promises nothing would fail every night, or hide what it lost."""
-    plan = planned(cluster="sim", configuration="C", bugs=("confirm-early",), time_limit_s=8, seed=1)
+    given = {"bugs": ("confirm-early",), "time_limit_s": 8, "rate": 60, "seed": 1}
+    plan = planned(cluster="sim", configuration="C", **given)
     history, verdict = judged(plan)
     assert verdict["outcome"] == "anomaly"
-    unpromised = planned(cluster="sim", configuration="D", bugs=("confirm-early",), time_limit_s=8, seed=1)
+    unpromised = planned(cluster="sim", configuration="D", **given)
     told = judge(unpromised, PROMISES["D"], history)
     assert told["violations"] == ["quorum"]  # that is promised everywhere
     assert any("not promised here" in finding["summary"] for finding in told["findings"])

@@ -28,7 +28,10 @@ def ended(folder: Path, *, fails_fast: bool = False, **options: object) -> tuple
     return executed.folder, plan
 
 
-@pytest.mark.parametrize(("seed", "bugs"), [(1, ()), (3, ("confirm-early",)), (5, ("no-fencing",))])
+@pytest.mark.parametrize(
+    ("seed", "bugs"),
+    [(1, ()), (3, ("confirm-early",)), pytest.param(5, ("no-fencing",), marks=pytest.mark.long)],
+)
 def test_a_watch_finds_what_a_whole_record_shows_of_its_keys(
     tmp_path: Path, seed: int, bugs: tuple[str, ...]
 ) -> None:
