@@ -148,7 +148,7 @@ def test_real_clusters_refuse_it(name: str, cluster: str) -> None:
         names_for(planned(cluster=cluster, faults=(name,)))
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("at_once", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_restart_with_another_option_takes_effect_and_undone(at_once: bool) -> None:
     """If it failed, nodes would start with what they had before, or keep what was for a while."""
     fault = {"does": "restart", "nodes": ALL, "options": {FENCING: "off"}, "at_once": at_once}

@@ -25,7 +25,8 @@ from harness.systems.qsync.logs import log_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
 from tests.harness.runs import small
-from tests.harness.stored import a_log_with_a_hole, a_torn_log, nothing
+from tests.harness.stored import Kind, a_log_with_a_hole, a_torn_log, nothing
+from tests.harness.stored import stored as stored_runs
 
 SMALL = small(seed=3, time_limit_s=4.0, rate=60.0, faults=("kill",))
 
@@ -291,9 +292,9 @@ def test_xlog_and_audit_agree_on_the_logs_of_a_run(tmp_path: Path) -> None:
     """Breaks if one says that a log is damaged and the other that all is well."""
     from harness.cli.verbs.xlog import command as xlog_command
 
-    for befalls, code in ((nothing, 0), (a_torn_log, 0), (a_log_with_a_hole, 2)):
-        folder = execute(parts_of(small(time_limit_s=2.0, faults=("none",), seed=5)), tmp_path).folder
-        befalls(folder)
+    befalls = {nothing: 0, a_torn_log: 0, a_log_with_a_hole: 2}
+    kind = Kind("sound", small(time_limit_s=2.0, faults=("none",), seed=5), tuple(befalls))
+    for (_, folder), code in zip(stored_runs(tmp_path, (kind,)), befalls.values(), strict=True):
         done = CliRunner().invoke(command, [str(folder.path)], standalone_mode=False)
         assert done.return_value == code, done.output
         seen = CliRunner().invoke(xlog_command, [str(folder.nodes)], standalone_mode=False)

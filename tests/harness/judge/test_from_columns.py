@@ -102,7 +102,7 @@ def _logs_too(
             assert log.records._made is None, "objects were made, although the logs are in order"
 
 
-@pytest.mark.parametrize("read", ["linearizable", "read-confirmed"])
+@pytest.mark.parametrize("read", [pytest.param("linearizable", marks=pytest.mark.long), "read-confirmed"])
 def test_a_valid_run_of_registers_is_judged_without_all_objects(
     read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

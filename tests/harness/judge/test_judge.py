@@ -30,6 +30,7 @@ from harness.systems.promise import Promise
 from harness.systems.qsync.promises import ELECTED, FIXED_OWNER, PROMISES
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import Check
+from tests import examples
 
 MILLISECOND_NS = 1_000_000
 NODES = ("n1", "n2", "n3")
@@ -718,6 +719,7 @@ def parsed(line: str) -> Plan:
 SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
 
 
+@examples.up_to(200)
 @given(
     st.fixed_dictionaries(
         {},

@@ -157,12 +157,13 @@ def test_the_picture_begins_where_all_was_well_and_ends_behind_the_effect(tmp_pa
             "state-queue",
             r"At \d+\.\d+ s, in term \d+, n\d has \d+ transactions",
         ),
-        (
+        pytest.param(
             "twophase",
             "late-marker-restarts",
             0,
             "second-start",
             r"At \d+\.\d+ s.* n1 wrote START of cut-1 twice",
+            marks=pytest.mark.long,
         ),
         ("txlog", "counter-reset", 2, "counter-fell", r"At about \d+\.\d+ s n\d makes transaction"),
     ],

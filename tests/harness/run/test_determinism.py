@@ -38,10 +38,9 @@ def kinds(lines: list[str]) -> set[str]:
 
 def test_a_seed_leaves_the_same_trace_in_every_process() -> None:
     """If it failed, the line that repeats a simulated anomaly would repeat something else."""
-    first, second = printed(9, 2, "time_limit_s=3", "rate=60")
+    first, second = printed(9, 1, "time_limit_s=4", "rate=60")  # 9 goes through bytes
     assert first == second
-    assert [line.split()[0] for line in first] == ["9", "10"]  # 9 goes through bytes
-    assert len({line.split()[1] for line in first}) == 2
+    assert [line.split()[0] for line in first] == ["9"]
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ def test_a_store_without_a_leader_passes_under_all_faults(seed: int) -> None:
     assert outcome == "valid", sentence
 
 
-@pytest.mark.parametrize("method", ["stored", "persist"])
+@pytest.mark.parametrize("method", [pytest.param("stored", marks=pytest.mark.long), "persist"])
 def test_its_bugs_are_found(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks if the green light over this store has nothing behind it."""
 

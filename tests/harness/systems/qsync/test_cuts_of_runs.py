@@ -122,7 +122,7 @@ def test_what_the_lines_say_is_not_taken_on_trust(
     change: dict[str, Any], level: Level, result: str, says: str
 ) -> None:
     """A cut that never came about, or that logs do not show, would be called consistent."""
-    done, history, files = ran(plan(faults=("none",), time_limit_s=1.5))
+    done, history, files = ran(plan(faults=("none",), time_limit_s=1))
     verdict = judged(done, _with(history, change), files)[f"cuts-{level}"]
     assert verdict.result == result
     assert says in " ".join(each["summary"] for each in verdict.details["cuts"])

@@ -75,8 +75,12 @@ def test_a_weaker_promise_is_needed(pair: Any, tmp_path: Path) -> None:
     ("pair", "workload", "broken", "held"),
     [
         (("pessimistic", "read-committed"), "bank", {"bank"}, {"balances"}),
-        (("pessimistic", "read-committed"), "register", set(), {"linearizable"}),
-        (("optimistic", "repeatable-read"), "bank", {"bank", "balances"}, set()),
+        pytest.param(
+            ("pessimistic", "read-committed"), "register", set(), {"linearizable"}, marks=pytest.mark.long
+        ),
+        pytest.param(
+            ("optimistic", "repeatable-read"), "bank", {"bank", "balances"}, set(), marks=pytest.mark.long
+        ),
         pytest.param(
             ("optimistic", "repeatable-read"), "append", {"transactional"}, set(), marks=pytest.mark.long
         ),

@@ -81,6 +81,7 @@ def test_a_wrong_restore_is_found(bug: str, fields: dict[str, Any]) -> None:
     assert {*tried.violated} <= {"cuts-restored", "cuts-state"}, "the cuts themselves are right"
 
 
+@pytest.mark.long
 def test_a_wrong_cut_shows_in_its_restore() -> None:
     """If it failed, second clusters would be compared with nothing that a torn transaction changes."""
     size = {"nodes": 3, "time_limit_s": 4}

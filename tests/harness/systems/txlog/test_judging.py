@@ -62,7 +62,7 @@ def test_a_bug_names_a_check_that_there_is(name: str) -> None:
 
 
 def test_a_sound_run_is_judged_and_valid() -> None:
-    tried = try_seed(plan(faults=("halves",), split_timeout=1.1, strategy="simple", nodes=3))
+    tried = try_seed(plan(faults=("halves",), split_timeout=1.1, strategy="simple", nodes=3, time_limit_s=5))
     assert tried.violated == ()
 
 
