@@ -87,7 +87,13 @@ def first_found(name: str, settings: dict[str, Any], seeds: range) -> Run:
     raise AssertionError(f"{name}: nothing found with seeds {seeds}")
 
 
-@pytest.mark.parametrize(("name", "settings", "seed"), TORN)
+QUICK = ("each-signs-for-itself", "included-dropped", "no-markers", "sign-at-send", "idle-not-told")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "seed"),
+    [pytest.param(*each, marks=() if each[0] in QUICK else pytest.mark.long, id=each[0]) for each in TORN],
+)
 def test_every_bug_is_found(name: str, settings: dict[str, Any], seed: int) -> None:
     """If it failed, neither the oracle nor a checker would have anything to find."""
     first_found(name, settings, range(seed, seed + 100))
@@ -130,7 +136,7 @@ def test_restore_by_start() -> None:
     wrong = bugs.decisions_with(("restore-by-start",))
     differs = 0
     for seed in range(3):
-        run = cut_run(seed)
+        run = cut_run(seed, 100)
         agreed = run.cluster.node("n1").agreed
         for cut in good_cuts(run):
             right = check_restored(run.cluster.files(), cut, agreed)
