@@ -9,7 +9,7 @@ import pytest
 from harness.systems.plans import planned
 from tests.harness.runs import judged, small
 
-SHORT = {"time_limit_s": 9.0, "rate": 30.0, "faults": ("kill-owner",)}
+SHORT = {"time_limit_s": 9.0, "rate": 30.0, "faults": ("kill",)}
 
 
 @pytest.mark.parametrize(

@@ -399,7 +399,11 @@ def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_pa
     ("status", "why"),
     [
         ("return {}['primary']", "KeyError: 'primary'"),
-        ("Http('127.0.0.1', 1, 1.5)", "ConnectionRefusedError: Connection refused"),
+        pytest.param(
+            "Http('127.0.0.1', 1, 1.5)",
+            "ConnectionRefusedError: Connection refused",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(

@@ -25,7 +25,13 @@ from tests.harness.processes import is_gone, is_stopped, wait_until
 pytestmark = pytest.mark.usefixtures("patient")
 
 
-@pytest.mark.parametrize("kind", WRAPPERS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "left behind",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in WRAPPERS if kind != "left behind"),
+    ],
+)
 def test_faults_of_a_process_reach_the_store_behind_its_wrapper(tmp_path: Path, kind: str) -> None:
     """Broken if a store passes a kill or a pause that only its wrapper has felt, or outlives the run."""
 
@@ -79,6 +85,7 @@ def test_who_outlives_the_process_that_was_started_is_ended_and_told(tmp_path: P
     play(tmp_path, story, command=partial(wrapped, "a session of its own"))
 
 
+@pytest.mark.long
 def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

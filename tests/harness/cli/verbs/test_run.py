@@ -23,7 +23,7 @@ from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
 from tests.harness.store.full_disk import FullDisk
 
-QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "100", "--faults", "none", "--seed", "3")
+QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "60", "--faults", "none", "--seed", "3")
 
 SHORT = ("--time-limit", "6", "--rate", "60", "--faults", "isolate-owner")
 LOSES_WRITES = ("run", "--cluster", "sim", *SHORT, "--bug", "confirm-early", "--seed", "1")
@@ -182,7 +182,7 @@ def test_a_valid_run_is_0_and_leaves_everything(qsync: Qsync, results: Path) -> 
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("VALID  ")
     assert done.out.count("\n") <= 15
-    assert "again   ./qsync run --seed 3 --cluster sim --time-limit 2 --rate 100 --faults none" in done.out
+    assert "again   ./qsync run --seed 3 --cluster sim --time-limit 2 --rate 60 --faults none" in done.out
     files = {path.name for path in only_run(results).iterdir()}
     assert files == {
         *(
@@ -233,7 +233,7 @@ def test_an_undecided_run_is_2(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_too_little_is_3(qsync: Qsync) -> None:
     """If it failed, a run that shows nothing would pass."""
-    done = qsync("run", "--cluster", "sim", "--time-limit", "2", "--seed", "1")
+    done = qsync("run", "--cluster", "sim", "--time-limit", "2", "--rate", "60", "--seed", "1")
     assert done.code == 3
     assert done.out.startswith("INCONCLUSIVE  ")
     assert "there was no time for one" in done.out
