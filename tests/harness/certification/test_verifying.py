@@ -199,22 +199,27 @@ def of_other_shapes(folder: Path) -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        all_reads_left_out,
-        another_model,
         another_promise,
-        a_weaker_configuration,
         a_weaker_matrix,
         a_lost_write,
         a_run_left_out,
-        a_run_twice,
-        no_verdict,
         more_operations,
-        nothing_left_untested,
-        every_state_covered,
-        a_bug_forgotten,
         another_page,
         a_file_more,
-        of_other_shapes,
+        *(
+            pytest.param(edit, marks=pytest.mark.long)
+            for edit in (
+                all_reads_left_out,
+                another_model,
+                a_weaker_configuration,
+                a_run_twice,
+                no_verdict,
+                nothing_left_untested,
+                every_state_covered,
+                a_bug_forgotten,
+                of_other_shapes,
+            )
+        ),
     ],
 )
 def test_a_forgery_without_a_key_is_refused(edit: Edit, sample: Sample, tmp_path: Path) -> None:

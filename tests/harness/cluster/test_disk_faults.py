@@ -93,6 +93,7 @@ async def until_served(cluster: LocalCluster, first: int) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_disk_that_is_slow_full_or_damaged_takes_effect_and_mended(tmp_path: Path) -> None:
     """If it failed, a fault of disks would be believed to have happened; or a node that refuses a damaged disk, and is
     right, would be a crash."""

@@ -49,7 +49,7 @@ def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results:
         time_limit_s=6.0,
         faults=("slow",),
         replica_reads=0.9,
-        rate=300.0,
+        rate=150.0,
         seed=5,
         configuration="C",
     )

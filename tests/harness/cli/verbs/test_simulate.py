@@ -118,9 +118,8 @@ def test_a_plan_file_gives_the_first_seed(qsync: Qsync, tmp_path: Path) -> None:
     assert [json.loads(line)["seed"] for line in done.out.splitlines()] == [40, 41]
 
 
-@pytest.mark.parametrize(
-    ("jobs", "bug"), [(1, ()), pytest.param(2, ("--bug", "confirm-early"), marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("jobs", "bug"), [(1, ()), (2, ("--bug", "confirm-early"))])
 def test_ctrl_c_ends_a_hunt_in_one_line(jobs: int, bug: tuple[str, ...]) -> None:
     """If it failed, Ctrl-C would leave processes and a page of tracebacks, or throw an anomaly away."""
     words = ("simulate", "--seeds", "5000", "--keep-going", "--json", "--jobs", str(jobs), *FINDS[:8], *bug)
