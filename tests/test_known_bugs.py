@@ -28,32 +28,23 @@ CANNOT_BE_RAISED: dict[str, str] = {}
 """At most three, with the reason."""
 STORED = sorted(path.stem for path in PLANS.glob("*.json"))
 QUICK = (
-    "ack-before-fsync",
-    "ack-without-term",
-    "confirm-before-wal-replica",
     "confirm-early",
     "definite-timeout",
     "duplicate-confirm",
     "filter-by-sender",
     "no-cascading-rollback",
     "no-fencing",
-    "no-pre-vote",
     "no-split-brain-check",
     "no-term-filter",
-    "promote-keeps-old-quorum",
     "timers-by-wall-clock",
     "writable-before-promote",
 )
 QUICK_WITHOUT = (
-    "ack-without-term",
-    "confirm-before-wal-replica",
     "definite-timeout",
     "duplicate-confirm",
-    "lease-by-wall-clock",
     "no-fencing",
     "no-split-brain-check",
     "no-term-filter",
-    "place-before-marker",
     "vote-before-flush",
     "writable-before-promote",
 )

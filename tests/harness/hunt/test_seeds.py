@@ -21,10 +21,16 @@ def tried(plan: Plan, seeds: range) -> list[Tried]:
     return list(hunt(plan, seeds, jobs=1))
 
 
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_known_bug_is_found(bug: str) -> None:
+@pytest.mark.parametrize(
+    ("bug", "fields"),
+    [
+        ("confirm-early", {"time_limit_s": 8.0, "rate": 60.0}),
+        *(pytest.param(bug, {}, marks=pytest.mark.long) for bug in BUGS),
+    ],
+)
+def test_a_known_bug_is_found(bug: str, fields: dict[str, float]) -> None:
     """If it failed, the whole spine would be blind: a store that loses acknowledged writes would pass."""
-    (one,) = tried(DEFAULT.changed(configuration="C", bugs=(bug,), time_limit_s=10.0), range(3, 4))
+    (one,) = tried(DEFAULT.changed(configuration="C", bugs=(bug,), **fields), range(3, 4))
     assert (one.outcome, one.exit_code) == ("anomaly", 1)
     assert {"linearizable", "convergence"} & set(one.violated)
     assert one.sentence

@@ -72,7 +72,7 @@ def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(
     assert verdict["settled"]["open"] == 0
 
 
-@pytest.mark.parametrize("time_limit_s", [8.0, pytest.param(20.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("time_limit_s", [5.0, pytest.param(20.0, marks=pytest.mark.long)])
 def test_transactions_are_settled_too(time_limit_s: float) -> None:
     """Breaks if the logs said nothing of the outcomes of transactions over lists."""
     verdict = judged(small(seed=3, time_limit_s=time_limit_s, workload="append", configuration="H"))

@@ -49,7 +49,7 @@ def test_a_record_that_does_not_say_claims_nothing_of_nodes(lines: tuple[tuple[s
     assert {*OF_ANY_SYSTEM} <= {*found}
 
 
-@pytest.mark.parametrize("system", ["qsync", "twophase", "txlog"])
+@pytest.mark.parametrize("system", ["qsync", "twophase", pytest.param("txlog", marks=pytest.mark.long)])
 def test_the_record_of_a_simulated_run_has_what_its_nodes_counted(system: str) -> None:
     """If it failed, a run of a night would reach other states than the same seed of a hunt."""
     plan = planned(system=system, cluster="sim", seed=6, time_limit_s=6.0, rate=40.0)

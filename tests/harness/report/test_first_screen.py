@@ -165,7 +165,14 @@ def test_the_picture_begins_where_all_was_well_and_ends_behind_the_effect(tmp_pa
             r"At \d+\.\d+ s.* n1 wrote START of cut-1 twice",
             marks=pytest.mark.long,
         ),
-        ("txlog", "counter-reset", 2, "counter-fell", r"At about \d+\.\d+ s n\d makes transaction"),
+        pytest.param(
+            "txlog",
+            "counter-reset",
+            2,
+            "counter-fell",
+            r"At about \d+\.\d+ s n\d makes transaction",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_the_page_of_a_seeded_bug(

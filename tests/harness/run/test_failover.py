@@ -19,7 +19,7 @@ from tests.harness.runs import judged
 from tests.suites import mostly_long
 
 
-@pytest.mark.parametrize("letter", mostly_long("FGHI", quick="FH"))
+@pytest.mark.parametrize("letter", mostly_long("FGHI", quick="H"))
 def test_failover_makes_another_node_the_owner(letter: str) -> None:
     """If it failed, the owner would change only when it dies."""
     plan = planned(cluster="sim", configuration=letter, faults=("failover",), time_limit_s=8, rate=60, seed=2)
@@ -86,7 +86,7 @@ def _promoted(statuses: Statuses) -> list[str]:
     return [*dict.fromkeys(asked)]
 
 
-@pytest.mark.parametrize("mode", ["manual", "voter,manual,manual"])
+@pytest.mark.parametrize("mode", [pytest.param("manual", marks=pytest.mark.long), "voter,manual,manual"])
 def test_the_operator_promotes_when_the_owner_died(mode: str) -> None:
     """If it failed, a cluster in which nobody stands for election would have no owner after its first death."""
     plan = planned(

@@ -32,7 +32,11 @@ def ended(
 
 @pytest.mark.parametrize(
     ("seed", "bugs"),
-    [(1, ()), (3, ("confirm-early",)), pytest.param(5, ("no-fencing",), marks=pytest.mark.long)],
+    [
+        (1, ()),
+        pytest.param(3, ("confirm-early",), marks=pytest.mark.long),
+        pytest.param(5, ("no-fencing",), marks=pytest.mark.long),
+    ],
 )
 def test_a_watch_finds_what_a_whole_record_shows_of_its_keys(
     tmp_path: Path, seed: int, bugs: tuple[str, ...]

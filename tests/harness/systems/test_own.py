@@ -53,6 +53,7 @@ def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
             break
 
 
+@pytest.mark.long
 def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path) -> None:
     """If it failed, the harness would sign for a store that keeps nothing."""
     seen: set[str] = set()

@@ -175,9 +175,7 @@ def test_a_confirmation_before_the_quorum_is_found(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    mostly_long(
-        (name for name in NAMES if name not in ("queue", "unique-ids")), quick=("bank", "counter", "register")
-    ),
+    mostly_long((name for name in NAMES if name not in ("queue", "unique-ids")), quick=("bank", "register")),
 )
 def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) -> None:
     """If it failed, the workload would not see that acknowledged transactions are gone.
@@ -295,8 +293,7 @@ def test_a_pending_deletion_that_is_shown_at_once_is_found(monkeypatch: pytest.M
     plan = planned(
         cluster="sim", time_limit_s=6, rate=150, deletes=0.3, faults=("isolate-owner",), configuration="C"
     )
-    violated = {name for seed in (1, 2) for name in try_seed(plan.changed(seed=seed)).violated}
-    assert "linearizable" in violated
+    assert "linearizable" in try_seed(plan.changed(seed=1)).violated
 
 
 @pytest.mark.usefixtures("a_tarantool")

@@ -13,6 +13,7 @@ from harness.hunt.seeds import try_seed
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS
+from tests.suites import mostly_long
 
 NODES = ("n1", "n2", "n3")
 JUDGED = ("register", "append", "rw-register", "long-fork", "set", "bank", "counter", "queue")
@@ -66,7 +67,7 @@ def test_what_every_node_has_lost_is_lost(name: str, lost: tuple[bool, ...], res
     assert not verdict.details["vacuous"]
 
 
-@pytest.mark.parametrize("name", list(ASKED))
+@pytest.mark.parametrize("name", mostly_long(ASKED, quick=["bank"]))
 def test_good_nodes_keep_what_they_acknowledged(name: str) -> None:
     """If it failed, right stores would be accused wherever their nodes need not be equal."""
     plan = planned(

@@ -105,10 +105,15 @@ def test_what_is_gone_from_all_nodes_is_seen(name: str, letter: str, mvcc: bool,
     [
         ("counter", {"configuration": "A"}),
         ("bank", {"configuration": "C", "mvcc": False}),
-        ("set", {"configuration": "H", "mvcc": False}),
-        ("set", {"configuration": "H", "read": "dirty"}),
-        ("set", {"configuration": "H", "node_options": ("n1:memtx_use_mvcc_engine=false",)}),
-        ("long-fork", {"configuration": "G"}),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (
+                ("set", {"configuration": "H", "mvcc": False}),
+                ("set", {"configuration": "H", "read": "dirty"}),
+                ("set", {"configuration": "H", "node_options": ("n1:memtx_use_mvcc_engine=false",)}),
+                ("long-fork", {"configuration": "G"}),
+            )
+        ),
     ],
 )
 def test_a_good_run_without_fresh_reads_is_valid_all_the_same(name: str, options: dict[str, Any]) -> None:

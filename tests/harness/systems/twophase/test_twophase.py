@@ -76,7 +76,10 @@ def test_nodes_are_settled_when_nothing_will_change(other: dict[str, object], is
             marks=pytest.mark.long,
         ),
         {**QUICK, "concurrency": "optimistic", "variant": "seed-counter", "backups": 2},
-        {**QUICK, "workload": "append", "backups": 0, "one_phase": False},
+        pytest.param(
+            {"faults": ("none",), "workload": "append", "backups": 0, "one_phase": False},
+            marks=pytest.mark.long,
+        ),
         {**QUICK, "near_clients": 2, "variant": "seed-colour"},
     ],
     ids=["faults", "under faults", "near clients", "optimistic", "two phases", "near and quiet"],
