@@ -1,10 +1,8 @@
 """What all tests share: how Hypothesis looks for examples, in which order tests come, and what a run says at its end.
 
-Hypothesis has two profiles:
-
-- `same` (the default) draws the same few examples in every run: a test that passed yesterday fails today only if the
-  code changed. `tests.examples` says how many they are.
-- `night` draws new ones, and many. `.ci/nightly` gives it a seed made from the date; `--hypothesis-seed` repeats it.
+Hypothesis has three profiles (`tests.examples`). `default` and `long` draw the same examples in every run, few and
+many: a test that passed yesterday fails today only if the code changed. `night` draws new ones; `.ci/nightly` makes
+their seed from the date, and `--hypothesis-seed` repeats it.
 """
 
 from __future__ import annotations
@@ -24,25 +22,17 @@ from tests import examples
 
 # A run without a debugger does not explain failures: this takes a test a hundred times, and says little.
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
-QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile(
-    "same",
-    derandomize=True,
-    deadline=None,
-    database=None,
-    max_examples=examples.times(examples.USUAL),
-    phases=PHASES,
-    suppress_health_check=QUIET,
-)
-settings.register_profile(
-    examples.NIGHT,
-    deadline=None,
-    database=None,
-    max_examples=examples.times(examples.USUAL),
-    phases=PHASES,
-    print_blob=True,
-    suppress_health_check=QUIET,
-)
+for profile in examples.SHARES:
+    settings.register_profile(
+        profile,
+        derandomize=profile != examples.NIGHT,
+        print_blob=profile == examples.NIGHT,
+        deadline=None,
+        database=None,
+        max_examples=examples.times(examples.USUAL),
+        phases=PHASES,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
 settings.load_profile(examples.PROFILE)
 
 # A shell starts what it runs in the background deaf to Ctrl-C, and that is inherited: tests of Ctrl-C would fail there.
@@ -70,8 +60,18 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The checkers first: where kernels are compiled, one process does so, and the others have something else to do."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/checkers/"))
+    """The checkers first: where kernels are compiled, one process does so, and the others have something else to do.
+
+    The long suite runs all tests of the checkers again, with machine code, and all that draw examples, with more.
+    """
+    items.sort(key=lambda item: not _is_of_checkers(item))
+    for item in items:
+        if _is_of_checkers(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.again)
+
+
+def _is_of_checkers(item: pytest.Item) -> bool:
+    return item.nodeid.startswith("tests/checkers/")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -116,7 +116,7 @@ def _repeats(config: pytest.Config, name: str) -> str:
     """The command line that runs this test again, with the same examples."""
     words = [config.getoption("repeat_with") or "./qsync test", "-n0"]
     if examples.PROFILE == examples.NIGHT:
-        words.insert(0, f"{examples.VARIABLE}={examples.NIGHT}")
+        words.insert(0, f"{examples.VARIABLE}={examples.PROFILE}")
         if (seed := config.getoption("--hypothesis-seed", None)) is not None:
             words.append(f"--hypothesis-seed={seed}")
     return " ".join([*words, shlex.quote(name)])

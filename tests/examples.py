@@ -1,7 +1,7 @@
 """How many examples a test draws.
 
-`@examples.up_to(300)` draws 300 at night, and a tenth of them in every other run, which repeats the same ones. A test
-without it draws `USUAL` at night. `examples.times(2_000)` is the same number for a loop of a test's own.
+`@examples.up_to(300)` draws 300 in the long suite, a tenth of them by default, and three times as many at night. A test
+without it draws `USUAL` in the long suite. `examples.times(2_000)` is the same number for a loop of a test's own.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from typing import Any
 from hypothesis import settings
 
 VARIABLE = "HYPOTHESIS_PROFILE"
-NIGHT = "night"
-PROFILE = os.environ.get(VARIABLE, "same")
-USUAL = 300
-SHARE_BY_DAY = 10
-FEWEST = 20
+DEFAULT, LONG, NIGHT = "default", "long", "night"
+SHARES = {DEFAULT: 0.1, LONG: 1, NIGHT: 3}
+"""Profiles of Hypothesis. The first two draw the same examples in every run; the last one draws new ones."""
+PROFILE = os.environ.get(VARIABLE, DEFAULT)
+USUAL = 100
+FEWEST = 25
 
 
-def times(at_night: int) -> int:
-    """`at_night`, or the tenth of it by day, but not fewer than twenty."""
-    return at_night if PROFILE == NIGHT else min(at_night, max(FEWEST, at_night // SHARE_BY_DAY))
+def times(number: int) -> int:
+    """`number` in the long suite; by default a tenth of it, but not fewer than 25."""
+    share = SHARES[PROFILE]
+    return int(number * share) if share >= 1 else min(number, max(FEWEST, int(number * share)))
 
 
-def up_to(at_night: int) -> Callable[[Any], Any]:
-    """The decorator of a test that Hypothesis calls so many times at night."""
-    return settings(max_examples=times(at_night))
+def up_to(number: int) -> Callable[[Any], Any]:
+    """The decorator of a test that Hypothesis calls so many times in the long suite."""
+    return settings(max_examples=times(number))

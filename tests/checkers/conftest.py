@@ -14,25 +14,7 @@ import pytest
 
 from checkers.compiled import AS_COMPILED, PLAIN_VARIABLE
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-WRAP_AROUND = (
-    "checkers.linearizable.search_kernels",
-    "checkers.txlog.kernels",
-    "checkers.wal.row_kernels",
-)
-"""Kernels whose hashes overflow on purpose: as plain Python numpy warns of it."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long suite runs them all again, with machine code."""
-    silent = pytest.mark.filterwarnings(
-        *(f"ignore:overflow encountered in scalar multiply:RuntimeWarning:{name}" for name in WRAP_AROUND)
-    )
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.kernels)
-            item.add_marker(silent)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session", autouse=True)

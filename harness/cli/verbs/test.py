@@ -74,7 +74,7 @@ SPREAD: Any = {"workers": 4, "by_file": False}
 SUITES = (
     Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
-    Suite(LONG, 6, "whole runs, seeded bugs, twins, clusters; checkers with machine code", **SPREAD),
+    Suite(LONG, 6, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
     Suite("browser", 2, "pages in Chromium", ("chromium",), workers=4),
     Suite(
         "real", 4, "Tarantool, ssh, mounted disks, control groups", ("tarantool", "faketime", "sshd", "fuse")
@@ -171,21 +171,21 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
         if not pytest_arguments:
             DURATIONS.parent.mkdir(exist_ok=True)
             options += ["--keep-durations", str(DURATIONS)]
-    if suite.name == NIGHTLY:
-        os.environ.setdefault("HYPOTHESIS_PROFILE", "night")
+    # tests/examples.py has these profiles.
+    os.environ.setdefault("HYPOTHESIS_PROFILE", {LONG: "long", NIGHTLY: "night"}.get(suite.name, "default"))
     sys.stdout.flush()
     pytest = [sys.executable, "-P", "-m", "pytest", "-q", *options, "-m", _expression(suite)]
     os.execv(sys.executable, [*pytest, *pytest_arguments])
 
 
 def _expression(suite: Suite) -> str:
-    """What pytest selects. The tests of checkers run in the default suite, and once more with machine code."""
+    """What pytest selects. Tests marked `again` (tests/conftest.py) run in the default suite and in the long one."""
     if suite.name == DEFAULT:
         return " and ".join(f"not {marker}" for marker in MARKED)
     if suite.name == NIGHTLY:
         return NIGHTLY
     others = " and ".join(f"not {marker}" for marker in MARKED if marker not in {LONG, suite.name})
-    return f"(long or kernels) and {others}" if suite.name == LONG else f"{suite.name} and not {NIGHTLY}"
+    return f"(long or again) and {others}" if suite.name == LONG else f"{suite.name} and not {NIGHTLY}"
 
 
 def _spread(suite: Suite) -> list[str]:

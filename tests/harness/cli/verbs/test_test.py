@@ -34,18 +34,18 @@ def suites_of(*markers: str) -> set[str]:
 def test_each_test_has_a_suite() -> None:
     """If it failed, a test would run nowhere, or a default one would need what a bare machine lacks."""
     assert suites_of() == {"default"}
-    assert suites_of("kernels") == {"default", "long"}
+    assert suites_of("again") == {"default", "long"}
     for marker in ("long", "browser", "real", "docker", "spark", "nightly"):
         assert suites_of(marker) == {marker}
         assert suites_of(marker, "nightly") == {"nightly"}
-        assert suites_of(marker, "kernels") == {marker}
+        assert suites_of(marker, "again") == {marker}
     assert suites_of("long", "docker") == {"docker"}
 
 
 def test_each_marker_is_a_suite() -> None:
     """If it failed, tests with a new marker would run in the default suite."""
     markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["markers"]
-    assert {marker.partition(":")[0] for marker in markers} == {*verb.MARKED, "kernels"}
+    assert {marker.partition(":")[0] for marker in markers} == {*verb.MARKED, "again"}
 
 
 def test_ci_runs_all_of_them() -> None:
