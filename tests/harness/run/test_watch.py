@@ -42,7 +42,7 @@ def test_a_watch_finds_what_a_whole_record_shows_of_its_keys(
     tmp_path: Path, seed: int, bugs: tuple[str, ...]
 ) -> None:
     """Broken, a run would be ended although nothing is wrong, or go on for a day although its first minute is."""
-    folder, plan = ended(tmp_path, seed=seed, bugs=bugs, time_limit_s=20.0 if bugs else 30.0)
+    folder, plan = ended(tmp_path, seed=seed, bugs=bugs, time_limit_s=30.0)
     data = folder.history.read_bytes()
     whole = parse(data)
     checks = [each for each in checks_of(plan, promise_of(plan, whole)) if each.model and each.is_per_key]
