@@ -133,7 +133,6 @@ def expected(row: Record) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.kernels
 @given(st.integers(0, 1 << 40))
 def test_columns_hold_the_same_records(seed: int) -> None:
     """Breaks if the kernel read a row otherwise, took one from a damaged block, or left one out."""
@@ -201,7 +200,6 @@ OF_SYSTEM = st.recursive(
 """Every form that msgpack has."""
 
 
-@pytest.mark.kernels
 @given(st.integers(0, 1 << 40), st.lists(OF_SYSTEM, max_size=6))
 def test_columns_hold_the_same_tuples_of_snapshots(seed: int, of_system: list[object]) -> None:
     """Breaks if the kernel took a row for one of users that is none, left one out, or lost its way in a value."""
