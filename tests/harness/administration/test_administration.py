@@ -139,6 +139,7 @@ def test_options_and_restarts_take_effect_and_undone(name: str) -> None:
         assert newest(history, node)["quorum"] == first["quorum"] == 2
 
 
+@pytest.mark.long
 def test_an_option_that_was_so_before_takes_no_effect() -> None:
     """Broken, a run under a changed option is evidence although nothing was ever changed."""
     plan = drawn_out(small(faults=("timeouts",), seed=2))
@@ -152,6 +153,7 @@ def test_an_option_that_was_so_before_takes_no_effect() -> None:
     assert "already" in span.evidence["detail"]
 
 
+@pytest.mark.long
 def test_a_node_that_is_down_is_asked_for_its_options_again() -> None:
     """Broken, an option is not changed on a node that is just coming up, and the whole run is no evidence."""
     plan = drawn_out(small(faults=("timeouts",), seed=2, overlap=2, time_limit_s=9.0))

@@ -165,6 +165,7 @@ def test_a_restart_with_another_option_takes_effect_and_undone(at_once: bool) ->
     assert history.states[-1].status["quorum"] == 2
 
 
+@pytest.mark.long
 def test_a_node_that_another_fault_starts_in_the_middle_has_the_new_options() -> None:
     """If it failed, a node would keep for good the options that it should have had for a while."""
     restart = {"does": "restart", "nodes": ALL, "options": {QUORUM: 3}, "at_once": True}

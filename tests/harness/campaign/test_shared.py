@@ -75,6 +75,7 @@ def campaign(results: Path, *ends: Ended) -> Journal:
     return book
 
 
+@pytest.mark.long
 def test_what_one_machine_found_the_other_knows(
     server: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def test_owners_change_and_nothing_acknowledged_is_lost(seed: int, given: dict[s
     assert verdict["promise"]["configuration"].startswith("H")
 
 
+@pytest.mark.long
 def test_five_nodes() -> None:
     """Broken, a quorum of three of five is counted as one of two of three."""
     assert judged(small(seed=3, rate=40.0, nodes=5, election_mode="candidate"))[1]["outcome"] == "valid"

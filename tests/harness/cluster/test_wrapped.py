@@ -68,6 +68,7 @@ def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: P
     play(tmp_path, story, command=partial(wrapped, "a child"))
 
 
+@pytest.mark.long
 def test_who_outlives_the_process_that_was_started_is_ended_and_told(tmp_path: Path) -> None:
     """Broken if an orphan keeps the data and the port of a node, or is ended without a word."""
 

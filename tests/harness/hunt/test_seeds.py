@@ -77,6 +77,7 @@ def test_every_seed_is_tried_once_in_whatever_order() -> None:
     assert sorted(together, key=lambda one: one.seed) == tried(plan, range(20, 23))
 
 
+@pytest.mark.long
 def test_a_hunt_that_is_stopped_leaves_nothing_running() -> None:
     """If it failed, `qsync simulate` would go on after it found its anomaly."""
     plan = small(time_limit_s=2.0, faults=("none",))

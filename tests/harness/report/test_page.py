@@ -366,6 +366,7 @@ def test_a_history_of_a_million_operations_gives_a_page_below_5_mb(tmp_path: Pat
     assert "Densities count all operations" in report.read_text()
 
 
+@pytest.mark.long
 def test_a_witness_of_a_thousand_operations_is_drawn_in_part_and_says_so(tmp_path: Path) -> None:
     """If it failed, one checker that names everything would make the page unreadable."""
     folder = build(tmp_path / "run", "anomaly")

@@ -193,6 +193,7 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
     }
 
 
+@pytest.mark.long
 def test_a_port_in_use_is_one_line_with_3(start: Callable[..., Running]) -> None:
     """If it failed, two runs on the same ports would be a traceback, or talk to each other's nodes."""
     base_port = reserved(PORTS)

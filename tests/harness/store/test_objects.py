@@ -222,6 +222,7 @@ def test_no_bucket_no_right_and_no_endpoint_are_one_line_without_secrets(
     assert "hush" not in wrong.value.message
 
 
+@pytest.mark.long
 def test_a_large_object_comes_in_parts_and_is_whole(server: ObjectServer, tmp_path: Path) -> None:
     """If it failed, the record of a long run would be cut at the size of one part."""
     data = os.urandom(1 << 20) * 12

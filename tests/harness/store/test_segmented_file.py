@@ -188,6 +188,7 @@ def run_of(results: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int) -
     return execute(parts_of(PLAN), results).folder
 
 
+@pytest.mark.long
 def test_a_run_in_segments_is_judged_as_one_in_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def run(folder: Path, *words: str) -> dict[str, Any]:
     return verdict
 
 
+@pytest.mark.long
 def test_the_example_is_clean_when_calm(tmp_path: Path) -> None:
     """If it failed, nobody could put a store of their own under test by following the documentation."""
     for _ in range(TRIES):

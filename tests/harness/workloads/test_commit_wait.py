@@ -87,6 +87,7 @@ def test_a_queued_write_is_no_acknowledgement() -> None:
     assert outcome_of(two, reply) != Completion("info", None, SUBMITTED, "owner")
 
 
+@pytest.mark.long
 def test_a_repeat_line_and_a_drawn_plan_ask_for_the_same() -> None:
     """If it failed, a run with wait modes could not be repeated."""
     assert "--commit-wait mixed" in repeat_line(SMALL.changed(commit_wait="mixed"))

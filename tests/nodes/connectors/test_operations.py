@@ -37,6 +37,7 @@ OF_THE_CLIENT_ALONE = {
 }
 
 
+@pytest.mark.long
 def test_every_operation_is_answered_as_by_a_real_one(server: Server) -> None:
     """Broken, a program that was written for Tarantool 2.6 gets another answer, class or code from a node of ours."""
     real, ours = read()

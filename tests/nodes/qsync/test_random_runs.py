@@ -210,8 +210,8 @@ class Chaos:
         assert later.answered_ns is None or asked.asked_ns <= later.answered_ns, (key, value, final)
 
 
-QUICK = (0, 3)
-"""In the second, messages go through the codec."""
+QUICK = (3,)
+"""Its messages go through the codec."""
 
 
 @pytest.mark.parametrize(

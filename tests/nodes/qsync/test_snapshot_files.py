@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_a_space_gives_what_it_holds(steps: list[tuple[str, int, object]]) -> No
         assert repr(space.stored()) == repr(told)
 
 
+@pytest.mark.long
 def test_a_process_of_many_clusters_keeps_few_of_their_first_rows() -> None:
     """Broken, each seed of a night keeps some 50 KiB for good."""
     plain = configuration("n1")

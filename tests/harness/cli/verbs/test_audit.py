@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from harness.faults.fault import Fault
 from harness.faults.table import FAULTS
@@ -14,6 +15,7 @@ from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
 
 
+@pytest.mark.long
 def test_the_log_of_who_has_left_is_left_out(qsync: Qsync, tmp_path: Path, results: Path) -> None:
     """Broken, a node that left and never heard of a rollback is said to contradict the others."""
     plan = small(faults=("membership",), nodes=4, time_limit_s=4.0, rate=60.0, seed=3)

@@ -140,6 +140,7 @@ def test_ctrl_c_ends_a_hunt_in_one_line(jobs: int, bug: tuple[str, ...]) -> None
     wait_until(lambda: all(is_gone(child) for child in children))
 
 
+@pytest.mark.long
 def test_a_seed_that_breaks_the_harness_is_named_and_does_not_end_the_hunt(
     qsync: Qsync, monkeypatch: pytest.MonkeyPatch
 ) -> None:

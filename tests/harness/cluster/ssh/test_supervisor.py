@@ -112,6 +112,7 @@ def test_a_pause_is_seen_and_nothing_is_written_outside(tmp_path: Path) -> None:
         assert (host.folder / "nodes/n1/a").read_text() == "b"
 
 
+@pytest.mark.long
 def test_when_nobody_speaks_for_a_lease_all_of_it_goes(tmp_path: Path) -> None:
     """If it failed, a dead harness would leave nodes that run for ever."""
     with supervised(tmp_path, lease_s=4) as host:

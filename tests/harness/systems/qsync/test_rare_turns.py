@@ -46,6 +46,7 @@ def unreached(rows: set[str], tried: Iterator[Tried]) -> set[str]:
     return left
 
 
+@pytest.mark.long
 def test_options_differ_and_logs_are_stored_in_drawn_plans() -> None:
     """Broken, nodes of a hunt are all alike, or always begin with empty disks."""
     left = set(PLAN_ROWS)

@@ -114,6 +114,7 @@ def test_a_late_master_is_added_in_every_schedule_with_time_for_it(seed: int) ->
     assert "add" in does[:4]
 
 
+@pytest.mark.long
 def test_a_master_is_added_under_load() -> None:
     """If it failed, no hunt would ever see a cluster that grows."""
     grown = try_seed(plan(faults=("add-node", "kill"), nodes=3, late=1, time_limit_s=8))
