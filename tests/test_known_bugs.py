@@ -27,27 +27,8 @@ PLANS = Path(__file__).parent / "plans"
 CANNOT_BE_RAISED: dict[str, str] = {}
 """At most three, with the reason."""
 STORED = sorted(path.stem for path in PLANS.glob("*.json"))
-QUICK = (
-    "confirm-early",
-    "definite-timeout",
-    "duplicate-confirm",
-    "filter-by-sender",
-    "no-cascading-rollback",
-    "no-fencing",
-    "no-split-brain-check",
-    "no-term-filter",
-    "timers-by-wall-clock",
-    "writable-before-promote",
-)
-QUICK_WITHOUT = (
-    "definite-timeout",
-    "duplicate-confirm",
-    "no-fencing",
-    "no-split-brain-check",
-    "no-term-filter",
-    "vote-before-flush",
-    "writable-before-promote",
-)
+QUICK = ("confirm-early", "definite-timeout", "filter-by-sender", "no-split-brain-check", "no-term-filter")
+QUICK_WITHOUT = ("no-split-brain-check", "no-term-filter", "vote-before-flush", "writable-before-promote")
 """Short runs, whose scenes have little in common."""
 
 

@@ -313,6 +313,7 @@ def test_no_copy_is_made_of_a_file_that_has_changed(tmp_path: Path) -> None:
         parquet.write(tmp_path / "history.parquet", history)
 
 
+@pytest.mark.long
 @given(st.integers(0, 1 << 40), st.booleans())
 @examples.up_to(100)
 def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, odd: bool) -> None:

@@ -20,7 +20,7 @@ from tests.checkers.brute.found import FOUND
 from tests.checkers.brute.histories import pasteable
 from tests.checkers.brute.rows import ROWS
 
-HISTORIES = 30
+HISTORIES = 20
 HISTORIES_LONG = 100
 HISTORIES_NIGHTLY = 100_000
 

@@ -70,7 +70,7 @@ def _one_key(model: Model, calls: list[Call]) -> bool:
     return legal
 
 
-@pytest.mark.parametrize(("count", "least"), [(300, 15), pytest.param(2_000, 150, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("count", "least"), [(150, 5), pytest.param(2_000, 150, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", tiny_histories.MODELS)
 def test_agreement(name: str, count: int, least: int) -> None:
     """If this fails, a checker raises a false alarm or misses an anomaly, or hands out a proof that is none."""

@@ -127,7 +127,8 @@ def test_a_quorum_of_half_is_found_after_a_node_has_left() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("timeouts", marks=pytest.mark.long), "quorum", "rolling-restart"]
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.long) for name in ("timeouts", "quorum")), "rolling-restart"],
 )
 def test_options_and_restarts_take_effect_and_undone(name: str) -> None:
     """Broken, an option is not taken by all nodes or not given back, or a node does not come back from SIGTERM."""

@@ -129,6 +129,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) -> None:
     """If it failed, a night without a single run would be green."""
     code, summary, _ = done(start(folder, "--budget", "1"))

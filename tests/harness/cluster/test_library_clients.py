@@ -395,6 +395,7 @@ def test_the_store_of_the_page_is_valid_under_partitions_kills_and_pauses(tmp_pa
     raise AssertionError("not one run of a correct store was valid")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "why"),
     [

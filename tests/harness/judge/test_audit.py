@@ -27,6 +27,7 @@ from nodes.iproto.messages import Row, Type
 from tests.harness.runs import small
 from tests.harness.stored import Kind, a_log_with_a_hole, a_torn_log, nothing
 from tests.harness.stored import stored as stored_runs
+from tests.suites import mostly_long
 
 SMALL = small(seed=3, time_limit_s=4.0, rate=60.0, faults=("kill",))
 
@@ -110,7 +111,7 @@ def test_an_early_acknowledgement_is_found_without_a_loss_of_power() -> None:
     assert "claimed-before-durable" in rules
 
 
-@pytest.mark.parametrize("configuration", ["A", "B", "I"])
+@pytest.mark.parametrize("configuration", mostly_long("ABI", quick="B"))
 def test_a_sound_store_answers_in_time_in_every_configuration(configuration: str) -> None:
     """Breaks if the check of answers asked for more than a configuration promises."""
     verdict = judged(small(seed=7, time_limit_s=5.0, configuration=configuration))

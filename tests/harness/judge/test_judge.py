@@ -719,6 +719,7 @@ def parsed(line: str) -> Plan:
 SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
 
 
+@pytest.mark.long
 @examples.up_to(200)
 @given(
     st.fixed_dictionaries(

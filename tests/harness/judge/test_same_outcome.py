@@ -292,7 +292,7 @@ def test_two_hundred_stored_runs(qsync: Qsync, tmp_path: Path, kind: Kind) -> No
         judged_alike(qsync, name, run, with_options=True)
 
 
-@pytest.mark.parametrize("workload", mostly_long(SPOKEN, quick=("append", "bank", "register", "set")))
+@pytest.mark.parametrize("workload", mostly_long(SPOKEN, quick=("bank", "register")))
 def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_path: Path) -> None:
     """If it failed, a checker that breaks, is skipped, or answers for another one would be a green light."""
     configuration = "I" if workload in ("register", "append") else "C"  # where it rests on `kept` as well

@@ -69,7 +69,7 @@ def test_a_batch_is_added_and_another_takes_its_place(server: ObjectServer, tmp_
 
 
 @pytest.mark.parametrize(
-    "requests", [1, 7, *(pytest.param(each, marks=pytest.mark.long) for each in (4, 6, 8))]
+    "requests", [1, *(pytest.param(each, marks=pytest.mark.long) for each in (4, 6, 7, 8))]
 )
 def test_an_endpoint_that_goes_away_in_the_middle_leaves_the_old_tables_or_the_new_ones(
     server: ObjectServer, tmp_path: Path, requests: int

@@ -44,6 +44,7 @@ def test_a_drawn_plan_runs_the_same(seed: int) -> None:
     assert recorded(again).data == recorded(plan).data
 
 
+@pytest.mark.long
 def test_an_edited_plan_changes_nothing_else() -> None:
     """If it failed, a shrinker that takes one thing away would get another run, and could not shrink."""
     plan = drawn_out(small(seed=4, configuration="C"))

@@ -85,6 +85,7 @@ def test_a_run_that_was_judged_again_takes_the_place_of_its_old_self(
     assert after.stamp != before.stamp
 
 
+@pytest.mark.long
 def test_another_machines_run_of_the_same_name_is_left_alone(server: ObjectServer, tmp_path: Path) -> None:
     """If it failed, two machines that began in the same second would lose one of two runs."""
     store = ObjectStore(ROOT)
@@ -96,7 +97,9 @@ def test_another_machines_run_of_the_same_name_is_left_alone(server: ObjectServe
     assert len(scan_address(store, ROOT, tmp_path).runs) == 2
 
 
-@pytest.mark.parametrize("requests", [1, 4, 8, 11])
+@pytest.mark.parametrize(
+    "requests", [8, 11, *(pytest.param(each, marks=pytest.mark.long) for each in (1, 4))]
+)
 def test_an_endpoint_that_goes_away_in_the_middle_leaves_no_run_that_looks_whole(
     server: ObjectServer, tmp_path: Path, requests: int
 ) -> None:

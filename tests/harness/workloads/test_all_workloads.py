@@ -42,9 +42,9 @@ SMALL = planned(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isol
 NAMES = tuple(name for name, each in WORKLOADS.items() if each.uses <= SYSTEMS["qsync"].client.speaks)
 
 
-QUICK_FOUND = ("append", "bank", "counter", "mixed-spaces", "register", "set")
-QUICK_GOOD = ("append", "long-fork", "queue", "read-write", "rw-register", "unique-ids")
-"""Each workload has a run by default: in one of these a bug is found, in the others good nodes pass."""
+QUICK_FOUND = ("counter", "mixed-spaces", "register")
+QUICK_GOOD = ("append", "long-fork", "queue", "read-write")
+"""By default a bug is found in some workloads, and good nodes pass in others."""
 
 
 @functools.cache
@@ -315,7 +315,7 @@ LOST_UPDATES = {
 """Not here: the workloads in which no transaction decides by what it read."""
 
 
-@pytest.mark.parametrize("name", mostly_long(LOST_UPDATES, quick=["bank", "counter"]))
+@pytest.mark.parametrize("name", mostly_long(LOST_UPDATES, quick=["counter"]))
 def test_transactions_that_do_not_see_each_other_are_found(name: str) -> None:
     """If it failed, isolation would not be tested: all other bugs lose whole transactions."""
     plan = msgspec.structs.replace(SMALL, workload=name, rate=120, workers=10, bugs=("decide-on-confirmed",))

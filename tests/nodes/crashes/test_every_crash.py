@@ -150,7 +150,7 @@ def test_a_crash_at_any_moment_loses_nothing(name: str) -> None:
     assert explorer.starts > 200
 
 
-@pytest.mark.parametrize("name", ["alone", "joins anew"])
+@pytest.mark.parametrize("name", [pytest.param("alone", marks=pytest.mark.long), "joins anew"])
 def test_a_crash_behind_some_calls_that_failed_loses_nothing(name: str) -> None:
     """Broken, what a failed write has left in the folder spoils the next start, or hides what was written since."""
     behind_a_call_that_fails(name, Explorer(depth=0), every=7)

@@ -179,6 +179,7 @@ def test_a_node_dies_with_its_parent(tmp_path: Path, stopped: bool) -> None:
     assert eventually(lambda: is_gone(pid))
 
 
+@pytest.mark.long
 def test_a_rare_turn_is_in_the_log_of_a_node_that_is_killed(start_host: StartHost) -> None:
     """Broken, a night under kills would say of most states that no run reached them."""
     process = start_host()

@@ -55,7 +55,7 @@ def deep(levels: int) -> bytes:
     return b"\x91" * levels + b"\xc0"
 
 
-@pytest.mark.parametrize("levels", [101, 1_015])
+@pytest.mark.parametrize("levels", [pytest.param(101, marks=pytest.mark.long), 1_015])
 def test_a_deep_request_ends_no_server(start_host: Callable[..., Process], levels: int) -> None:
     """If it failed, a client that sends lists in lists would end every server that it talks to."""
     configuration = Configuration(name="n1", role="server", baseline=("n1",), backups=0)

@@ -48,7 +48,12 @@ def same_everywhere(cluster: VirtualCluster, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(6, 24))]
+    "seed",
+    [
+        *(0, 1, 5),
+        *(pytest.param(s, marks=pytest.mark.long) for s in (2, 3, 4)),
+        *(pytest.param(s, marks=pytest.mark.nightly) for s in range(6, 24)),
+    ],
 )
 def test_a_node_joins_whatever_dies_on_the_way(seed: int) -> None:
     """Broken, a crash in the middle of a join leaves a node that has half of the data and thinks it has all."""

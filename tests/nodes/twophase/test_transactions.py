@@ -365,7 +365,7 @@ def random_run(seed: int, faults: int) -> Run:
     return run
 
 
-@pytest.mark.parametrize("seed", [1, 5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3, 4))])
 def test_random_runs_with_faults(seed: int) -> None:
     """If it failed, an answered transaction would be lost, half done, or done twice."""
     run = random_run(seed, faults=3)

@@ -67,6 +67,7 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     assert qsync(*again.split()[2:]).code == 1
 
 
+@pytest.mark.long
 def test_a_hunt_can_go_on(qsync: Qsync) -> None:
     """If it failed, the share of seeds that find a bug could not be counted."""
     done = qsync(*BUG, "--seeds", "2", "--keep-going", "--json")

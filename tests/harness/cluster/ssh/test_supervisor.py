@@ -276,6 +276,7 @@ def test_commands_reach_all_processes_of_a_node(tmp_path: Path) -> None:
         assert is_gone(sleeper)
 
 
+@pytest.mark.long
 def test_processes_that_outlive_their_node_are_told(tmp_path: Path) -> None:
     """If it failed, a run over SSH would end orphans without a word."""
     with supervised(tmp_path) as host:

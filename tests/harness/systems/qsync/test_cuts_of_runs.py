@@ -47,8 +47,8 @@ def judged(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verdict]
     [
         {"configuration": "H", "seed": 3},
         pytest.param({"configuration": "I", "seed": 2, "nodes": 5, "overlap": 3}, marks=pytest.mark.long),
-        {"configuration": "A", "seed": 5},
-        {"configuration": "C", "seed": 3},
+        pytest.param({"configuration": "A", "seed": 5}, marks=pytest.mark.long),
+        pytest.param({"configuration": "C", "seed": 3}, marks=pytest.mark.long),
     ],
     ids=lambda fields: fields["configuration"],
 )

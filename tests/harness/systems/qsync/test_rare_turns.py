@@ -75,6 +75,7 @@ def test_each_kind_of_change_comes_about() -> None:
     assert unreached({*KINDS, rare.CHANGED_BUSY, rare.CHANGED_IN_READ}, _with_changes()) == set()
 
 
+@pytest.mark.long
 def test_a_kind_of_change_comes_about() -> None:
     """The same for the changes that one run makes."""
     rows = {changes.ONE_NODE, changes.IN_TURN, changes.AT_ONCE_RESTARTED, changes.AT_A_MOMENT}

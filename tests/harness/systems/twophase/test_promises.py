@@ -74,7 +74,9 @@ def test_a_weaker_promise_is_needed(pair: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pair", "workload", "broken", "held"),
     [
-        (("pessimistic", "read-committed"), "bank", {"bank"}, {"balances"}),
+        pytest.param(
+            ("pessimistic", "read-committed"), "bank", {"bank"}, {"balances"}, marks=pytest.mark.long
+        ),
         pytest.param(
             ("pessimistic", "read-committed"), "register", set(), {"linearizable"}, marks=pytest.mark.long
         ),
