@@ -25,6 +25,7 @@ from harness.cli.verbs import doctor
 
 ROOT = Path(__file__).resolve().parents[3]
 DURATIONS = ROOT / ".pytest_cache" / "default-durations.json"
+PYTEST = (sys.executable, "-P", "-m", "pytest", "-q")
 SLOW_S = 5.0
 """A default test that takes longer is named by the checks."""
 CHECKS = {
@@ -173,9 +174,23 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
             options += ["--keep-durations", str(DURATIONS)]
     # tests/examples.py has these profiles.
     os.environ.setdefault("HYPOTHESIS_PROFILE", {LONG: "long", NIGHTLY: "night"}.get(suite.name, "default"))
+    if not pytest_arguments:
+        _compile_tests()
     sys.stdout.flush()
-    pytest = [sys.executable, "-P", "-m", "pytest", "-q", *options, "-m", _expression(suite)]
-    os.execv(sys.executable, [*pytest, *pytest_arguments])
+    os.execv(sys.executable, [*PYTEST, *options, "-m", _expression(suite), *pytest_arguments])
+
+
+def _compile_tests() -> None:
+    """In a fresh checkout each worker would compile all tests and what they import. Here two processes share that."""
+    if (ROOT / "tests" / "__pycache__").exists():
+        return
+    folders = sorted(path for path in (ROOT / "tests" / "harness").iterdir() if path.is_dir())
+    halves = [["tests/checkers", "tests/nodes"], [str(path) for path in folders]]
+    compiling = [
+        subprocess.Popen([*PYTEST, "--collect-only", *half], stdout=subprocess.DEVNULL) for half in halves
+    ]
+    for process in compiling:
+        process.wait()
 
 
 def _expression(suite: Suite) -> str:
