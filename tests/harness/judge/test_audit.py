@@ -57,7 +57,6 @@ def check_of(verdict: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("seed", "election_mode", "time_limit_s"),
     [
-        (3, "off", 8.0),
         (4, "candidate", 8.0),
         *(pytest.param(*each, 20.0, marks=pytest.mark.long) for each in ((3, "off"), (4, "candidate"))),
     ],

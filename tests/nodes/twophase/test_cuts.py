@@ -65,7 +65,7 @@ def judged(run: Run) -> Findings:
 
 
 @pytest.mark.parametrize(
-    "seed", [1, 2, 5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 3, 4))]
+    "seed", [2, 5, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 1, 3, 4))]
 )
 def test_no_transaction_is_torn(seed: int) -> None:
     """If it failed, a cut would hold half a transaction, or a message from its future."""

@@ -37,7 +37,7 @@ def remembered(cluster: VirtualCluster) -> int:
     return sum(len(node.stock.outcomes) + len(node.near.decided) for node in nodes)
 
 
-@pytest.mark.parametrize("one_phase", [True, False])
+@pytest.mark.parametrize("one_phase", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_is_remembered_does_not_grow(one_phase: bool) -> None:
     """If it failed, a node would need more memory with each transaction."""
     cluster = VirtualCluster(1, clients=("c1",), one_phase=one_phase)

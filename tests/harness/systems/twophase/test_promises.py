@@ -128,7 +128,10 @@ def test_the_isolation_of_transactions_follows_from_writes_where_nothing_else_is
     assert promise_of("optimistic", "read-committed").model(WRITES) == ""
 
 
-@pytest.mark.parametrize(("workload", "checker"), [("register", "linearizable"), ("counter", "counter")])
+@pytest.mark.parametrize(
+    ("workload", "checker"),
+    [pytest.param("register", "linearizable", marks=pytest.mark.long), ("counter", "counter")],
+)
 def test_an_atomic_space_is_linearizable_under_faults(workload: str, checker: str, tmp_path: Path) -> None:
     """If it failed, an atomic space would lose writes, or be as weak as the transactions beside it; or a cut would not
     finish because of it."""
