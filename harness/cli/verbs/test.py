@@ -199,8 +199,9 @@ def _expression(suite: Suite) -> str:
         return " and ".join(f"not {marker}" for marker in MARKED)
     if suite.name == NIGHTLY:
         return NIGHTLY
-    others = " and ".join(f"not {marker}" for marker in MARKED if marker not in {LONG, suite.name})
-    return f"(long or again) and {others}" if suite.name == LONG else f"{suite.name} and not {NIGHTLY}"
+    if suite.name == LONG:
+        return "(long or again) and " + " and ".join(f"not {marker}" for marker in MARKED if marker != LONG)
+    return f"{suite.name} and not {NIGHTLY}"
 
 
 def _spread(suite: Suite) -> list[str]:
