@@ -75,13 +75,13 @@ SPREAD: Any = {"workers": 4, "by_file": False}
 SUITES = (
     Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
-    Suite(LONG, 6, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
-    Suite("browser", 2, "pages in Chromium", ("chromium",), workers=4),
+    Suite(LONG, 8, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
+    Suite("browser", 2.5, "pages in Chromium", ("chromium",), workers=4),
     Suite(
-        "real", 4, "Tarantool, ssh, mounted disks, control groups", ("tarantool", "faketime", "sshd", "fuse")
+        "real", 5, "Tarantool, ssh, mounted disks, control groups", ("tarantool", "faketime", "sshd", "fuse")
     ),
-    Suite("docker", 4, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
-    Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
+    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
+    Suite("spark", 7, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
     Suite(NIGHTLY, 240, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
 MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
