@@ -20,7 +20,7 @@ WAIT_S = 300
 
 
 def test_runs_that_come_in_are_in_the_tables_and_a_signal_ends_it_in_order(tmp_path: Path) -> None:
-    """If it failed, whoever watches a night would look at yesterday's tables, or a service that is stopped would leave
+    """If it failed, a person at night would look at yesterday's tables, or a service that is stopped would leave
     folders among the temporary files, night after night."""
     results, temporary = tmp_path / "results", tmp_path / "temporary"
     temporary.mkdir()

@@ -57,7 +57,7 @@ def test_ci_runs_all_of_them() -> None:
 
 
 def test_help_lists_the_suites(qsync: Qsync) -> None:
-    """If it failed, nobody would know what a suite takes before it runs."""
+    """If it failed, a person would start a suite without knowing how long it takes."""
     said = qsync("test", "--help")
     for suite in verb.SUITES:
         assert f"{suite.name:<9} {suite.minutes:>4g} min" in said.out
