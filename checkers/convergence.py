@@ -31,7 +31,8 @@ from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
-from checkers.value_order import CONFIRMED, NEVER, Value, ValueOrder, Writer, comparable, is_confirmed, told
+from checkers.value_order import CONFIRMED, NEVER, ValueOrder, Writer, is_confirmed, told
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "convergence"
@@ -162,9 +163,9 @@ def _dump(operation: Operation) -> Dump:
         for name, rows in operation.value["spaces"].items():
             held = spaces.setdefault(name, {})
             for key, value in rows:
-                if comparable(key) in held:
+                if identity(key) in held:
                     doubled.append((name, key))
-                held[comparable(key)] = value
+                held[identity(key)] = value
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise HistoryError(
             expected='a dump {"spaces":{"register":[[key,value],…]}}',
@@ -211,7 +212,7 @@ def _different(one: Mapping[object, Any], other: Mapping[object, Any]) -> list[o
     return [
         key
         for key in sorted({**one, **other}, key=str)
-        if comparable(one.get(key, _ABSENT)) != comparable(other.get(key, _ABSENT))
+        if identity(one.get(key, _ABSENT)) != identity(other.get(key, _ABSENT))
     ]
 
 
@@ -236,14 +237,14 @@ def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> W
 
 def _text(dump: Dump, space: str, key: object) -> str:
     held = dump.spaces.get(space, {})
-    return str(held[key]) if key in held else "nothing"
+    return value_words(held.get(key))
 
 
 def _by_value(dumps: Sequence[Dump], space: str, key: str | None) -> list[list[Dump]]:
     """The dumps that hold the same under a key, together."""
     groups: dict[Value, list[Dump]] = {}
     for dump in dumps:
-        groups.setdefault(comparable(dump.spaces.get(space, {}).get(key)), []).append(dump)
+        groups.setdefault(identity(dump.spaces.get(space, {}).get(key)), []).append(dump)
     return list(groups.values())
 
 
@@ -251,7 +252,7 @@ def _place(holders: Sequence[Dump], space: str, key: str | None) -> tuple[Value,
     """The one value (or nothing) that these dumps hold under a key that was written to, and the words for it."""
     held = holders[0].spaces.get(space, {}).get(key)
     nodes = ", ".join(dump.node for dump in holders)
-    return comparable(held), f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+    return identity(held), f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
 
 
 def _impossible_value(

@@ -18,7 +18,8 @@ from checkers.history.line_kernels import ABSENT, FAIL, OK
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.value_columns import are_writes, numbered, odd_keys
-from checkers.value_order import NEVER, comparable
+from checkers.value_order import NEVER
+from checkers.values import identity
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "dirty"
@@ -59,12 +60,12 @@ def _of_operations(
     asked: dict[tuple[str | None, object], list[Operation]] = {}
     for operation in history.select(f=("write", "cas", "txn"), keys=keys):
         for key, value in _written(operation):
-            asked.setdefault((key, comparable(value)), []).append(operation)
+            asked.setdefault((key, identity(value)), []).append(operation)
     witnesses: list[Witness] = []
     undone = 0
     for read in reads:
         for key, value in _seen(read):
-            askers = asked.get((key, comparable(value)), [])
+            askers = asked.get((key, identity(value)), [])
             in_time = [asker for asker in askers if not read.precedes(asker)]
             if not in_time:
                 witnesses.append(_witness(read, key, value, askers))

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import Any
 
-from checkers.transactions import READS, Known, Txn, agrees_with_itself, elements, is_list, name_of
+from checkers.transactions import (
+    READS,
+    Known,
+    Txn,
+    agrees_with_itself,
+    elements,
+    is_list,
+    name_of,
+    without_own,
+)
 
 WEAKEST_FIRST: Mapping[str, tuple[str, ...]] = {  # a base and the weaker ones
     "read-committed": (),
@@ -211,22 +220,16 @@ class _Versions:
 
     def _of_others(self, shown: tuple[str, ...], own: Sequence[str]) -> tuple[str, ...]:
         if self.lists:
-            return shown[: -len(own)] if own and shown[-len(own) :] == tuple(own) else shown
+            return tuple(without_own(shown, own))
         return () if shown and shown[0] in own else shown
 
     def _source(self, reader: Txn, key: str, shown: tuple[str, ...]) -> Txn | None:
         """The transaction that wrote it as its last version; None for the initial version. ValueError if none did."""
         if not shown:
             return None
-        before: Txn | None = None
         for writer, state in self.versions[key]:
             if state == shown and writer is not reader:
                 return writer
-            if writer is reader and self.lists and state[: len(shown)] == shown:  # within its own appends
-                wrote = len(reader.wrote(key))
-                if len(shown) > len(state) - wrote:
-                    return before
-            before = writer
         raise ValueError(f"event {reader.id} read of {key} what is no last version there")
 
     def _atomic(self) -> None:

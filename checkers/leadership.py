@@ -30,8 +30,8 @@ from checkers.history.faults import Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.history.spans import Spans, of_faults
+from checkers.values import vclock_words
 from checkers.verdict import Verdict, Witness, concluded
-from checkers.words import vclock_words
 
 NAME = "leadership"
 MODEL = "one leader a term, fenced without a quorum, there again after healing"

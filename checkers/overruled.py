@@ -24,7 +24,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "overruled"
@@ -47,7 +47,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
             if write.f == "add":
                 proof = next(_shows(value, shown.get(key, ())), None)
             else:
-                proof = next(_proofs(write, value, operations, held.get(comparable(key), {})), None)
+                proof = next(_proofs(write, value, operations, held.get(identity(key), {})), None)
             if proof is not None:
                 witnesses.append(_witness(write, value, *proof))
     return _verdict(rolled_back, witnesses)
@@ -82,7 +82,7 @@ def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
     """The only writer of each value, where its answer was such a rollback."""
     writers: dict[Value, list[Operation]] = {}
     for operation in operations:
-        writers.setdefault(comparable(_written(operation)), []).append(operation)
+        writers.setdefault(identity(_written(operation)), []).append(operation)
     return {
         value: alone[0]
         for value, alone in writers.items()
@@ -99,7 +99,7 @@ def _held(history: History, space: str) -> dict[Value, dict[Value, list[Operatio
     for dump in history.dumps:
         spaces = dump.value.get("spaces") if isinstance(dump.value, Mapping) else None
         for row in spaces.get(space, ()) if isinstance(spaces, Mapping) else ():
-            key, value = comparable(row[0]), comparable(row[1])
+            key, value = identity(row[0]), identity(row[1])
             held.setdefault(key, {}).setdefault(value, []).append(dump)
     return held
 
@@ -112,7 +112,7 @@ def _shown(history: History) -> dict[str | None, list[Operation]]:
 
 def _shows(value: Value, reads: Iterable[Operation]) -> Iterator[tuple[str, list[Operation]]]:
     for read in reads:
-        if value in map(comparable, read.value):
+        if value in map(identity, read.value):
             yield f"the final read at {read.node} shows it", [read]
 
 
@@ -123,7 +123,7 @@ def _proofs(
         nodes = ", ".join(str(dump.node) for dump in held[value])
         yield f"{nodes} held it at the end", held[value]
     for other in operations:
-        if other.f != "cas" or other.type != "ok" or comparable(other.value[0]) != value:
+        if other.f != "cas" or other.type != "ok" or identity(other.value[0]) != value:
             continue
         if other.invoke_index > (write.complete_index or 0):
             yield f"a later compare-and-set at {other.node} found it there and replaced it", [other]

@@ -29,7 +29,8 @@ from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.value_columns import ValueOrders
-from checkers.value_order import NEVER, Value, ValueOrder, comparable
+from checkers.value_order import NEVER, ValueOrder
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "prefix"
@@ -206,7 +207,7 @@ def _of_each_node(history: History, reads: Sequence[Operation]) -> list[list[Ope
 
 def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
     """A witness if the value of `read` cannot have been there, wherever it was read."""
-    value = comparable(read.value)
+    value = identity(read.value)
     end = read.complete_index
     writers = order.writers.get(value, [])
     if end is None or any(writer.earliest < end for writer in writers):
@@ -225,8 +226,7 @@ def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
 
 def told(read: Operation) -> str:
     """ "the read of key r3 at n2 by process 4 returned 7"."""
-    value = "nothing" if read.value is None else read.value
-    return f"the read of key {read.key} at {read.node} by process {read.process} returned {value}"
+    return f"the read of key {read.key} at {read.node} by process {read.process} returned {value_words(read.value)}"
 
 
 def _witness(
@@ -253,7 +253,7 @@ class _Shown:
     superseded: dict[Value, Operation] = field(default_factory=dict)
 
     def add(self, read: Operation, order: ValueOrder) -> None:
-        value = comparable(read.value)
+        value = identity(read.value)
         earliest = order.earliest(value)
         if value in order.writers and earliest > self.earliest:
             self.earliest, self.by = earliest, read
@@ -264,7 +264,7 @@ class _Shown:
 
     def older(self, read: Operation, order: ValueOrder) -> Operation | None:
         """The read before it that surely showed something newer."""
-        value = comparable(read.value)
+        value = identity(read.value)
         if value not in order.writers:
             return None
         if order.latest(value) < self.earliest:
@@ -294,7 +294,7 @@ def _behind(reads: Sequence[Operation], orders: Orders) -> Iterator[Witness]:
     for read in reads:
         while position < len(ended) and ended[position].precedes(read):
             shown = ended[position]
-            earliest = orders[shown.key].earliest(comparable(shown.value))
+            earliest = orders[shown.key].earliest(identity(shown.value))
             if reached < earliest < NEVER:
                 reached, by = earliest, shown
             position += 1
@@ -306,7 +306,7 @@ def _behind(reads: Sequence[Operation], orders: Orders) -> Iterator[Witness]:
 
 def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | None:
     """A write that surely replaced what `read` returned, and surely took effect before the event `reached`."""
-    value = comparable(read.value)
+    value = identity(read.value)
     writer = order.overwritten_by(value) if value in order.writers else None
     return writer.operation if writer is not None and writer.latest < reached else None
 
@@ -323,7 +323,7 @@ def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness
 
 
 def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
-    old, new = comparable(read.value), comparable(newer.value)
+    old, new = identity(read.value), identity(newer.value)
     writers = [writer.operation for value in (old, new) for writer in order.writers[value]]
     named = [operation for operation in writers if operation is not None][:4]
     ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
@@ -342,7 +342,7 @@ def _why_newer(old: Value, new: Value, order: ValueOrder) -> str:
 
 def _stale_ms(read: Operation, order: ValueOrder) -> float:
     """For how long, at least, the value had been replaced when the read was asked; 0 if it need not have been."""
-    value = comparable(read.value)
+    value = identity(read.value)
     if value not in order.writers:
         return 0.0
     overwritten_ns = order.overwritten_ns(value)

@@ -40,8 +40,8 @@ from checkers.history.members import Count, counts
 from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
 from checkers.history.stored import StoredOperations
+from checkers.values import value_words
 from checkers.verdict import Verdict, Witness, concluded
-from checkers.words import value_words
 
 NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"

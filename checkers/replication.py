@@ -21,7 +21,7 @@ from typing import Any
 
 from checkers.history.history import History, State
 from checkers.history.operation import Operation
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness, concluded
 
 NAME = "replication"
@@ -77,7 +77,7 @@ def _different(
         found = [
             Difference(space, key, held.get((space, key)), held_too.get((space, key)))
             for space, key in sorted({**held, **held_too}, key=str)
-            if comparable(held.get((space, key))) != comparable(held_too.get((space, key)))
+            if identity(held.get((space, key))) != identity(held_too.get((space, key)))
         ]
         if found:
             states = [last[node][-1] for node in (one, other)]
@@ -101,19 +101,19 @@ class Difference:
                 if missing
             )
             return f"{self.key} of {self.space}: {lacks or 'the same elements in another order'}"
-        held, held_too = ("nothing" if value is None else str(value) for value in (self.one, self.other))
+        held, held_too = map(value_words, (self.one, self.other))
         return f"key {self.key} of {self.space}: {held} at {one}, {held_too} at {other}"
 
     def _only(self, elements: Any) -> list[Any]:
         """The elements of these that are not on both sides."""
-        shared = set(map(comparable, _elements(self.one))) & set(map(comparable, _elements(self.other)))
-        return [each for each in _elements(elements) if comparable(each) not in shared]
+        shared = set(map(identity, _elements(self.one))) & set(map(identity, _elements(self.other)))
+        return [each for each in _elements(elements) if identity(each) not in shared]
 
     def values(self) -> set[Value]:
         """The rows that only one of the two holds, as clients may have written them."""
         if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
-            return {*map(comparable, self._only(self.one)), *map(comparable, self._only(self.other))}
-        return {comparable(value) for value in (self.one, self.other) if value is not None}
+            return {*map(identity, self._only(self.one)), *map(identity, self._only(self.other))}
+        return {identity(value) for value in (self.one, self.other) if value is not None}
 
 
 def _elements(value: Any) -> Sequence[Any]:
@@ -132,7 +132,7 @@ def _rows(dump: Operation) -> dict[tuple[str, object], object]:
     """(space, key) → value."""
     spaces = dump.value.get("spaces", {}) if isinstance(dump.value, Mapping) else {}
     return {
-        (space, comparable(row[0])): row[1] if len(row) > 1 else None
+        (space, identity(row[0])): row[1] if len(row) > 1 else None
         for space, rows in spaces.items()
         for row in rows
     }
@@ -176,7 +176,7 @@ def _writers(history: History, found: Sequence[Difference]) -> list[Operation]:
     writers = (
         operation
         for operation in history.select(f=("write", "cas", "add"), phase="load")
-        if comparable(_written(operation)) in wanted.get(operation.key, ())
+        if identity(_written(operation)) in wanted.get(operation.key, ())
     )
     return list(islice(writers, DIFFERENT_MAX))
 

@@ -148,9 +148,20 @@ def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
     for f, value in txn.on(key):
         if f not in READS:
             own.append(name_of(value))
-            continue
-        names = _names(value)
-        yield names[: -len(own)] if own and names[-len(own) :] == own else names
+        else:
+            yield without_own(_names(value), own)
+
+
+def without_own(shown: Sequence[str], own: Sequence[str]) -> list[str]:
+    """A list without the elements at its end that its reader appended itself, as many as there are in their order."""
+    left = list(shown)
+    mine = list(own)
+    while mine and left[-1:] != mine[-1:]:
+        mine.pop()
+    while mine and left[-1:] == mine[-1:]:
+        left.pop()
+        mine.pop()
+    return left if not mine or mine[-1] in left else list(shown)
 
 
 def _garbage(key: str, named: Sequence[Txn], known: Known) -> bool:

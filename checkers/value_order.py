@@ -17,16 +17,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from checkers.history.operation import Operation
+from checkers.values import Value, identity, value_words
 
 NEVER = 1 << 62  # an event index after any real one
 CONFIRMED = ("read-confirmed", "linearizable", None)
 """The modes of reads that show confirmed values."""
-Value = object  # a JSON scalar as it is; anything else as its text
 
 
 @dataclass(slots=True)
@@ -102,7 +99,7 @@ class ValueOrder:
         return writers[0] if len(writers) == 1 else None
 
     def _note(self, operation: Operation) -> None:
-        value = comparable(operation.value if operation.f == "write" else operation.value[1])
+        value = identity(operation.value if operation.f == "write" else operation.value[1])
         if operation.type == "fail":
             self.failed.setdefault(value, []).append(operation)
             return
@@ -113,7 +110,7 @@ class ValueOrder:
         self.writers.setdefault(value, []).append(writer)
 
     def _seen(self, read: Operation) -> None:
-        writer = self.only_writer(comparable(read.value))
+        writer = self.only_writer(identity(read.value))
         end = read.complete_index
         if writer is not None and read.type == "ok" and end is not None and writer.earliest < end:
             writer.latest = min(writer.latest, end)
@@ -142,7 +139,7 @@ class ValueOrder:
                 operation = writer.operation
                 if operation is None or operation.f != "cas" or not writer.happened:
                     continue
-                old = comparable(operation.value[0])
+                old = identity(operation.value[0])
                 replaced = self.only_writer(old)
                 if replaced is None or old == value:
                     continue
@@ -193,11 +190,4 @@ def is_confirmed(read: Operation) -> bool:
 def told(writer: Operation) -> str:
     """The value that a write or compare-and-set leaves, in a sentence."""
     value = writer.value[1] if writer.f == "cas" else writer.value
-    return "a deletion" if value is None else str(value)
-
-
-def comparable(value: Any) -> Value:
-    """A JSON value as something hashable; true is not 1."""
-    if value is None or type(value) in (int, str):
-        return value
-    return ("json", msgspec.json.encode(value, order="sorted"))
+    return "a deletion" if value is None else value_words(value)

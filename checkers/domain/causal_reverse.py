@@ -21,7 +21,7 @@ from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "causal-reverse"
@@ -37,7 +37,7 @@ def check(history: History) -> Verdict:
         acknowledged = sorted(
             (each for each in written if each.type == "ok"), key=lambda each: each.complete_index or 0
         )
-        by_value = {comparable(each.value): each for each in written}
+        by_value = {identity(each.value): each for each in written}
         writes += len(written)
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
@@ -54,7 +54,7 @@ def _reversed(
     """The write that was asked last of those seen, and the first acknowledged of those missing."""
     if read.value is not None and not isinstance(read.value, list):
         raise ModelError(expected="a list of values", came=repr(read.value)[:60], index=read.invoke_index)
-    seen = {comparable(value) for value in read.value or ()}
+    seen = {identity(value) for value in read.value or ()}
     last = max(
         (by_value[value] for value in seen if value in by_value),
         key=lambda each: each.invoke_index,
@@ -62,7 +62,7 @@ def _reversed(
     )
     if last is None:
         return
-    missing = next((each for each in acknowledged if comparable(each.value) not in seen), None)
+    missing = next((each for each in acknowledged if identity(each.value) not in seen), None)
     if missing is not None and missing.precedes(last):
         summary = (
             f"process {read.process} saw {shown(last.value)}, but not {shown(missing.value)}, "

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from checkers.history.operation import Operation
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 
 Cell = str | None
 
@@ -47,15 +47,15 @@ def effects(operation: Operation) -> Iterator[Effect]:
     cell, value = operation.key, operation.value
     match operation.f:
         case "write" if not isinstance(value, list):
-            yield Effect(operation, cell, "holds", comparable(value))
+            yield Effect(operation, cell, "holds", identity(value))
         case "cas" if isinstance(value, list) and len(value) == 2:
-            yield Effect(operation, cell, "holds", comparable(value[1]))
+            yield Effect(operation, cell, "holds", identity(value[1]))
         case "add" | "enqueue":
-            yield Effect(operation, cell, "has", comparable(value))
+            yield Effect(operation, cell, "has", identity(value))
         case "txn" | "write":
             for f, key, each in _micro(value):
                 if f in ("w", "append"):
-                    yield Effect(operation, key, "holds" if f == "w" else "has", comparable(each))
+                    yield Effect(operation, key, "holds" if f == "w" else "has", identity(each))
 
 
 def sights(operation: Operation) -> Iterator[Sight]:
@@ -71,7 +71,7 @@ def sights(operation: Operation) -> Iterator[Sight]:
             elif not isinstance(value, dict):
                 yield _sight(operation, cell, value)
         case "dequeue" if not operation.saw_empty:
-            yield Sight(operation, cell, (comparable(value),), elements=True)
+            yield Sight(operation, cell, (identity(value),), elements=True)
         case "cas" if isinstance(value, list) and len(value) == 2:
             yield _sight(operation, cell, value[0])
         case "txn":
@@ -82,8 +82,8 @@ def sights(operation: Operation) -> Iterator[Sight]:
 
 def _sight(operation: Operation, cell: Cell, value: Any) -> Sight:
     if isinstance(value, list):
-        return Sight(operation, cell, tuple(map(comparable, value)), elements=True)
-    return Sight(operation, cell, (comparable(value),), elements=False)
+        return Sight(operation, cell, tuple(map(identity, value)), elements=True)
+    return Sight(operation, cell, (identity(value),), elements=False)
 
 
 def _micro(value: Any) -> Iterator[tuple[str, str, Any]]:

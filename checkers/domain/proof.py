@@ -8,6 +8,7 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.values import value_words
 from checkers.verdict import Verdict, Witness, concluded
 
 
@@ -73,8 +74,7 @@ def verdict(
 
 def shown(value: Any) -> str:
     """A value in a sentence."""
-    text = "nothing" if value is None else str(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return value_words(value, 60)
 
 
 # ---- faults

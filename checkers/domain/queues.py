@@ -31,7 +31,8 @@ from checkers.domain.proof import shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import NEVER, Value, comparable
+from checkers.value_order import NEVER
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
@@ -110,7 +111,7 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
 def _queue(operations: Sequence[Operation]) -> Queue:
     queue = Queue()
     for operation in operations:
-        value = comparable(operation.value)
+        value = identity(operation.value)
         if operation.saw_empty:
             queue.emptied.append(operation)
             continue
@@ -126,7 +127,7 @@ def _queue(operations: Sequence[Operation]) -> Queue:
             case "drain", "ok":
                 queue.emptied.append(operation)
                 for each in _drained(operation):
-                    queue.dequeues.setdefault(comparable(each), []).append(operation)
+                    queue.dequeues.setdefault(identity(each), []).append(operation)
             case "drain", "info":
                 queue.unsure_drain = True
     return queue
@@ -252,7 +253,7 @@ def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
     of = {each.value: each for each in passages}
     for drain in queue.emptied:
         if drain.f == "drain":
-            drained = [of[value] for value in map(comparable, _drained(drain)) if value in of]
+            drained = [of[value] for value in map(identity, _drained(drain)) if value in of]
             yield from _reordered_within(key, drained)
 
 

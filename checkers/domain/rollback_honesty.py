@@ -20,7 +20,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.value_order import Value
+from checkers.values import Value
 from checkers.verdict import Verdict, Witness
 
 NAME = "rollback-honesty"

@@ -29,7 +29,7 @@ from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "set-full"
@@ -112,13 +112,11 @@ def _list(read: Operation) -> list[Value]:
         return []
     if not isinstance(read.value, list):
         raise ModelError(expected="a list of elements", came=repr(read.value)[:60], index=read.invoke_index)
-    return [comparable(value) for value in read.value]
+    return [identity(value) for value in read.value]
 
 
 def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Element]:
-    elements = {
-        comparable(add.value): Element(comparable(add.value), add) for add in adds if add.type != "fail"
-    }
+    elements = {identity(add.value): Element(identity(add.value), add) for add in adds if add.type != "fail"}
     for value, element in elements.items():
         if element.add.type == "ok":
             element.known_index, element.known_ns = element.add.complete_index, element.add.complete_ns or 0
@@ -150,8 +148,8 @@ def _note_last(elements: Mapping[Value, Element], shows: Shows, reads: Reads) ->
 
 
 def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> Iterator[Witness]:
-    asked = {comparable(add.value) for add in adds if add.type != "fail"}
-    failed = {comparable(add.value): add for add in adds if add.type == "fail"}
+    asked = {identity(add.value) for add in adds if add.type != "fail"}
+    failed = {identity(add.value): add for add in adds if add.type == "fail"}
     for read, values in shows:
         there: set[Value] = set()
         for value in values:

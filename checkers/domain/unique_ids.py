@@ -14,7 +14,7 @@ from typing import Any
 from checkers.domain.proof import shown, verdict, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "unique-ids"
@@ -27,7 +27,7 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     generated = history.select(f="generate", outcome="ok")
     for operation in generated:
-        earlier = first.setdefault(comparable(operation.value), operation)
+        earlier = first.setdefault(identity(operation.value), operation)
         if earlier is not operation:
             summary = (
                 f"{shown(operation.value)} was given to processes {earlier.process} and {operation.process}"

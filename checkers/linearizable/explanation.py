@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers.history.operation import Operation
-from checkers.linearizable.models import Model, Register, State, frozen
+from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.shrinking import Proof
+from checkers.values import identity, value_words
 from checkers.verdict import Witness
 
 LISTED_MAX = 12
@@ -53,7 +54,7 @@ def _deed(operation: Operation) -> str:
     value = operation.value
     match operation.f, operation.type:
         case "read", _:
-            return f"read {_text(value)}"
+            return f"read {value_words(value)}"
         case "write", "ok" if operation.is_deletion:
             return f"deleted {_place(operation)}"
         case "write", _ if operation.found_nothing:
@@ -61,35 +62,36 @@ def _deed(operation: Operation) -> str:
         case "write", _ if operation.is_deletion:
             return f"asked to delete {_place(operation)} ({_fate(operation)})"
         case "write", "ok":
-            return f"wrote {_text(value)}"
+            return f"wrote {value_words(value)}"
         case "write", _:
-            return f"asked to write {_text(value)} ({_fate(operation)})"
+            return f"asked to write {value_words(value)} ({_fate(operation)})"
         case "cas", "ok":
-            return f"changed {_text(value[0])} to {_text(value[1])}"
+            return f"changed {value_words(value[0])} to {value_words(value[1])}"
         case "cas", "fail" if operation.error == "mismatch":
-            return f"got the answer that the value is not {_text(value[0])}"
+            return f"got the answer that the value is not {value_words(value[0])}"
         case "cas", _:
-            return f"asked to change {_text(value[0])} to {_text(value[1])} ({_fate(operation)})"
+            return f"asked to change {value_words(value[0])} to {value_words(value[1])} ({_fate(operation)})"
         case "dequeue", _ if operation.saw_empty:
             return "got the answer that the queue is empty"
         case (("get" | "dequeue"), "ok"):
-            return f"was given {_text(value)} ({operation.f})"
+            return f"was given {value_words(value)} ({operation.f})"
         case "txn", "ok":
             return "; ".join(
-                f"{'read' if word[0] == 'r' else 'wrote'} {key}={_text(shown)}" for word, key, shown in value
+                f"{'read' if word[0] == 'r' else 'wrote'} {key}={value_words(shown)}"
+                for word, key, shown in value
             )
     if operation.type != "ok":
-        return f"asked to {operation.f} {_text(value)} ({_fate(operation)})"
-    return f"did {operation.f} {_text(value)}"
+        return f"asked to {operation.f} {value_words(value)} ({_fate(operation)})"
+    return f"did {operation.f} {value_words(value)}"
 
 
 def _deed_of(operation: Operation) -> str:
     if operation.f == "cas":
         old, new = operation.value
-        return f"the change of {_text(old)} to {_text(new)} by process {operation.process}"
+        return f"the change of {value_words(old)} to {value_words(new)} by process {operation.process}"
     if operation.is_deletion:
         return f"the deletion by process {operation.process}"
-    return f"the write of {_text(operation.value)} by process {operation.process}"
+    return f"the write of {value_words(operation.value)} by process {operation.process}"
 
 
 def _place(operation: Operation) -> str:
@@ -98,10 +100,6 @@ def _place(operation: Operation) -> str:
 
 def _fate(operation: Operation) -> str:
     return "it failed" if operation.type == "fail" else "its outcome is unknown"
-
-
-def _text(value: object) -> str:
-    return "nothing" if value is None else str(value)
 
 
 def _gap(between: str, from_: Operation, to: Operation) -> str:
@@ -128,7 +126,7 @@ def _listed(proof: Proof) -> list[str]:
     lines = []
     if proof.start_event is not None:
         lines.append(
-            f"Before them, after event {proof.start_event}, the value surely was {_text(proof.start)}."
+            f"Before them, after event {proof.start_event}, the value surely was {value_words(proof.start)}."
         )
     shown = proof.subjects[-LISTED_MAX:]
     if len(shown) < len(proof.subjects):
@@ -155,8 +153,8 @@ def _makers(proof: Proof) -> list[Operation]:
 def _makes(operation: Operation, value: State) -> bool:
     """Whether the operation, if it happened, left `value` behind."""
     if operation.f == "write":
-        return frozen(operation.value) == value
-    return operation.f == "cas" and frozen(operation.value[1]) == value
+        return identity(operation.value) == value
+    return operation.f == "cas" and identity(operation.value[1]) == value
 
 
 def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
@@ -165,7 +163,7 @@ def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
         case "read" | "is" | "cas":
             return _cannot_have_seen(proof, action.values[0], history)
         case "is-not":
-            return Reason("false-mismatch", f"but it was {_text(action.values[0])} all that time")
+            return Reason("false-mismatch", f"but it was {value_words(action.values[0])} all that time")
         case "empty":
             return Reason("false-empty", "but something was in it all that time")
     return _NO_ORDER
@@ -181,7 +179,7 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) 
     writers = [operation for operation in history if operation is not failing and _makes(operation, value)]
     possible = [writer for writer in writers if writer.type != "fail"]
     if value is not None and not writers:
-        return Reason("never-written", f"but no client ever asked to write {value}")
+        return Reason("never-written", f"but no client ever asked to write {value_words(value)}")
     if value is not None and not possible:
         return _failed(saw, value, writers)
     if value is not None and all(failing.precedes(writer) for writer in possible):
@@ -190,7 +188,7 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) 
     if overwriter is not None:
         return _stale(saw, value, failing, possible, overwriter)
     if proof.start_event is not None and len(proof.subjects) == 1:
-        was = _text(proof.start)
+        was = value_words(proof.start)
         return Reason(
             _NO_ORDER.rule, f"but before that the value surely was {was}, and nothing since left that"
         )
@@ -200,14 +198,22 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) 
 def _failed(saw: str, value: State, writers: Sequence[Operation]) -> Reason:
     shown = tuple(writers[:WRITERS_MAX])
     sentences = tuple(f"{sentence(writer)}: {writer.error}.".capitalize() for writer in shown)
-    return Reason(f"{saw}-of-failed-write", f"but every write of {value} had surely failed", sentences, shown)
+    return Reason(
+        f"{saw}-of-failed-write",
+        f"but every write of {value_words(value)} had surely failed",
+        sentences,
+        shown,
+    )
 
 
 def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operation]) -> Reason:
     first = min(writers, key=lambda writer: writer.invoke_index)
     later = _gap("later", failing, first)
     return Reason(
-        f"{saw}-from-the-future", f"but no client had asked to write {value} until {later}", (), (first,)
+        f"{saw}-from-the-future",
+        f"but no client had asked to write {value_words(value)} until {later}",
+        (),
+        (first,),
     )
 
 
@@ -237,8 +243,10 @@ def _stale(
             f"{_deed_of(writer)} had completed at {_ended(writer)}, {early} that one was asked for."
         )
     if not writers:
-        asked = "delete the key" if value is None else f"write {value}"
-        sentences.append(f"no client asked to {asked}: {_text(value)} is the value before the first write.")
+        asked = "delete the key" if value is None else f"write {value_words(value)}"
+        sentences.append(
+            f"no client asked to {asked}: {value_words(value)} is the value before the first write."
+        )
     return Reason(
         f"stale-{saw}",
         f"although {_deed_of(overwriter)} had completed {gap} that began",

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, Protocol
-
-import msgspec
+from typing import Literal, Protocol
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
+from checkers.values import identity
 
 State = Hashable
 Kind = Literal["observe", "overwrite", "update"]
@@ -121,14 +120,14 @@ class Register:
     def _read(self, operation: Operation) -> Action | None:
         if operation.type != "ok":
             return None
-        return Action("observe", "read", (frozen(operation.value),))
+        return Action("observe", "read", (identity(operation.value),))
 
     def _write(self, operation: Operation) -> Action | None:
         if operation.found_nothing and self.failed_cas_observes:
             return Action("observe", "read", (None,))
         if operation.type == "fail":
             return None
-        return Action("overwrite", "write", (frozen(operation.value),))
+        return Action("overwrite", "write", (identity(operation.value),))
 
     def _cas(self, operation: Operation) -> Action | None:
         old, new = cas_values(operation)
@@ -145,11 +144,4 @@ def cas_values(operation: Operation) -> tuple[State, State]:
     value = operation.value
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
-    return frozen(value[0]), frozen(value[1])
-
-
-def frozen(value: Any) -> State:
-    """A JSON value as something hashable that equals only what JSON calls equal (true is not 1)."""
-    if value is None or type(value) is int or type(value) is str:
-        return value
-    return ("json", msgspec.json.encode(value, order="sorted"))
+    return identity(value[0]), identity(value[1])

@@ -23,7 +23,8 @@ from typing import Any
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
-from checkers.linearizable.models import ILLEGAL, Action, Illegal, State, frozen
+from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
+from checkers.values import identity
 
 
 def _strange(operation: Operation, expected: str) -> ModelError:
@@ -87,7 +88,7 @@ class GrowingSet(_Object):
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "add":
-            return Action("update", "add", (frozen(operation.value),))
+            return Action("update", "add", (identity(operation.value),))
         if operation.f != "read":
             raise _strange(operation, "add or read")
         if not answered:
@@ -110,7 +111,7 @@ class Appended(_Object):
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "append":
-            return Action("update", "append", (frozen(operation.value),))
+            return Action("update", "append", (identity(operation.value),))
         if operation.f != "read":
             raise _strange(operation, "append or read")
         return Action("observe", "read", (tuple(_elements(operation)),)) if answered else None
@@ -136,14 +137,14 @@ class Queue(_Object):
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "enqueue":
-            return Action("update", "enqueue", (frozen(operation.value),))
+            return Action("update", "enqueue", (identity(operation.value),))
         if operation.f != "dequeue":
             raise _strange(operation, "enqueue or dequeue")
         if not answered:
             return Action("update", "take", ())
         if operation.saw_empty:
             return Action("observe", "empty", ())
-        return Action("update", "dequeue", (frozen(operation.value),))
+        return Action("update", "dequeue", (identity(operation.value),))
 
     def step(self, state: Any, action: Action) -> State | Illegal:
         match action.word:
@@ -220,17 +221,17 @@ class MultiRegister(_Object):
 
     def _micros(self, operation: Operation) -> list[tuple[str, str | None, State]]:
         if operation.f in ("read", "write"):
-            return [(operation.f[0], operation.key, frozen(operation.value))]
+            return [(operation.f[0], operation.key, identity(operation.value))]
         value = operation.value
         well = operation.f == "txn" and isinstance(value, list | tuple)
         if not well or not all(
             isinstance(each, list | tuple) and len(each) == 3 and each[0] in MICRO for each in value
         ):
             raise _strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
-        return [(MICRO[word], str(key), frozen(shown)) for word, key, shown in value]
+        return [(MICRO[word], str(key), identity(shown)) for word, key, shown in value]
 
 
 def _elements(operation: Operation) -> Iterable[State]:
     if not isinstance(operation.value, list | tuple):
         raise _strange(operation, "a list of elements")
-    return (frozen(element) for element in operation.value)
+    return (identity(element) for element in operation.value)

@@ -27,7 +27,7 @@ from checkers.sessions.version_graph import (
     edges_of,
     graph,
 )
-from checkers.value_order import Value
+from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 COHERENCE = "coherence"
@@ -127,7 +127,7 @@ def _links(found: Sequence[Edge], linked: Chains) -> tuple[Edge, ...]:
 
 def _witness(rule: str, key: Key, found: Sequence[Edge], links: Sequence[Edge]) -> Witness:
     named = [operation for edge in (*found, *links) for operation in edge.because]
-    values = list(dict.fromkeys(_shown(edge.older) for edge in found))
+    values = list(dict.fromkeys(value_words(edge.older) for edge in found))
     about = f"key {key.key}" if key.key is not None else "the register"
     summary = f"no order of the values {', '.join(values[:6])} of {about} fits what its clients saw"
     steps = [edge for edge in found if edge.because]
@@ -152,12 +152,12 @@ def _proof(
 
 
 def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
-    old = _shown(first.value[0])
+    old = value_words(first.value[0])
     return _proof(
         "lost-update",
         key,
         (first, second),
-        f"{old} was replaced twice, by {_shown(first.value[1])} and by {_shown(second.value[1])}",
+        f"{old} was replaced twice, by {value_words(first.value[1])} and by {value_words(second.value[1])}",
         (f"No client wrote {old} a second time, so it can have been replaced by one compare-and-set alone.",),
     )
 
@@ -169,13 +169,13 @@ def _impossible(key: Key, read: Operation) -> Witness:
     if failed is not None:
         rule, why = "read-of-failed-write", "although the write of it had surely failed"
     named = [read] if failed is None else [failed, read]
-    return _proof(rule, key, named, f"process {read.process} saw {_shown(value)}, {why}", ())
+    return _proof(rule, key, named, f"process {read.process} saw {value_words(value)}, {why}", ())
 
 
 def _because(edge: Edge) -> str:
     if not edge.because:
-        return f"{_shown(edge.newer)} was written, so it is newer than the initial value."
-    return f"{_told(edge)}: so {_shown(edge.newer)} is the newer of the two."
+        return f"{value_words(edge.newer)} was written, so it is newer than the initial value."
+    return f"{_told(edge)}: so {value_words(edge.newer)} is the newer of the two."
 
 
 _VERBS = {
@@ -189,16 +189,10 @@ _VERBS = {
 def _told(edge: Edge) -> str:
     if edge.kind == "replaced":
         operation = edge.because[0]
-        return f"process {operation.process} replaced {_shown(edge.older)} by {_shown(edge.newer)}"
+        return f"process {operation.process} replaced {value_words(edge.older)} by {value_words(edge.newer)}"
     first, second = _VERBS[edge.kind]
     process = edge.because[0].process
-    return f"process {process} {first} {_shown(edge.older)} and then {second} {_shown(edge.newer)}"
-
-
-def _shown(value: Value) -> str:
-    if value is None:
-        return "nothing"
-    return str(value[1].decode()) if isinstance(value, tuple) else str(value)
+    return f"process {process} {first} {value_words(edge.older)} and then {second} {value_words(edge.newer)}"
 
 
 def _verdict(

@@ -17,7 +17,7 @@ from typing import Literal
 from checkers.history.operation import Operation
 from checkers.sessions.steps import Key, Step
 from checkers.sessions.version_graph import Edge, cycle, edges_of, graph
-from checkers.value_order import Value
+from checkers.values import Value
 
 READ_YOUR_WRITES: Literal["read-your-writes"] = "read-your-writes"
 

@@ -19,7 +19,8 @@ from typing import Any
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.sessions.steps import Reads, all_but_dirty, written
-from checkers.value_order import NEVER, ValueOrder, comparable
+from checkers.value_order import NEVER, ValueOrder
+from checkers.values import identity, value_words
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "staleness"
@@ -76,7 +77,7 @@ def _stale_reads(writes: Sequence[Operation], reads: Sequence[Operation]) -> Ite
     ends = [each.complete_index or 0 for each in done]
     newer = _LaterCount([each.invoke_index for each in done])
     for read in reads:
-        value = comparable(read.value)
+        value = identity(read.value)
         latest = order.latest(value)
         if value not in order.writers or latest >= NEVER:
             continue
@@ -148,7 +149,7 @@ def _verdict(
 
 def _witness(stale: Stale) -> Witness:
     read, since = stale.read, stale.since
-    value = "nothing" if read.value is None else read.value
+    value = value_words(read.value)
     return Witness(
         rule="stale-read",
         summary=f"process {read.process} read {value} of key {read.key}, stale by at least {stale.ms:.1f} ms "
@@ -158,7 +159,7 @@ def _witness(stale: Stale) -> Witness:
         node=read.node,
         start_ns=since.invoke_ns,
         end_ns=read.complete_ns,
-        explanation=(_why(stale, str(value)),),
+        explanation=(_why(stale, value),),
     )
 
 

@@ -21,7 +21,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
 from checkers.history.operation import Operation
 from checkers.value_columns import are_writes, numbered
-from checkers.value_order import Value, comparable
+from checkers.values import Value, identity
 
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
@@ -99,7 +99,7 @@ def repeated_keys(columns: Columns) -> Array:
 
 def written(operation: Operation) -> Value:
     """The value that a write or cas would leave."""
-    return pair(operation)[1] if operation.f == "cas" else comparable(operation.value)
+    return pair(operation)[1] if operation.f == "cas" else identity(operation.value)
 
 
 def pair(operation: Operation) -> tuple[Value, Value]:
@@ -107,7 +107,7 @@ def pair(operation: Operation) -> tuple[Value, Value]:
     value: Any = operation.value
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
-    return comparable(value[0]), comparable(value[1])
+    return identity(value[0]), identity(value[1])
 
 
 def _note_writer(key: Key, operation: Operation) -> None:
@@ -130,7 +130,7 @@ def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
         if operation.f == "cas":
             yield pair(operation)[0]
         elif operation.f == "read" and reads(operation.role, operation.mode):
-            yield comparable(operation.value)
+            yield identity(operation.value)
 
 
 def _with_replaced(shown: set[Value], operations: Iterable[Operation]) -> set[Value]:
@@ -153,7 +153,7 @@ def _step(operation: Operation, shown: set[Value], reads: Reads) -> Step | None:
     if operation.f == "read":
         if operation.type != "ok" or not reads(operation.role, operation.mode):
             return None
-        return Step(operation, (comparable(operation.value),), ())
+        return Step(operation, (identity(operation.value),), ())
     if operation.type == "fail" or (operation.type == "info" and written(operation) not in shown):
         return None
     if operation.f == "write":

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from checkers.history.operation import Operation
 from checkers.sessions.steps import INITIAL, Key, Step
-from checkers.value_order import Value
+from checkers.values import Value
 
 Kind = Literal[
     "monotonic-reads", "monotonic-writes", "read-your-writes", "writes-follow-reads", "replaced", "initial"

@@ -57,9 +57,9 @@ def survey(
     """(owner int32[m], previous int32[m], last int8[m], shown int32[m], writes int32[k], longest int32[k]).
 
     previous: the micro-operation before in the same transaction on the same key, or NONE. last: 1 for a transaction's
-    last write of a key. shown: how much of a list read other transactions made: without its own transaction's appends,
-    where it ends with them (no other transaction sees these yet, and they may still move). writes: how many writes of a
-    key there are. longest: the read of a key that shows most, or NONE.
+    last write of a key. shown: how much of a list read other transactions made: without its own transaction's appends
+    at its end (no other transaction sees these yet, and they may still move). writes: how many writes of a key there
+    are. longest: the read of a key that shows most, or NONE.
     """
     owner = numpy.empty(len(f), int32)
     previous = numpy.empty(len(f), int32)
@@ -96,14 +96,25 @@ def survey(
 def without_own(
     f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
 ) -> int:
-    """The length of a list without all that its own transaction had appended, if that is how it ends."""
-    place = length[micro]
+    """The length of a list without the appends of its own transaction at its end.
+
+    They need not be all that the transaction has appended so far (a store may be slow to show them), but they are in
+    their order, and none before them is missing: else the list stays whole, and is wrong in itself (incompatible-order).
+    """
+    begin, place = value[micro], length[micro]
+    newest = NONE  # the appends from here backwards stand at the list's end
     before = previous[micro]
     while before != NONE:
         if f[before] == WRITE:
-            place -= 1
-            if place < 0 or elements[value[micro] + place] != value[before]:
-                return int(length[micro])
+            if newest == NONE and place > 0 and elements[begin + place - 1] == value[before]:
+                newest = before
+            if newest != NONE:
+                if place == 0 or elements[begin + place - 1] != value[before]:
+                    for each in range(place):
+                        if elements[begin + each] == value[before]:
+                            return int(place)
+                    return int(length[micro])
+                place -= 1
         before = previous[before]
     return int(place)
 

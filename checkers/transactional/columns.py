@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.values import identity
 
 Int8s = NDArray[numpy.int8]
 Int32s = NDArray[numpy.int32]
@@ -228,7 +229,7 @@ class _Reader:
         return start, len(self.elements) - start
 
     def _key(self, key: Any) -> int:
-        number = self.keys.setdefault(_hashable(key), len(self.keys))
+        number = self.keys.setdefault(identity(key), len(self.keys))
         if number == len(self.key_names):
             self.key_names.append(key)
         return number
@@ -237,17 +238,10 @@ class _Reader:
         """A natural number stands for itself; whatever else gets one below zero."""
         if type(value) is int and 0 <= value < 2**62:
             return value
-        number = self.values.setdefault(_hashable(value), -len(self.values) - 1)
+        number = self.values.setdefault(identity(value), -len(self.values) - 1)
         if -number > len(self.value_names):
             self.value_names.append(value)
         return number
-
-
-def _hashable(value: Any) -> Any:
-    return (
-        type(value).__name__,
-        value if isinstance(value, str | int) else msgspec.json.encode(value, order="sorted"),
-    )
 
 
 def _not_a_transaction(operation: Operation, expected: str, came: Any) -> ModelError:

@@ -17,12 +17,12 @@ from types import MappingProxyType
 from typing import Protocol
 
 from checkers.history.operation import Operation
+from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 from checkers.wal.agreement import RULES, Cluster, one_of_each_first
 from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed, replay
 from checkers.wal.settle import Settled, settle
-from checkers.words import value_words
 
 NAME = "audit"
 MODEL = "logs that agree"

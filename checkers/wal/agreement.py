@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 
+from checkers.values import value_words, vclock_words
 from checkers.verdict import WITNESSES_MAX, Witness
 from checkers.wal.record import Id, NodeLog, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
-from checkers.words import value_words, vclock_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.partial import Partial, longest_orders, possible_values
 from checkers.linearizable.search import Call
 from checkers.linearizable.table import MODELS
+from checkers.values import Composite
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_whole, clipped
 from harness.report.material import WITNESSES_DRAWN, Material, witness_indexes
@@ -235,6 +236,6 @@ def _text(state: State) -> str:
     """A state as a reader knows it: "∅" for nothing, JSON as it is written."""
     if state is None:
         return "∅"
-    if isinstance(state, tuple) and len(state) == 2 and state[0] == "json" and isinstance(state[1], bytes):
-        return clipped(state[1].decode("utf-8", "replace"), 120)
+    if isinstance(state, Composite):
+        return clipped(repr(state), 120)
     return as_text(state, 120)

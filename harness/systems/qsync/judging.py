@@ -19,9 +19,9 @@ from checkers.cuts.report import OF_REPLICA_SETS, Judgement, Level, Report, skip
 from checkers.history.history import History
 from checkers.history.members import quorums
 from checkers.log_cuts import LogCuts
+from checkers.values import vclock_words
 from checkers.verdict import Verdict, Witness
 from checkers.wal.record import LogRules
-from checkers.words import vclock_words
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, times_of
 from harness.systems.qsync.logs import logs_of

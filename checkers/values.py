@@ -1,0 +1,97 @@
+"""When two values of a history are the same, and how a sentence writes one.
+
+Values are JSON's, and one more: an EDN set (`Set`), which JSON would have to write as an array.
+
+| equal | different |
+|---|---|
+| objects with the same members in any order | true and 1; 1 and 1.0; 1 and "1" |
+| sets with the same elements in any order | a set and an array |
+
+What a notation itself takes for equal is decided where it is read (`checkers.history.foreign.edn`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import msgspec
+
+LIMIT = 120
+Value = Hashable
+"""A value of which `==` and `hash` say what `identity` means."""
+
+
+class Set(list[Any]):
+    """The elements of an EDN set, each once: models of collections take it as a list; as one value it is no array."""
+
+
+class Composite:
+    """The identity of a value that is no null, whole number or text. Two are equal if they are written the same."""
+
+    __slots__ = ("text", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.text = _text(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composite) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash((Composite, self.text))
+
+    def __str__(self) -> str:
+        return value_words(self.value)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def identity(value: Any) -> Value:
+    """The value as something hashable that equals only what is the same value."""
+    if value is None or type(value) is int or type(value) is str:
+        return value
+    return Composite(value)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case Set():
+            return f"#{{{','.join(sorted({_text(each) for each in value}))}}}"
+        case list() | tuple() if any(isinstance(each, list | tuple | dict) for each in value):
+            return f"[{','.join(map(_text, value))}]"
+        case dict() if any(isinstance(each, list | tuple | dict) for each in value.values()):
+            members = sorted((msgspec.json.encode(key).decode(), each) for key, each in value.items())
+            return f"{{{','.join(f'{key}:{_text(each)}' for key, each in members)}}}"
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def value_words(value: object, limit: int = LIMIT) -> str:
+    """A value as a sentence has it: `nothing` for null, text without quotes, lists and objects by their parts.
+
+    Beyond `limit` it ends with an ellipsis.
+    """
+    match value:
+        case None:
+            text = "nothing"
+        case bool():
+            text = "true" if value else "false"
+        case bytes():
+            text = value.decode(errors="replace")
+        case Mapping():
+            text = (
+                f"{{{', '.join(f'{value_words(key)}: {value_words(each)}' for key, each in value.items())}}}"
+            )
+        case Set():
+            text = f"#{{{', '.join(map(value_words, value))}}}"
+        case list() | tuple():
+            text = f"[{', '.join(map(value_words, value))}]"
+        case _:
+            text = str(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def vclock_words(vclock: Mapping[int, int] | Mapping[str, int]) -> str:
+    """`1:146, 2:162`: up to which lsn the rows of each replica are there."""
+    return ", ".join(f"{origin}:{lsn}" for origin, lsn in vclock.items()) or "empty"
