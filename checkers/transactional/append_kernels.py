@@ -99,7 +99,7 @@ def without_own(
     """The length of a list without the appends of its own transaction at its end.
 
     They need not be all that the transaction has appended so far (a store may be slow to show them), but they are in
-    their order, and none before them is missing: else the list stays whole, and is wrong in itself (incompatible-order).
+    their order, and none before them is missing. Else the list stays whole: it is incompatible with any order.
     """
     begin, place = value[micro], length[micro]
     newest = NONE  # the appends from here backwards stand at the list's end

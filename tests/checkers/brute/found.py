@@ -243,6 +243,24 @@ FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
             *(step for asked in ((1, "cas", [3, 4]), (1, "cas", [1, 6])) for step in _ok(*asked)),
         ),
     ),
+    "a list ends with a part of what its reader had appended": (
+        ("append read-committed", "append strong-read-committed", "append read-atomic"),
+        _one_by_one(
+            ("invoke", 1, [["append", "x", 1]]),
+            ("ok", 1, [["append", "x", 1]]),
+            ("invoke", 2, [["append", "x", 2], ["append", "x", 3], ["r", "x", None]]),
+            ("ok", 2, [["append", "x", 2], ["append", "x", 3], ["r", "x", [2]]]),
+        ),
+    ),
+    "a list ends with a later append of its reader, and lacks the one before it": (
+        ("append read-committed", "append strong-read-committed"),
+        _one_by_one(
+            ("invoke", 1, [["append", "x", 1]]),
+            ("ok", 1, [["append", "x", 1]]),
+            ("invoke", 2, [["append", "x", 2], ["append", "x", 3], ["r", "x", None]]),
+            ("ok", 2, [["append", "x", 2], ["append", "x", 3], ["r", "x", [1, 3]]]),
+        ),
+    ),
     "a write that nobody read": (
         ("linearizable register", "sessions coherence"),
         _calls(("invoke", 0, "write", 1), ("ok", 0, "write", 1)),

@@ -58,8 +58,10 @@ def _answer(chance: random.Random, workload: Workload, order: list[int], own: li
             return own[-1]
         return chance.choice([None, *order])
     others = [each for each in order if each not in own]
-    if chance.random() < 0.7:
-        return [*others[: chance.randint(0, len(others))], *own] or None
+    kind = chance.random()
+    if kind < 0.7:
+        mine = own if kind < 0.6 else own[: chance.randint(0, len(own))]
+        return [*others[: chance.randint(0, len(others))], *mine] or None
     return order[: chance.randint(0, len(order))] or None
 
 

@@ -75,7 +75,8 @@ class Definitions:
         return any(test(each, order) for chosen in self.choices for each in self._orders(chosen, order))
 
     def _readable(self) -> bool:
-        """No read shows what nobody wrote, or what its own transaction writes only later, or something twice."""
+        """No read shows what nobody wrote, or what its own transaction writes only later, or something twice, or a
+        later append of a transaction without its earlier ones."""
         for number, txn in enumerate(self.txns):
             if txn.type != "ok":
                 continue
@@ -91,7 +92,15 @@ class Definitions:
                     writer = self.writer.get((key, each))
                     if writer is None or (writer == number and (key, each) not in mine):
                         return False
+                    if self.lists and not self._is_whole(shown, writer, key):
+                        return False
         return True
+
+    def _is_whole(self, shown: Sequence[Any], writer: int, key: Any) -> bool:
+        """Whether a list has the first appends of its writer, in their order."""
+        made = [v for f, k, v in self.txns[writer].value if f == "append" and k == key]
+        there = [value for value in shown if value in made]
+        return there == made[: len(there)]
 
     def _shown(self, value: Any) -> tuple[Any, ...]:
         return () if value is None else tuple(value) if self.lists else (value,)
@@ -265,7 +274,10 @@ class Definitions:
 
     def _without_own(self, shown: tuple[Any, ...], own: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.lists:
-            return shown[: -len(own)] if own and shown[-len(own) :] == own else shown
+            kept = len(shown)
+            while kept and shown[kept - 1] in own:
+                kept -= 1
+            return shown[:kept]
         return () if shown and shown[0] in own else shown
 
     def _versions(self, order: Sequence[int]) -> dict[Any, list[tuple[int, tuple[Any, ...]]]]:
@@ -284,18 +296,7 @@ class Definitions:
         for writer, state in versions[key]:
             if state == shown and writer != number:
                 return int(writer)
-        if self.lists:  # within its own appends, which is its own affair
-            before = next((s for w, s in self._states_before(key, versions) if w == number), None)
-            mine = self._writes(number).get(key, ())
-            if before is not None and any(shown == before + mine[: n + 1] for n in range(len(mine))):
-                return int(next((w for w, s in versions[key] if s == before), -1))
         return None
-
-    def _states_before(self, key: Any, versions: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        before: tuple[Any, ...] = ()
-        for writer, state in versions[key]:
-            yield writer, before
-            before = state
 
     def _is_committed(self, order: Sequence[int], _: int) -> bool:
         versions, place = self._versions(order), {number: at for at, number in enumerate(order)}
