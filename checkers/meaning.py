@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 
 from checkers.history.operation import Operation
+from checkers.values import Set
 
 OPEN = float("inf")
 WRONG = object()
@@ -85,7 +87,7 @@ def keys_of(operation: Operation, model: str) -> set[str | None]:
 
 
 def op_of(operation: Operation, model: str) -> Op:
-    word, value, known = operation.f, plain(operation.value), operation.type != "info"
+    word, value, known = operation.f, _value_of(operation, model), operation.type != "info"
     if operation.saw_empty:
         word = "empty"
     elif operation.found_nothing:
@@ -103,8 +105,18 @@ def op_of(operation: Operation, model: str) -> Op:
     return Op(operation.invoke_index, word, value, operation.invoke_index, over)
 
 
+def _value_of(operation: Operation, model: str) -> Any:
+    """A sum's as a number of any size and fineness; what a collection showed as its elements."""
+    value = operation.value
+    if model == "counter" and type(value) in (int, float):
+        return Fraction(str(value))
+    return plain(list(value) if isinstance(value, Set) and model in ("set", "list") else value)
+
+
 def plain(value: Any) -> Any:
     """A JSON value as one that can be hashed and that equals only what JSON calls equal."""
+    if isinstance(value, Set):
+        return ("#", frozenset(map(plain, value)))
     if isinstance(value, list | tuple):
         return tuple(plain(each) for each in value)
     return (

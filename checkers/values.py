@@ -13,6 +13,8 @@ What a notation itself takes for equal is decided where it is read (`checkers.hi
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -67,6 +69,26 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
+Number = int | Fraction
+
+
+def exact(value: Any) -> Number | None:
+    """A number as it was written, without a float's rounding: 0.1 is a tenth. None for what is no finite number."""
+    if isinstance(value, Composite):
+        value = value.value
+    if type(value) is int:
+        return value
+    if type(value) is not float or not isfinite(value):
+        return None
+    number = Fraction(repr(value))
+    return number.numerator if number.denominator == 1 else number
+
+
+def in_json(number: Number) -> int | float:
+    """The number for a JSON document: a whole one stays exact."""
+    return number if isinstance(number, int) else float(number)
+
+
 def value_words(value: object, limit: int = LIMIT) -> str:
     """A value as a sentence has it: `nothing` for null, text without quotes, lists and objects by their parts.
 
@@ -79,6 +101,8 @@ def value_words(value: object, limit: int = LIMIT) -> str:
             text = "true" if value else "false"
         case bytes():
             text = value.decode(errors="replace")
+        case Fraction():
+            text = _decimal(value)
         case Mapping():
             text = (
                 f"{{{', '.join(f'{value_words(key)}: {value_words(each)}' for key, each in value.items())}}}"
@@ -90,6 +114,16 @@ def value_words(value: object, limit: int = LIMIT) -> str:
         case _:
             text = str(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _decimal(number: Fraction) -> str:
+    """Its digits: a sum of decimals has finitely many."""
+    digits = 0
+    while (number * 10**digits).denominator != 1:
+        digits += 1
+    scaled = str(abs(number.numerator) * 10**digits // number.denominator).rjust(digits + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{scaled[:-digits]}.{scaled[-digits:]}" if digits else f"{sign}{scaled}"
 
 
 def vclock_words(vclock: Mapping[int, int] | Mapping[str, int]) -> str:

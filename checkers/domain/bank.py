@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.values import Number, exact, in_json
 from checkers.verdict import Verdict, Witness
 
 NAME = "bank"
@@ -40,7 +40,7 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
     reads = [each for each in history.select(f="read", outcome="ok") if is_judged(each)]
     balances = [(read, _balances(read)) for read in reads]
     balances = [(read, each) for read, each in balances if each]
-    expected = total if total is not None else extra.get("total_amount")
+    expected = total if total is not None else exact(extra.get("total_amount"))
     usual: Operation | None = None
     if expected is None:
         expected, usual = _usual([(read, _total(each)) for read, each in balances])
@@ -51,27 +51,34 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
         if found:
             witnesses += found
             by_fault.update({fault.name for fault in active(history, read)} or {""})
-    details = {"reads": len(balances), "total": expected, "by_fault": dict(sorted(by_fault.items()))}
-    valid = f"{len(balances)} reads showed a total of {expected}"
+    details = {
+        "reads": len(balances),
+        "total": None if expected is None else in_json(expected),
+        "by_fault": dict(sorted(by_fault.items())),
+    }
+    valid = f"{len(balances)} reads showed a total of {shown(expected)}"
     return verdict(NAME, MODEL, witnesses, details, judged=len(balances), valid=valid)
 
 
-def _balances(read: Operation) -> Mapping[str, Any]:
+def _balances(read: Operation) -> Mapping[str, Number | None]:
     value = read.value
     if isinstance(value, list) and all(isinstance(row, list) and len(row) == 2 for row in value):
-        return {str(account): balance for account, balance in value}
-    if not isinstance(value, dict):
+        value = {str(account): balance for account, balance in value}
+    amounts = {} if not isinstance(value, dict) else {each: exact(balance) for each, balance in value.items()}
+    if not isinstance(value, dict) or any(
+        amounts[each] is None and value[each] is not None for each in value
+    ):
         raise ModelError(
-            expected="balances {account: balance, …}", came=repr(value)[:60], index=read.invoke_index
+            expected="balances {account: number or null, …}", came=repr(value)[:60], index=read.invoke_index
         )
-    return value
+    return amounts
 
 
-def _total(balances: Mapping[str, Any]) -> int:
-    return sum(balance for balance in balances.values() if type(balance) is int)
+def _total(balances: Mapping[str, Number | None]) -> Number:
+    return sum(balance for balance in balances.values() if balance is not None)
 
 
-def _usual(totals: list[tuple[Operation, int]]) -> tuple[int | None, Operation | None]:
+def _usual(totals: list[tuple[Operation, Number]]) -> tuple[Number | None, Operation | None]:
     """The total that most reads show, and one of them."""
     counted = Counter(total for _, total in totals)
     if not counted:
@@ -84,8 +91,8 @@ def _usual(totals: list[tuple[Operation, int]]) -> tuple[int | None, Operation |
 def _wrong(
     history: History,
     read: Operation,
-    balances: Mapping[str, Any],
-    expected: int | None,
+    balances: Mapping[str, Number | None],
+    expected: Number | None,
     usual: Operation | None,
     negative_allowed: bool,
 ) -> Iterator[Witness]:
@@ -93,11 +100,11 @@ def _wrong(
     sentences = while_active(history, read)
     total = _total(balances)
     missing = sorted(account for account, balance in balances.items() if balance is None)
-    negative = {account: each for account, each in balances.items() if type(each) is int and each < 0}
+    negative = {account: each for account, each in balances.items() if each is not None and each < 0}
     if total != expected:
         others = [] if usual is None else [usual]
         source = "which most reads show" if others else "which there must be"
-        summary = f"{told} showed a total of {total} instead of {expected}, {source}"
+        summary = f"{told} showed a total of {shown(total)} instead of {shown(expected)}, {source}"
         yield witness("wrong-total", summary, [*others, read], node=read.node, explanation=sentences)
     elif missing:
         summary = f"{told} showed no balance of account {missing[0]}"

@@ -28,6 +28,7 @@ from checkers.domain.proof import is_judged, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
+from checkers.values import Number, exact, in_json, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "counter"
@@ -48,7 +49,7 @@ def check(
     `details`: reads, width_max (the widest bounds). Raises ModelError for a value that is no number.
     """
     witnesses: list[Witness] = []
-    widths: list[float] = []
+    widths: list[Number] = []
     for key, operations in by_key(history.select(f=("add", "read"))).items():
         bounds = _Bounds([each for each in operations if each.f == "add" and each.type != "fail"], initial)
         for read in operations:
@@ -64,7 +65,7 @@ def check(
             least, greatest = bounds.at(read)
             widths.append(greatest - least)
             witnesses += _outside(history, key, read, least, greatest, operations)
-    details: dict[str, Any] = {"reads": len(widths), "width_max": max(widths, default=0)}
+    details: dict[str, Any] = {"reads": len(widths), "width_max": in_json(max(widths, default=0))}
     valid = f"{len(widths)} reads are within the bounds of what was added"
     return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
 
@@ -80,8 +81,8 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
         outside = []
         for dump, sums in zip(dumps, held, strict=True):
             least, greatest = bounds.at(dump)
-            value = sums.get(key) or 0
-            if isinstance(value, int | float) and not least <= value <= greatest:
+            value = 0 if sums.get(key) is None else exact(sums[key])
+            if value is not None and not least <= value <= greatest:
                 outside.append((dump, value, least, greatest))
         if len(outside) == len(dumps):
             yield _gone(history, key, adds, outside)
@@ -91,11 +92,15 @@ def _gone(
     history: History,
     key: str | None,
     adds: Sequence[Operation],
-    outside: Sequence[tuple[Operation, float, float, float]],
+    outside: Sequence[tuple[Operation, Number, Number, Number]],
 ) -> Witness:
     dump, value, least, greatest = outside[0]
-    held = ", ".join(f"{value:g} at {dump.node}" for dump, value, _, _ in outside)
-    expected = f"{least:g}" if least == greatest else f"something from {least:g} to {greatest:g}"
+    held = ", ".join(f"{value_words(value)} at {dump.node}" for dump, value, _, _ in outside)
+    expected = (
+        value_words(least)
+        if least == greatest
+        else f"something from {value_words(least)} to {value_words(greatest)}"
+    )
     without = _as_if_without(value - (least if value < least else greatest), dump, adds)
     last = [each for each in adds if each.type == "ok" and each.precedes(dump)][-1:]
     summary = f"no node held what was acknowledged of {key} at the end: {held}, instead of {expected}"
@@ -117,7 +122,7 @@ class _Bounds:
         self._asked = _Sums([(each.invoke_index, _amount(each)) for each in adds])
         self._done = _Sums([(each.complete_index or 0, _amount(each)) for each in answered])
 
-    def at(self, read: Operation) -> tuple[float, float]:
+    def at(self, read: Operation) -> tuple[Number, Number]:
         """The least and the greatest sum that the read may show."""
         before = self._done.until(read.invoke_index)
         by_end = self._asked.until(read.complete_index or 0)
@@ -127,21 +132,22 @@ class _Bounds:
 class _Sums:
     """Prefix sums of the negative and of the positive amounts, by event."""
 
-    def __init__(self, amounts: list[tuple[int, float]]) -> None:
+    def __init__(self, amounts: list[tuple[int, Number]]) -> None:
         amounts.sort()
         self._events = [event for event, _ in amounts]
-        self._negative = [0.0, *accumulate(min(amount, 0) for _, amount in amounts)]
-        self._positive = [0.0, *accumulate(max(amount, 0) for _, amount in amounts)]
+        self._negative: list[Number] = [0, *accumulate(min(amount, 0) for _, amount in amounts)]
+        self._positive: list[Number] = [0, *accumulate(max(amount, 0) for _, amount in amounts)]
 
-    def until(self, event: int) -> tuple[float, float]:
+    def until(self, event: int) -> tuple[Number, Number]:
         """(negative, positive) of all before that event."""
         place = bisect_left(self._events, event)
         return self._negative[place], self._positive[place]
 
 
-def _amount(operation: Operation) -> float:
-    if isinstance(operation.value, int | float) and not isinstance(operation.value, bool):
-        return operation.value
+def _amount(operation: Operation) -> Number:
+    amount = exact(operation.value)
+    if amount is not None:
+        return amount
     raise ModelError(expected="a number", came=repr(operation.value)[:60], index=operation.invoke_index)
 
 
@@ -149,16 +155,18 @@ def _outside(
     history: History,
     key: str | None,
     read: Operation,
-    least: float,
-    greatest: float,
+    least: Number,
+    greatest: Number,
     operations: Sequence[Operation],
 ) -> Iterator[Witness]:
     value = _amount(read)
     if least <= value <= greatest:
         return
     counter = f" of {key}" if key is not None else ""
-    summary = f"the read{counter} by process {read.process} returned {value:g}, " + (
-        f"instead of {least:g}" if least == greatest else f"outside of {least:g} … {greatest:g}"
+    summary = f"the read{counter} by process {read.process} returned {value_words(value)}, " + (
+        f"instead of {value_words(least)}"
+        if least == greatest
+        else f"outside of {value_words(least)} … {value_words(greatest)}"
     )
     without = _as_if_without(value - (least if value < least else greatest), read, operations)
     told = "s" if len(without) > 1 else ""
@@ -168,19 +176,19 @@ def _outside(
             if without
             else ()
         ),
-        f"What had been added before the read was asked makes at least {least:g}.",
-        f"What was asked to be added before it ended makes at most {greatest:g}.",
+        f"What had been added before the read was asked makes at least {value_words(least)}.",
+        f"What was asked to be added before it ended makes at most {value_words(greatest)}.",
         *while_active(history, read),
     )
     yield witness("out-of-bounds", summary, [*without, read], key=key, node=read.node, explanation=sentences)
 
 
-def _as_if_without(difference: float, read: Operation, operations: Sequence[Operation]) -> list[Operation]:
+def _as_if_without(difference: Number, read: Operation, operations: Sequence[Operation]) -> list[Operation]:
     """The acknowledged additions, one after the other up to the read, that make the difference if they are left out."""
     before = [each for each in operations if each.f == "add" and each.type == "ok" and each.precedes(read)]
     before.sort(key=lambda each: each.complete_index or 0)
     for last in range(len(before), max(len(before) - GONE_MAX, 0), -1):
-        total = 0.0
+        total: Number = 0
         for first in range(last - 1, max(last - GONE_MAX, 0) - 1, -1):
             total -= _amount(before[first])
             if total == difference:

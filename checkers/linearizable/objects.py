@@ -24,7 +24,7 @@ from typing import Any
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
-from checkers.values import identity
+from checkers.values import exact, identity
 
 
 def _strange(operation: Operation, expected: str) -> ModelError:
@@ -67,15 +67,16 @@ class Counter(_Object):
             raise _strange(operation, "add or read")
         if operation.f == "read" and not answered:
             return None
-        value = operation.value
-        if type(value) is not int:
-            raise _strange(operation, "a whole number to add, or read")
+        value = exact(operation.value)
+        if value is None:
+            raise _strange(operation, "a number to add, or read")
         return Action("observe" if operation.f == "read" else "update", operation.f, (value,))
 
     def step(self, state: Any, action: Action) -> State | Illegal:
         value: Any = action.values[0]
         if action.word == "add":
-            return int(state + value)
+            total: State = state + value
+            return total
         return state if state == value else ILLEGAL
 
 

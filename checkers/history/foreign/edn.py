@@ -3,13 +3,17 @@
 | EDN | becomes |
 |---|---|
 | nil, true, false, 12, 12N, 1.5, 1.5M | None, True, False, int, int, float, float |
-| "text", \\c, :keyword, :its/name, symbol, 1/2, ##Inf | str ("keyword", "its/name", "1/2", "Inf") |
-| [ ], ( ), #{ } | list, in the order of the text |
+| "text" | str |
+| \\c, :keyword, :its/name, symbol, 1/2, ##Inf | `Spelled`: a str ("c", "keyword", "its/name", "symbol", "1/2", "Inf") |
+| a decimal with more digits than a float has | `Spelled`, too |
+| [ ], ( ) | list |
+| #{ } | `Set`, a list in the order of the text |
 | { } | dict; a key that is no text is written as EDN ({0 10} gives {"0": 10}) |
 | #tag value, #record{ }, ^meta value, #_ value | the value, the map, the value, nothing |
 
-So a keyword and a string of the same letters become the same: what a history asks of its values is whether they are
-equal. Values nested deeper than any history's are refused.
+A vector equals a list of the same elements, as in Clojure; on purpose 12 equals 12N, and 1.5 equals 1.5M. A `Spelled`
+keeps how EDN writes it, so that a keyword can be told from a string of the same letters (`spelling`). Values nested
+deeper than any history's are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.nesting import DEPTH_MAX
+from checkers.values import Set
 
 _TOKEN = re.compile(
     r"""
@@ -52,6 +59,24 @@ _CHARACTERS = {
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Spelled(str):
+    """A text that EDN does not write as a string: `spelling` is how it does."""
+
+    __slots__ = ("spelling",)
+    spelling: str
+
+    @classmethod
+    def of(cls, text: str, spelling: str) -> Spelled:
+        made = cls(text)
+        made.spelling = spelling
+        return made
+
+
+def spelling(value: Any) -> str:
+    """How EDN writes the value: different for any two that are not equal."""
+    return value.spelling if isinstance(value, Spelled) else write(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +153,42 @@ def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
         case "text":
             top.add(_unescaped(found["text"]), found.start())
         case "character":
-            top.add(_character(found["character"]), found.start())
+            top.add(Spelled.of(_character(found["character"]), found[0]), found.start())
         case _:
-            top.add(found["symbolic"], found.start())
+            top.add(Spelled.of(found["symbolic"], found[0]), found.start())
 
 
 def _closed(text: str, collection: _Open) -> Any:
-    if collection.opener != "{":
-        return collection.values
     values = collection.values
+    if collection.opener != "{":
+        return Set(values) if collection.opener == "#{" else values
     if len(values) % 2:
         raise _not_edn(text, collection.start, "a map with a key that has no value")
-    return {_key(values[number]): values[number + 1] for number in range(0, len(values), 2)}
+    made = {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
+    if len(made) < len(values) // 2:  # such as {1 "a", "1" "b"}
+        names = [Spelled.of(spelling(key), spelling(key)) for key in values[::2]]
+        made = dict(zip(names, values[1::2], strict=True)) if len(set(names)) > len(made) else made
+    return made
 
 
 def _key(value: Any) -> str:
-    return value if isinstance(value, str) else write(value)
+    return value if isinstance(value, str) else Spelled.of(write(value), write(value))
 
 
+@lru_cache(1 << 14)
 def _atom(word: str) -> Any:
     if word[0] == ":" and len(word) > 1:
-        return word[1:].removeprefix(":")
+        return Spelled.of(word[1:].removeprefix(":"), word)
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if _INTEGER.fullmatch(word):
         return int(word.removesuffix("N"))
     if _FLOAT.fullmatch(word):
-        number = float(word.removesuffix("M"))
-        return number if math.isfinite(number) else word
-    return word
+        written = word.removesuffix("M")
+        number = float(written)
+        if math.isfinite(number) and Decimal(written) == Decimal(repr(number)):
+            return number
+    return Spelled.of(word, word)
 
 
 def _unescaped(text: str) -> str:
@@ -220,8 +252,12 @@ def write(value: Any) -> str:
             return "true" if value else "false"
         case int() | float():
             return repr(value)
+        case Spelled():
+            return value.spelling
         case str():
             return text(value)
+        case Set():
+            return f"#{{{' '.join(sorted(map(write, value)))}}}"
         case dict():
             return "{" + ", ".join(f"{_key_text(key)} {write(each)}" for key, each in value.items()) + "}"
         case list() | tuple():

@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from checkers.history.errors import HistoryError
+from checkers.history.foreign.kinds import Kinds, is_transaction, text
 from checkers.history.history import Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
+from checkers.values import Set
 
 Map = Mapping[str, Any]
 LineOf = Callable[[int], int]
@@ -36,7 +38,6 @@ NEMESIS = "nemesis"
 PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
 SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set: its reads show what was sent round
 _WORDS = ("node", "role", "mode")
-_MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
 
 
 def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | None = None) -> History:
@@ -56,14 +57,22 @@ def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str |
     events: list[Event] = []
     processes = _Processes(named=any(each.get("process") is not None for each in checked))
     faults = _Faults()
+    kinds = Kinds()
+    for each in filter(_is_client, checked):
+        kinds.note(*_question(each, keyed))
     time_ns = 0
     for place, each in enumerate(checked):
         time_ns = max(time_ns, _time_ns(each, place))
         if _is_client(each):
             process = processes.of(each, place, line_of)
-            events.append(_event(len(events), time_ns, process, each, keyed, place, line_of))
+            f, key, value = _question(each, keyed)
+            if not f:
+                raise _no_f(each, line_of(place))
+            asked = {"f": f, "key": kinds.key(key), "value": kinds.value(value)}
+            events.append(_event(len(events), time_ns, process, each, asked))
         else:
-            events.append(_told(len(events), time_ns, each, faults))
+            told = {**each, "value": kinds.value(each.get("value"))}
+            events.append(_told(len(events), time_ns, told, faults))
     return _paired(header, events, torn)
 
 
@@ -121,13 +130,15 @@ def _is_keyed(clients: Iterable[Map]) -> bool:
     pairs = 0
     for each in clients:
         value = each.get("value")
-        if each.get("key") is not None or _is_transaction(value):
+        if each.get("key") is not None or is_transaction(value):
             return False
         if value is None:
             if each["type"] == "ok":
                 return False
             continue
-        if not isinstance(value, list) or len(value) != 2 or isinstance(value[0], list | dict):
+        if not isinstance(value, list) or len(value) != 2 or isinstance(value, Set):
+            return False
+        if isinstance(value[0], list | dict):
             return False
         if each.get("f") == "cas" and each["type"] == "invoke" and not isinstance(value[1], list):
             return False
@@ -149,20 +160,6 @@ def _with_keys(checked: Sequence[Map]) -> list[Map]:
         else:
             asked.pop(process, None)
     return filled
-
-
-def _is_transaction(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(micro, list)
-            and len(micro) > 1
-            and isinstance(micro[0], str)
-            and micro[0] in _MICRO_OPERATIONS
-            for micro in value
-        )
-    )
 
 
 class _Processes:
@@ -213,51 +210,43 @@ def _asked_at_once(checked: Sequence[Map]) -> list[Map]:
     return invocations + completions
 
 
-def _event(
-    index: int, time_ns: int, process: Process, each: Map, keyed: bool, place: int, line_of: LineOf
-) -> Event:
-    value = each.get("value")
-    f = each.get("f")
-    if f is None and _is_transaction(value):
+def _question(each: Map, keyed: bool) -> tuple[str, Any, Any]:
+    """(f, key, value) of a client's map as the file has them; f is "" if there is none."""
+    f, key, value = each.get("f"), each.get("key"), each.get("value")
+    if f is None and is_transaction(value):
         f = "txn"
-    if not isinstance(f, str):
-        raise HistoryError(
-            expected="what the operation does (f)",
-            came=f"f {f!r}"[:60],
-            attempt="add :f to each map",
-            line=line_of(place),
-        )
-    f = SYNONYMS.get(f, f)
-    key = each.get("key")
     if keyed and value is not None:
         key, value = value
+    return SYNONYMS.get(f, str(f)) if isinstance(f, str) else "", key, value
+
+
+def _no_f(each: Map, line: int) -> HistoryError:
+    return HistoryError(
+        expected="what the operation does (f)",
+        came=f"f {each.get('f')!r}"[:60],
+        attempt="add :f to each map",
+        line=line,
+    )
+
+
+def _event(index: int, time_ns: int, process: Process, each: Map, asked: Mapping[str, Any]) -> Event:
     return Event(
         index=index,
         time_ns=time_ns,
-        type=each["type"],
+        type=str(each["type"]),  # type: ignore[arg-type]  # one of TYPES
         process=process,
-        f=f,
-        key=None if key is None else _text(key),
-        value=value,
-        error=_error(each, f),
+        error=_error(each, asked["f"]),
         phase="final" if each.get("phase") == "final" or each.get("final?") is True else "load",
-        **{name: _text(each[name]) for name in _WORDS if each.get(name) is not None},
+        **asked,
+        **{name: text(each[name]) for name in _WORDS if each.get(name) is not None},
     )
 
 
 def _error(each: Map, f: str) -> str | None:
     error = each.get("error")
-    if f == "cas" and each["type"] == "fail" and (error is None or PRECONDITION.search(_text(error))):
+    if f == "cas" and each["type"] == "fail" and (error is None or PRECONDITION.search(text(error))):
         return "mismatch"
-    return None if error is None else _text(error)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return " ".join(map(_text, value))
-    return "nil" if value is None else str(value)
+    return None if error is None else text(error)
 
 
 # ---- the nemesis
@@ -311,7 +300,7 @@ class _Faults:
 
 def _told(index: int, time_ns: int, each: Map, faults: _Faults) -> Event:
     """A line that no client wrote: a fault, or words that no checker reads."""
-    f, actor = _text(each.get("f")), _text(each["process"])
+    f, actor = text(each.get("f")), text(each["process"])
     fault = faults.value(f) if actor == NEMESIS else None
     if fault is None:
         return Event(
