@@ -57,6 +57,9 @@ def _missing_runs(campaign: Campaign, rows: Sequence[Row]) -> Iterator[Lack]:
     plans = {cell.name: cell.plan for cell in campaign.cells}
     for row in rows:
         plan = plans.get(row.cell)
+        for lack in row.evidence.get("not_here", ()):
+            left_out = ", ".join(lack["faults"])
+            yield Lack(INCONCLUSIVE, f"{row.run}: its machine could not do {left_out}: {lack['why']}")
         if plan is None or plan.changed(seed=row.seed, code=row.plan.code) != row.plan:
             yield Lack(INCONCLUSIVE, f"{row.run}: its plan is not that of the cell {row.cell}")
 

@@ -37,7 +37,7 @@ from harness.faults.table import (
     why_not,
 )
 from harness.run.node_options import CHANGE_OPTIONS
-from harness.run.plan import SECOND_NS, Plan
+from harness.run.plan import LEAVES_OUT, SECOND_NS, Plan
 
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
@@ -53,12 +53,15 @@ LAST_HEALED_NS = SECOND_NS * 7 // 10
 def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str, ...]:
     """The faults that a plan asks for, "all" resolved; WrongUse if one could not take effect in the run.
 
-    `able`: what the plan's system is able to do; everything, if its nodes are ours.
+    `able`: what the plan's system is able to do; everything, if its nodes are ours. A word "-NAME" leaves one out of
+    "all".
     """
+    left_out = _left_out(plan)
     possible = [
         name
         for name, kind in FAULTS.items()
         if name not in SCENIC
+        and name not in left_out
         and not (kind.needs_leader and plan.leader == "none")
         and kind.is_among_all(plan.cluster, able)
         and plan.nodes >= kind.nodes_min
@@ -67,7 +70,7 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
     ]
     names: list[str] = []
     for name in plan.faults:
-        if name == "none":
+        if name == "none" or name.startswith(LEAVES_OUT):
             continue
         if name == "all":
             names.extend(other for other in possible if other not in names)
@@ -91,6 +94,24 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
             f"the fault {QUORUM!r} raises the quorum, and {plan.quorum_size} of {plan.nodes} is the highest already"
         )
     return tuple(names)
+
+
+def _left_out(plan: Plan) -> frozenset[str]:
+    """The faults that the plan leaves out of "all"; WrongUse for a word that leaves nothing out."""
+    found: set[str] = set()
+    for word in plan.faults:
+        if not word.startswith(LEAVES_OUT):
+            continue
+        name = word.removeprefix(LEAVES_OUT)
+        each = TOGETHER.get(name, (name,))
+        if unknown := [one for one in each if one not in FAULTS]:
+            raise WrongUse(f"unknown fault {unknown[0]!r}; try one of: {', '.join((*FAULTS, *TOGETHER))}")
+        if "all" not in plan.faults:
+            raise WrongUse(f"{word!r} leaves a fault out of all, got no all; try: --faults all,{word}")
+        if name in plan.faults:
+            raise WrongUse(f"the fault {name!r} is both asked for and left out; leave out {name} or {word}")
+        found.update(each)
+    return frozenset(found)
 
 
 def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
@@ -227,7 +248,7 @@ def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
     """The faults behind each name that was asked for beside "all"; of members one must leave before one can come."""
     if "all" not in plan.faults:
         return ()
-    words = (word for word in dict.fromkeys(plan.faults) if word not in ("all", "none"))
+    words = (word for word in dict.fromkeys(plan.faults) if word != "all" and not word.startswith(LEAVES_OUT))
     is_possible_at_first = plan.expectations.late > 0
     return tuple(
         tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD or is_possible_at_first)

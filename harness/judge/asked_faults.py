@@ -21,7 +21,7 @@ from harness.faults.rollout import UPGRADE
 from harness.faults.schedule import names_for
 from harness.faults.table import DIRECTED, SCENIC, TOGETHER
 from harness.judge.versions import was_refused
-from harness.run.plan import Plan
+from harness.run.plan import LEAVES_OUT, Plan
 from harness.systems import system_of
 
 EVERYTHING, NOTHING = "all", "none"
@@ -68,7 +68,7 @@ def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, (name,)) for name in _asked(plan))
         return
     for word in dict.fromkeys(plan.faults):
-        if word not in (EVERYTHING, NOTHING):
+        if word not in (EVERYTHING, NOTHING) and not word.startswith(LEAVES_OUT):
             yield word, TOGETHER.get(word, (word,))
 
 

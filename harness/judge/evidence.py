@@ -93,6 +93,7 @@ def evidence_of(
         "kinds_in_effect": sorted({fault.name for fault in history.faults if fault.took_effect}),
         "observed": asked_in_effect(plan, history),
         "not_observed": never_in_effect(plan, history),
+        "not_here": [event.value for event in _of_harness(history, "not-here")],
         "orphans": [
             {"node": event.node, "what": event.value.get("what")} for event in _of_harness(history, "orphans")
         ],

@@ -105,6 +105,9 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         facts.append(without)
     if never := as_texts(evidence.get("not_observed")):
         facts.append(Fact("asked for, without effect", f"{len(never):,}", ", ".join(never[:12])))
+    for lack in as_mappings(evidence.get("not_here")):
+        names = as_texts(lack.get("faults"))
+        facts.append(Fact("left out on this machine", ", ".join(names), as_text(lack.get("why"), 300)))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))

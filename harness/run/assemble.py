@@ -24,11 +24,11 @@ from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
 from harness.operations import Delete
 from harness.run.draw import faults_of, refuse_impossible
+from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no_limits
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
 from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
 from harness.systems.system import (
-    DependsOnMachine,
     HasAsynchronousSpaces,
     HasVersions,
     MakesNodes,
@@ -343,17 +343,9 @@ def refuse_what_this_machine_cannot(parts: Parts) -> None:
     """Refuse what this machine or this user cannot do, before anything is written. Judging alone does not need it."""
     if why := _too_many_clients(parts.plan):
         raise WrongUse(why)
-    if parts.plan.cluster == "local" and limits_nodes(parts):
-        from harness.cluster.limits.enclosure import why_not
-
-        if why := why_not():
-            raise WrongUse(
-                f"this plan limits what nodes use of the machine: {why}; try: sudo, or --cluster docker"
-            )
-    if isinstance(parts.system, DependsOnMachine) and parts.plan.cluster == "local":
-        does = frozenset(fault.does for fault in faults_of(parts.plan, parts.system))
-        if why := parts.system.why_not_here(does):
-            raise WrongUse(f"this run has a fault that cannot take effect on this machine: {why}")
+    if parts.plan.cluster == "local" and _share(parts.plan) is not None and (why := why_no_limits()):
+        raise WrongUse(f"this plan limits what nodes use of the machine: {why}")
+    refuse_what_it_lacks(parts.plan, parts.system)
     if parts.plan.disk == "mounted":
         from harness.cluster.mounted_disk import mounts
 
@@ -394,6 +386,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             share=_share(plan) or Share(),
             mounted=_mounted(parts),
             may_refuse=_mounted(parts) == "journal" and parts.system.durability(plan) == "written",
+            filters_packets=needs_packet_rules(plan, parts.system),
         )
     )
 

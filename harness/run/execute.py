@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from harness.judge.whole_run import files_in
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
+from harness.run.machine import NOT_HERE, without_what_it_lacks
 from harness.run.plan import Plan
 from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
@@ -55,13 +56,19 @@ def execute(
     """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised.
 
     `fails_fast`: the run is watched while it goes on (`harness.run.watch`), and ends at its first violation.
-    WrongUse if this machine cannot do what the plan asks for.
+    WrongUse if this machine cannot do what the plan asks for by name. What only "all" asks for is left out; the plan in
+    the folder says so.
     """
+    plan, lacks = without_what_it_lacks(parts.plan, parts.system)
+    parts = replace(parts, plan=plan)
     refuse_what_this_machine_cannot(parts)
     folder = RunFolder.create(results, parts.plan)
     record = Writer(folder.open_history(), header(parts))
     interrupts = _Interrupts()
     failure: HarnessError | None = None
+    for lack in lacks:
+        value = {"faults": lack.names, "why": lack.why}
+        record.record("info", "harness", NOT_HERE, time_ns=0, value=value)
     try:
         with compiling(parts.plan):
             _conduct(parts, folder, record, on_progress, interrupts, fails_fast)

@@ -36,6 +36,8 @@ DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
 RESTORING_WORKLOADS = ("restore",)
 """Workloads that write to a space with transactions that no quorum confirms."""
+LEAVES_OUT = "-"
+"""In front of the name of a fault: "all" is to be without it."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 

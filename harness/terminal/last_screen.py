@@ -44,7 +44,13 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
     Lines are cut to a hundred columns, except paths and commands, which users copy.
     """
     head = [*_verdict_lines(verdict, colour), ""]
-    counts = [_counts(verdict), _faults(verdict), *_versions(verdict), *_strongest(verdict)]
+    counts = [
+        _counts(verdict),
+        _faults(verdict),
+        *_not_here(verdict),
+        *_versions(verdict),
+        *_strongest(verdict),
+    ]
     of_bundle = f"bundle  {_shown(run_folder)}   (--html FILE writes its page)"
     report = of_bundle if run_folder.is_file() else f"report  {_shown(run_folder / 'report.html')}"
     asked = " ".join(str(option) for option in verdict.get("asked", ()))
@@ -109,6 +115,13 @@ def _faults(verdict: Mapping[str, Any]) -> str:
         ),
         WIDTH,
     )
+
+
+def _not_here(verdict: Mapping[str, Any]) -> list[str]:
+    """The faults that "all" left out on this machine, and why: nobody asked for one of them."""
+    lacks = verdict.get("evidence", {}).get("not_here") or ()
+    told = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
+    return [_cut(printable(f"left out here: {told}"), WIDTH)] if told else []
 
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:

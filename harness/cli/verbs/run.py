@@ -106,16 +106,15 @@ def _run_once(
     from harness.terminal.working import working
 
     parts = parts_of(plan)
-    plan = parts.plan
     with ExitStack() as stack:
-        show = _shower(stack, plan, as_json)
+        show = _shower(stack, parts.plan, as_json)
         executed = execute(parts, results, show, fails_fast=fail_fast)
     failure = None if executed.failure is None else Failure.of(executed.failure)
     recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
     if record_only:
         return _tell_recorded(recorded, as_json)
     with working("judging", is_quiet=as_json):
-        verdict, code = conclude(recorded, plan)
+        verdict, code = conclude(recorded)
     _print(verdict, executed.folder.path, as_json)
     return ExitCode(code)
 

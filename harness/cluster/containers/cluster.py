@@ -59,6 +59,8 @@ class ContainerSettings:
     mounted: Mounted = ""
     may_refuse: bool = False
     """As in `harness.cluster.local.cluster`."""
+    filters_packets: bool = True
+    """False: no fault of the run needs packet rules, so a machine without nftables can do it."""
     packages: tuple[str, ...] = ()
     """Debian packages that nodes need, beside those of every image of nodes."""
     files: tuple[str, ...] = ()
@@ -100,12 +102,13 @@ class ContainerCluster(RealCluster):
         )
         host, addresses = await processes.make_network(self._nodes)
         self._addresses.update({CLIENT: host, **addresses})
-        await self._filter.start(
-            (self._addresses[source], self._addresses[target])
-            for source in self._addresses
-            for target in self._addresses
-            if source != target
-        )
+        if self._settings.filters_packets:
+            await self._filter.start(
+                (self._addresses[source], self._addresses[target])
+                for source in self._addresses
+                for target in self._addresses
+                if source != target
+            )
         self._packets = Packets(
             self._filter,
             self._addresses,
@@ -191,7 +194,8 @@ class ContainerCluster(RealCluster):
             try:
                 if self._shaping is not None:
                     await self._shaping.stop()
-                await self._filter.stop()
+                if self._settings.filters_packets:
+                    await self._filter.stop()
             finally:
                 try:
                     await self._started.stop()

@@ -125,6 +125,15 @@ def _counts(parts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Pair, int]]:
                 yield (concat[0], concat[1]), int(inner.get("counter", {}).get("packets", 0))
 
 
+def why_not() -> str:
+    """Why this machine, or this user, cannot make such a table; "" if they can."""
+    try:
+        _nft("add table bridge qsync_try\n", "--check", "-f", "-")
+    except ClusterError as error:
+        return error.message
+    return ""
+
+
 def _nft(text: str, *words: str) -> str:
     try:
         done = subprocess.run(

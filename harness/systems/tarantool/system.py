@@ -188,7 +188,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
         """Its wall clock takes another by libfaketime alone."""
         if "clock" not in does or _faketime_here() is not None:
             return ""
-        return "there is no libfaketime, which lets a clock jump; try: apt-get install libfaketime"
+        return "there is no libfaketime; try: apt-get install libfaketime"
 
     @property
     def configuration_names(self) -> tuple[str, ...]:
