@@ -10,8 +10,8 @@ A register does not tell its past. These facts about the order of a key's versio
 - `linearizable_keys`: if every key by itself is promised linearizable, what was over before something else began is
   before it
 
-If the last two do not agree with what was seen, the key's order is a circle: `cyclic-versions`, and nothing is
-concluded from it.
+If these do not agree with each other, some of the key's versions form a circle: `cyclic-versions`, and nothing is
+concluded from their order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from checkers.transactional.append import EDGES_MAX, Analysis, Problem, twice_written
-from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.columns import NIL, OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, graph_of
 from checkers.transactional.register_kernels import CYCLIC, RULES, SAMPLES
 
@@ -46,7 +47,7 @@ def analysis(
     part, table, one, other = append_kernels.written_values(c.f, c.key, c.value, writes)
     if one >= 0:
         raise twice_written(columns, int(one), int(other))
-    writer = append_kernels.writers_of_reads(c.f, c.key, c.value, part, table)
+    writer = _with_unwritten(c, append_kernels.writers_of_reads(c.f, c.key, c.value, part, table))
     counts = numpy.zeros(len(RULES), numpy.int64)
     samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
     committed = (c.outcome == OK).astype(numpy.int8)
@@ -74,11 +75,30 @@ def analysis(
         time=time,
         owner=owner,
         version=version,
-        source=numpy.where(version < len(c.f), version, -1).astype(numpy.int32),
+        source=numpy.where(_are_made(c, owner, committed, version), version, -1).astype(numpy.int32),
         reads=numpy.flatnonzero((version >= 0) & (c.f != WRITE)),
         writes=numpy.flatnonzero((c.f == WRITE) & (last == 1) & (committed[owner] == 1)),
         whole=whole and all_edges,
     )
+
+
+def _with_unwritten(columns: Columns, writer: Int32s) -> Int32s:
+    """The writers of reads; where nobody wrote the value, the first read that shows it stands for its write."""
+    c = columns
+    unwritten = numpy.flatnonzero((writer < 0) & (c.f != WRITE) & (c.value != NIL))
+    if len(unwritten):
+        rows = numpy.stack([c.key[unwritten].astype(numpy.int64), c.value[unwritten]])
+        _, first, number = numpy.unique(rows, axis=1, return_index=True, return_inverse=True)
+        writer[unwritten] = unwritten[first[number.reshape(-1)]]
+    return writer
+
+
+def _are_made(columns: Columns, owner: Int32s, committed: Int8s, version: Int32s) -> NDArray[numpy.bool_]:
+    """Which of these versions a committed transaction wrote."""
+    made = (version >= 0) & (version < len(columns.f))
+    there = version[made]
+    made[made] = (columns.f[there] == WRITE) & (committed[owner[there]] == 1)
+    return made
 
 
 def _problems(counts: Int64s, samples: Any) -> tuple[Problem, ...]:
@@ -90,7 +110,7 @@ def _problems(counts: Int64s, samples: Any) -> tuple[Problem, ...]:
 
 
 class _Order:
-    """The pairs of versions, without the keys in which their order is a circle."""
+    """The pairs of versions, without those that are part of a circle."""
 
     def __init__(
         self, columns: Columns, kernels: Any, counts: Int64s, samples: Any, pairs: Sequence[Pairs]
@@ -104,29 +124,22 @@ class _Order:
             code = numpy.unique(earlier.astype(numpy.int64) * versions + later)
             earlier, later = (code // versions).astype(numpy.int32), (code % versions).astype(numpy.int32)
         circular = self._circular(versions, earlier, later)
-        if len(circular):
-            _note_circles(columns, counts, samples, circular)
-            bad = numpy.isin(self._key(later), columns.key[circular])
-            earlier, later = earlier[~bad], later[~bad]
+        if circular.any():
+            _note_circles(columns, counts, samples, numpy.concatenate([earlier[circular], later[circular]]))
+            earlier, later = earlier[~circular], later[~circular]
         self.earlier, self.later = earlier, later
         self.versions = versions
 
-    def _key(self, version: Int32s) -> Int32s:
-        """Of a version, which is a write or, numbered after them all, the null of a key."""
-        nulls = numpy.arange(self.columns.key_count, dtype=numpy.int32)
-        return numpy.concatenate([self.columns.key, nulls])[version]
-
-    def _circular(self, versions: int, earlier: Int32s, later: Int32s) -> Int32s:
-        """Writes that come before themselves, or before their key's null, before which nothing can be."""
+    def _circular(self, versions: int, earlier: Int32s, later: Int32s) -> NDArray[numpy.bool_]:
+        """Pairs of versions that come before themselves, or before their key's null, before which nothing can be."""
         offsets, place = self.kernels.rows(earlier, versions)
         targets = later[place]
         table, accepting = numpy.zeros((1, 1), numpy.int8), numpy.zeros(1, numpy.int8)
         kinds = numpy.zeros(len(targets), numpy.int8)
         ends = numpy.zeros(versions, numpy.int64)
         component, _, _ = self.kernels.components(offsets, targets, kinds, table, ends, accepting)
-        back = (component[earlier] == component[later]) | (later >= len(self.columns.f))
-        writes = numpy.unique(numpy.concatenate([earlier[back], later[back]]))
-        return writes[writes < len(self.columns.f)]
+        back: NDArray[numpy.bool_] = (component[earlier] == component[later]) | (later >= len(self.columns.f))
+        return back
 
     def graph(self, kernels: Any, owner: Int32s, version: Int32s, committed: Int8s) -> tuple[Graph, bool]:
         c = self.columns
@@ -139,15 +152,18 @@ class _Order:
         return graph, bool(all_edges)
 
     def _from_null(self, version: Int32s, owner: Int32s, committed: Int8s) -> Pairs:
-        """The pairs, and null before every version that follows nothing else, on keys where null was read."""
+        """The pairs, and null before every version that follows no other of a committed transaction, on keys where null
+        was read."""
         c = self.columns
         micros = len(c.f)
         read = numpy.zeros(c.key_count, numpy.bool_)
         read[version[version >= micros] - micros] = True
-        rooted = numpy.ones(micros, numpy.bool_)
-        rooted[self.later] = False
+        rooted = numpy.ones(self.versions, numpy.bool_)
+        follows = self.earlier >= micros
+        follows |= _are_made(c, owner, committed, self.earlier)
+        rooted[self.later[follows]] = False
         writes = (c.f == WRITE) & (committed[owner] == 1)
-        roots = numpy.flatnonzero(writes & rooted & read[c.key])
+        roots = numpy.flatnonzero(writes & rooted[:micros] & read[c.key])
         nulls = (micros + c.key[roots]).astype(numpy.int32)
         return (
             numpy.concatenate([self.earlier, nulls]),
@@ -155,7 +171,8 @@ class _Order:
         )
 
 
-def _note_circles(columns: Columns, counts: Int64s, samples: Any, circular: Int32s) -> None:
+def _note_circles(columns: Columns, counts: Int64s, samples: Any, versions: Int32s) -> None:
+    circular = numpy.unique(versions[versions < len(columns.f)])
     keys, first = numpy.unique(columns.key[circular], return_index=True)
     counts[CYCLIC] = len(keys)
     for place, micro in enumerate(circular[first][:SAMPLES]):

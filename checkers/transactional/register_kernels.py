@@ -1,7 +1,8 @@
 """Kernels of rw-register: which version every read found, and the dependencies that follow from an order of versions.
 
-A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. The
-known order of versions is a set of pairs: one came before the other.
+A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. A value
+that no client wrote is the version of the first read that showed it. The known order of versions is a set of pairs: one
+came before the other.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def judge_registers(
     """version int32[m]: what a read found, or NONE if it is there only because the transaction had read or written the
     key before.
 
-    An unsure transaction of which something was read is marked in `committed`.
+    Reads of values that nobody wrote, or a failed transaction, found a version, too: what else is wrong is looked for
+    all the same. An unsure transaction of which something was read is marked in `committed`.
     """
     micros = len(f)
     version = numpy.full(micros, NONE, int32)
@@ -113,13 +115,15 @@ def judge_registers(
                 version[micro] = micros + key[micro]
                 continue
             source = writer[micro]
-            if source == NONE:
+            if f[source] != WRITE:
                 note(counts, samples, GARBAGE, micro, NONE)
+                version[micro] = source
             elif owner[source] == txn:
                 if source > micro:
                     note(counts, samples, FUTURE, micro, source)
             elif outcome[owner[source]] == FAIL:
                 note(counts, samples, G1A, micro, source)
+                version[micro] = source
             else:
                 if outcome[owner[source]] == INFO:
                     committed[owner[source]] = 1
@@ -154,6 +158,12 @@ def known_pairs(
 
 
 @kernel
+def is_made(version: int, f: Int8s, owner: Int32s, committed: Int8s) -> bool:
+    """Whether a committed transaction wrote the version."""
+    return bool(version < len(f) and f[version] == WRITE and committed[owner[version]] == 1)
+
+
+@kernel
 def dependencies(
     f: Int8s,
     owner: Int32s,
@@ -166,7 +176,7 @@ def dependencies(
     """(source, target int32[…], kind int8[…], their micro-operations int32[…] twice, whether all found room).
 
     Pairs of versions are in rows: those after version v are later[offsets[v]] … . kind: 0 ww, 1 wr, 2 rw, 3 rw by
-    predicate.
+    predicate. Only what a committed transaction wrote depends on something, and something on it.
     """
     micros = len(f)
     size = len(later)
@@ -183,14 +193,14 @@ def dependencies(
         if found == NONE or committed[owner[micro]] == 0:
             continue
         txn = owner[micro]
-        if f[micro] != WRITE and found < micros and size < room:
+        if f[micro] != WRITE and is_made(found, f, owner, committed) and size < room:
             edges[0, size], edges[1, size], edges[2, size], edges[3, size] = owner[found], txn, found, micro
             kinds[size] = 1
             size += 1
         kind = 0 if f[micro] == WRITE else (3 if f[micro] == PREDICATE_READ else 2)
         for place in range(offsets[found], offsets[found + 1]):
             target = later[place]
-            if owner[target] != txn and size < room:
+            if owner[target] != txn and is_made(target, f, owner, committed) and size < room:
                 edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
                     txn,
                     owner[target],

@@ -230,7 +230,9 @@ class Brute:
                         self._see("internal")
                     elif key not in state:
                         origin[key] = value
-                    if self._judge_register(number, key, value, written.get(key, set())):
+                    if self._judge_register(
+                        number, key, value, written.get(key, set())
+                    ):  # a version, right or not
                         found.append((number, key, value, f))
                         if key not in state:
                             first[number, key] = value
@@ -248,13 +250,12 @@ class Brute:
         elif writer == reader:
             if value not in written:
                 self._see("future-read")
+            return False
         elif self.txns[writer].type == "fail":
             self._see("G1a")
-        else:
-            if self._writes(writer, key)[-1] != value:
-                self._see("G1b")
-            return True
-        return False
+        elif self._writes(writer, key)[-1] != value:
+            self._see("G1b")
+        return True
 
     def _lost_updates(self, first: dict[tuple[int, Any], Any]) -> None:
         updates: dict[Any, set[int]] = defaultdict(set)
@@ -270,13 +271,17 @@ class Brute:
         after = self._versions_after(first)
         for version, later in after.items():
             for other in later:
-                if version[1] is not None:
+                if self._is_made(version):
                     self._edge(self.writer[version], self.writer[other], "ww")
         for number, key, value, f in found:
-            if value is not None:
+            if self._is_made((key, value)):
                 self._edge(self.writer[key, value], number, "wr")
             for other in after.get((key, value), ()):
                 self._edge(number, self.writer[other], "rw" if f == "r" else "rwp")
+
+    def _is_made(self, version: tuple[Any, Any]) -> bool:
+        """Whether a transaction that took place wrote it."""
+        return self.writer.get(version) in self.committed
 
     def _versions_after(self, read: dict[tuple[int, Any], Any]) -> dict[Any, dict[Any, None]]:
         """(key, version) → the versions that are known to follow it."""
@@ -288,13 +293,16 @@ class Brute:
                     chain = [(key, read[number, key]), *chain]
                 for one, other in pairwise(chain):
                     after[one][other] = None
-        circular = {v[0] for v in list(after) if self._reaches(after, v, v)}
-        if circular:
+        circular = [(v, w) for v, later in list(after.items()) for w in later if self._reaches(after, w, v)]
+        for version, other in circular:
             self._see("cyclic-versions")
-        for version in list(after):
-            if version[0] in circular:
-                del after[version]
-        follows = {other for each in after.values() for other in each}
+            del after[version][other]
+        follows = {
+            other
+            for version, later in after.items()
+            for other in later
+            if version[1] is None or self._is_made(version)
+        }
         for number in sorted(self.committed):
             for f, key, value in self.txns[number].value:
                 if f == "w" and (key, value) not in follows:
@@ -393,5 +401,13 @@ def _reads_of_others(txn: Operation) -> list[tuple[Any, Any]]:
 
 
 def _without(values: list[Any], own: list[Any]) -> list[Any]:
-    """A list without what its reader had appended, if that is how it ends."""
-    return values[: -len(own)] if own and values[-len(own) :] == own else values
+    """A list without what its reader had appended, as far as it ends so and lacks none of it before."""
+    kept = len(values)
+    while kept and values[kept - 1] in own and values[kept - 1 :] in _runs(own):
+        kept -= 1
+    mine = own[: own.index(values[kept])] if kept < len(values) else []
+    return values[:kept] if not mine or mine[-1] in values[:kept] else values
+
+
+def _runs(own: list[Any]) -> list[list[Any]]:
+    return [own[begin:end] for end in range(len(own) + 1) for begin in range(end)]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkers import transactional
+from checkers import transactional, verify_isolation
 from checkers.history import History
+from checkers.meaning import Judged
 from checkers.transactional import anomalies, append, append_kernels, graph_kernels
 from checkers.transactional.anomalies import ANOMALIES
 from checkers.transactional.columns import WORKLOADS, Workload, columns_of
@@ -17,6 +18,7 @@ from checkers.verdict import Verdict
 from tests.checkers.transactional.around import around
 from tests.checkers.transactional.brute import Brute
 from tests.checkers.transactional.tiny_database import LEVELS, TinyDatabase
+from tests.checkers.transactional.txns import history, ok, register, txn
 
 NEVER_COMPILED = 10**9
 BY_THEMSELVES = [name for name in ANOMALIES if not name.startswith(anomalies.OF_KEYS + "-")]
@@ -103,6 +105,34 @@ def test_the_same_around_each_anomaly(anomaly: str, count: int) -> None:
     """If this fails, as above, in histories that are drawn so that most show this anomaly."""
     shown = sum(_compare_around(anomaly, seed, NEVER_COMPILED) for seed in range(count))
     assert shown > count * 4 // 10, "the histories no longer show what they are drawn for"
+
+
+BESIDE = {
+    "a value that nobody wrote": ("rx9 wx1", "rx9 wx2"),
+    "a value of a failed transaction": ("rx8 wx1", "rx8 wx2"),
+    "nobody's value, twice in a row": ("rx9 wx1 ry", "rx1 wx2 ry7 wy3", "rx1 wx4"),
+}
+
+
+@pytest.mark.parametrize("words", BESIDE.values(), ids=BESIDE)
+def test_an_impossible_read_hides_no_lost_update(words: tuple[str, ...]) -> None:
+    """If this fails, one wrong read ends the search, and a lost update beside it is not named."""
+    failed = txn("fail", 9, "wx8", 0, 0.5)
+    found = history(failed, *(ok(process, word, process, 99) for process, word in enumerate(words, 1)))
+    verdict = _judged(found, "rw-register", "serializable")
+    assert {"lost-update", "G2-item"} <= verdict.details["anomalies"].keys()
+    assert {"garbage-read", "G1a"} & verdict.details["anomalies"].keys()
+    assert _by_itself(_judged(found, "rw-register")) == Brute(found, "rw-register").found
+    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
+
+
+def test_a_circle_of_versions_hides_no_other_order_of_the_key() -> None:
+    """As above, of a key with some versions in a circle: what comes after null and behind the circle is known."""
+    circle = (ok(1, "rx1 wx2", 0, 99), ok(2, "rx2 wx1", 0, 99))
+    found = history(*circle, ok(3, "rx2 wx3 wy4", 0, 99), register(4, "rx2 ry4", 0, 99))
+    verdict = _judged(found, "rw-register", "serializable")
+    assert {"cyclic-versions", "G1c", "G-single"} <= verdict.details["anomalies"].keys()
+    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
 
 
 @pytest.mark.nightly
