@@ -115,18 +115,20 @@ PROMISES: dict[str, tuple[str, ...]] = {
 }
 """Strongest first: each with all that it implies."""
 
-DOMAIN: dict[str, Callable[[History, bool], Verdict]] = {
-    "bank": lambda history, strict: domain.bank.check(history),
-    "set-full": lambda history, strict: domain.set_full.check(history),
-    "queues": lambda history, strict: domain.queues.check(history, fifo=strict),
-    "counter": lambda history, strict: domain.counter.check(history, final_only=not strict),
-    "unique-ids": lambda history, strict: domain.unique_ids.check(history),
-    "write-once": lambda history, strict: domain.write_once.check(history),
-    "monotonic": lambda history, strict: domain.monotonic.check(history),
-    "long-fork": lambda history, strict: domain.long_fork.check(history),
-    "causal-reverse": lambda history, strict: domain.causal_reverse.check(history),
+DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
+    "bank": lambda history, strict, observes: domain.bank.check(history),
+    "set-full": lambda history, strict, observes: domain.set_full.check(history),
+    "queues": lambda history, strict, observes: domain.queues.check(
+        history, fifo=strict, failed_cas_observes=observes
+    ),
+    "counter": lambda history, strict, observes: domain.counter.check(history, final_only=not strict),
+    "unique-ids": lambda history, strict, observes: domain.unique_ids.check(history),
+    "write-once": lambda history, strict, observes: domain.write_once.check(history),
+    "monotonic": lambda history, strict, observes: domain.monotonic.check(history),
+    "long-fork": lambda history, strict, observes: domain.long_fork.check(history),
+    "causal-reverse": lambda history, strict, observes: domain.causal_reverse.check(history),
 }
-"""Domain checkers, given the history and whether linearizable was promised."""
+"""Domain checkers, given the history, whether linearizable was promised, and whether refusals observe something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
     verdicts = (
         *_of_transactions(asked, history, promised),
         *_of_operations(asked, history, failed_cas_observes),
-        *_of_domain(asked, history, promised),
+        *_of_domain(asked, history, promised, failed_cas_observes),
     )
     return Judgement(
         model=model,
@@ -218,10 +220,10 @@ def _of_operations(model: Model, history: History, failed_cas_observes: bool) ->
         yield from _weaker(history, reads)
 
 
-def _of_domain(model: Model, history: History, promise: str) -> Iterable[Verdict]:
+def _of_domain(model: Model, history: History, promise: str, failed_cas_observes: bool) -> Iterable[Verdict]:
     strict = promise == "linearizable"
     for name in model.domain:
-        yield run_safely(DOMAIN[name], history, strict, name=name)
+        yield run_safely(DOMAIN[name], history, strict, failed_cas_observes, name=name)
     if history.outcomes["fail"]:
         honest = run_safely(domain.rollback_honesty.check, history, name=domain.rollback_honesty.NAME)
         if honest.details.get("failed"):

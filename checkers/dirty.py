@@ -14,11 +14,10 @@ from typing import Any
 import numpy
 
 from checkers.history.history import History
-from checkers.history.line_kernels import ABSENT, FAIL, OK
+from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.value_columns import are_writes, numbered, odd_keys
-from checkers.value_order import NEVER
+from checkers.value_columns import first_asked, odd_keys
 from checkers.values import identity
 from checkers.verdict import Result, Verdict, Witness, concluded
 
@@ -85,19 +84,9 @@ def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
     if odd_keys(columns, reads).any():
         return None
     seen = reads[columns.new[reads] != ABSENT]
-    is_read = numpy.zeros(len(columns.words), dtype=bool)
-    is_read[columns.key[seen]] = True
-    writes = numpy.flatnonzero(are_writes(columns) & is_read[columns.key])
-    number, keys = numbered(
-        *(numpy.concatenate((column[writes], column[seen])) for column in (columns.key, columns.new))
-    )
-    asked_first, may_be_first = numpy.full(len(keys), NEVER), numpy.full(len(keys), NEVER)
-    wrote, shown = number[: len(writes)], number[len(writes) :]
-    numpy.minimum.at(asked_first, wrote, columns.invoke[writes])
-    is_possible = columns.type[writes] != FAIL
-    numpy.minimum.at(may_be_first, wrote[is_possible], columns.invoke[writes[is_possible]])
-    is_wrong = asked_first[shown] > columns.complete[seen]
-    is_undone = ~is_wrong & (may_be_first[shown] > columns.complete[seen])
+    asked_first, may_be_first = first_asked(columns, seen, columns.new[seen])
+    is_wrong = asked_first > columns.complete[seen]
+    is_undone = ~is_wrong & (may_be_first > columns.complete[seen])
     told = _Told(len(asked), len(reads), int(is_undone.sum()))
     return told, {columns.words[code] for code in numpy.unique(columns.key[seen[is_wrong]]).tolist()}
 

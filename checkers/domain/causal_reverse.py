@@ -7,7 +7,7 @@
 
 Strictly serializable stores keep the order of real time, merely serializable ones need not: a read then shows the
 later of two writes without the earlier (Jepsen's `causal-reverse`, `sequential` and `comments`). A read may be as old
-as it likes. Rule: causal-reverse.
+as it likes. Rules: causal-reverse, never-written (by the end of the read no client had asked to write what it shows).
 
 Cost: linear in the values of all reads, and n log n. Cannot see: writes that overlapped have no order; those of unknown
 outcome need not have happened.
@@ -42,19 +42,38 @@ def check(history: History) -> Verdict:
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
                 reads += 1
-                witnesses += _reversed(key, read, by_value, acknowledged)
+                seen = _seen(read)
+                witnesses += _from_nowhere(key, read, seen, by_value)
+                witnesses += _reversed(key, read, seen, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
     valid = f"{reads} reads kept the order of {writes} writes"
     return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
 
 
-def _reversed(
-    key: str | None, read: Operation, by_value: dict[Value, Operation], acknowledged: Sequence[Operation]
-) -> Iterator[Witness]:
-    """The write that was asked last of those seen, and the first acknowledged of those missing."""
+def _seen(read: Operation) -> set[Value]:
     if read.value is not None and not isinstance(read.value, list):
         raise ModelError(expected="a list of values", came=repr(read.value)[:60], index=read.invoke_index)
-    seen = {identity(value) for value in read.value or ()}
+    return {identity(value) for value in read.value or ()}
+
+
+def _from_nowhere(
+    key: str | None, read: Operation, seen: set[Value], by_value: dict[Value, Operation]
+) -> Iterator[Witness]:
+    for value in read.value if seen else ():
+        write = by_value.get(identity(value))
+        if write is None or read.precedes(write):
+            summary = f"process {read.process} saw {shown(value)}, which no client had asked to write"
+            yield witness("never-written", summary, [read], key=key, node=read.node)
+
+
+def _reversed(
+    key: str | None,
+    read: Operation,
+    seen: set[Value],
+    by_value: dict[Value, Operation],
+    acknowledged: Sequence[Operation],
+) -> Iterator[Witness]:
+    """The write that was asked last of those seen, and the first acknowledged of those missing."""
     last = max(
         (by_value[value] for value in seen if value in by_value),
         key=lambda each: each.invoke_index,

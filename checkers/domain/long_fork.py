@@ -7,7 +7,8 @@
 
 Under snapshot isolation (and everything stronger) the moments of two reads are one before the other. Since keys are
 written once, a later read sees all that an earlier one saw. If each misses something that the other has, they have no
-order: rule long-fork. Parallel snapshot isolation allows it.
+order: rule long-fork. Parallel snapshot isolation allows it. No model allows a value of a key that no client had asked
+to write by then: rule never-written.
 
 Cost: n log n in the reads of each group of keys. Cannot see: reads of different groups of keys are not compared; keys
 that were written twice are left out.
@@ -22,6 +23,7 @@ from typing import Any
 from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "long-fork"
@@ -41,7 +43,8 @@ def check(history: History) -> Verdict:
         seen = _seen(operation, twice)
         if len(seen) > 1:
             groups.setdefault(tuple(sorted(seen)), []).append((operation, seen))
-    witnesses = [found for reads in groups.values() for found in _forks(reads)]
+    witnesses = list(_from_nowhere(operations))
+    witnesses += [found for reads in groups.values() for found in _forks(reads)]
     reads = sum(map(len, groups.values()))
     details = {"reads": reads, "groups": len(groups), "keys_skipped": sorted(twice)[:50]}
     valid = f"{reads} reads of {len(groups)} groups of keys have one order"
@@ -71,6 +74,22 @@ def _seen(operation: Operation, twice: set[str]) -> Seen:
     if operation.type != "ok" or not is_judged(operation) or any(f not in READS for f, _, _ in micro):
         return {}
     return {key: value for _, key, value in micro if key not in twice}
+
+
+def _from_nowhere(operations: Sequence[Operation]) -> Iterator[Witness]:
+    asked: dict[tuple[str, Value], Operation] = {}
+    for operation in operations:
+        for f, key, value in _micro(operation) if operation.type != "fail" else ():
+            if f in WRITES:
+                asked.setdefault((key, identity(value)), operation)
+    for read in operations:
+        for f, key, value in _micro(read) if read.type == "ok" and is_judged(read) else ():
+            write = asked.get((key, identity(value)))
+            if f in READS and value is not None and (write is None or read.precedes(write)):
+                summary = (
+                    f"process {read.process} read {key} = {shown(value)}, which no client had asked to write"
+                )
+                yield witness("never-written", summary, [read], key=key, node=read.node)
 
 
 def _forks(reads: Sequence[tuple[Operation, Seen]]) -> Iterator[Witness]:

@@ -8,7 +8,8 @@
 (Jepsen's `monotonic` for CockroachDB; a row may hold more.) Where timestamps are the order of transactions, values
 must rise along them. Rules: timestamps-out-of-order (the rows of a read are not sorted), values-out-of-order (of two
 rows the one stamped later has the smaller value), duplicated, lost (an acknowledged row is missing from a read that
-was asked later), revived (the row of an add that surely failed).
+was asked later), revived (the row of an add that surely failed), never-added (there are more rows
+that no add made than adds of unknown outcome). A row with a smaller value than any added one was there before.
 
 Cost: linear in the rows of all reads. Cannot see: two rows of the same timestamp are in no order.
 """
@@ -96,6 +97,7 @@ def _against_adds(
             yield witness("duplicated", f"a read shows {row['val']} twice", [read], key=key, node=read.node)
         there.add(row["val"])
     acknowledged = {_value(add) for add in adds if add.type != "fail"}
+    yield from _from_nowhere(key, read, rows, [add for add in adds if not read.precedes(add)])
     for add in adds:
         value = _value(add)
         if value is None:
@@ -106,6 +108,21 @@ def _against_adds(
         elif add.type == "fail" and value in there and value not in acknowledged:
             summary = f"a read shows {value}, although its add had surely failed"
             yield witness("revived", summary, [add, read], key=key, node=read.node)
+
+
+def _from_nowhere(
+    key: str | None, read: Operation, rows: Sequence[Row], adds: Sequence[Operation]
+) -> Iterator[Witness]:
+    """`adds`: those that had been asked for when the read was over."""
+    values = [_value(add) for add in adds]
+    made = {value for value in values if value is not None}
+    unsure = sum(add.type == "info" and value is None for add, value in zip(adds, values, strict=True))
+    unknown = [
+        row["val"] for row in rows if row["val"] not in made and row["val"] > min(made, default=row["val"])
+    ]
+    if len(unknown) > unsure:
+        summary = f"a read shows {unknown[0]}, and no add that had been asked for by then can have made it"
+        yield witness("never-added", summary, [read], key=key, node=read.node)
 
 
 def _value(add: Operation) -> Any:

@@ -7,9 +7,9 @@
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
 Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
-was asked after it was in, or by a dequeue that then found it empty (null, or failed with "empty"); with `fifo`
-also if an element came out that was put in after it. A dequeue of unknown outcome may have taken one, so as many
-missing elements are forgiven; a drain of unknown outcome may have taken all.
+was asked after it was in, or by a dequeue that then found it empty (null, or failed with "empty" where such a refusal
+observes something); with `fifo` also if an element came out that was put in after it. A dequeue of unknown outcome may
+have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken all.
 
 Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
 reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
@@ -52,15 +52,16 @@ class Queue:
     unsure_drain: bool = False
 
 
-def check(history: History, *, fifo: bool = True) -> Verdict:
+def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = True) -> Verdict:
     """Whether elements come out once and, if `fifo`, in order. Raises ModelError for a drain that shows no list.
 
+    `failed_cas_observes`: whether a dequeue refused with "empty" surely found no element, as in `linearizable`.
     `details`: enqueued, dequeued, missing, forgiven, recovered (put in by an enqueue of unknown outcome), emptied.
     """
     witnesses: list[Witness] = []
     counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
     for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
-        queue = _queue(operations)
+        queue = _queue(operations, failed_cas_observes)
         last = _last_that_tells(queue, fifo)
         missing = [] if last is None else _missing(queue, last)
         forgiven = len(missing) if queue.unsure_drain else min(len(missing), queue.unsure)
@@ -78,7 +79,8 @@ def check(history: History, *, fifo: bool = True) -> Verdict:
         details["findings"] = [
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
-    return verdict(NAME, MODEL, witnesses, details, judged=counts["dequeued"], valid=valid)
+    judged = counts["enqueued"] + counts["dequeued"]
+    return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=valid)
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
@@ -89,7 +91,7 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
         for sight in sights(dump):
             there.setdefault(sight.cell, set()).update(sight.values)
     for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
-        queue = _queue(operations)
+        queue = _queue(operations, refusals_observe=False)
         gone = [
             puts[0]
             for value, puts in queue.enqueues.items()
@@ -108,12 +110,13 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
             yield witness("lost-element", summary, [*gone[:GONE_MAX], *dumps], key=key)
 
 
-def _queue(operations: Sequence[Operation]) -> Queue:
+def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
     queue = Queue()
     for operation in operations:
         value = identity(operation.value)
         if operation.saw_empty:
-            queue.emptied.append(operation)
+            if operation.type == "ok" or refusals_observe:
+                queue.emptied.append(operation)
             continue
         match operation.f, operation.type:
             case "enqueue", "fail":

@@ -12,7 +12,8 @@ is lost: each must show every element that was known before it. Otherwise reads 
 not what they lack. An element is *never read* if no read was asked after
 it was known.
 
-Rules: lost, duplicated (twice in one read), never-added, added-by-failure; and stale, if `stale_allowed` is not. The
+Rules: lost, duplicated (twice in one read), never-added, added-by-failure, before-its-add (a read that was over shows
+what was added only then); and stale, if `stale_allowed` is not. The
 latencies in the details are, as in Jepsen's set-full, from the moment an element was known to the moment it was in
 all reads (stable), or in none (lost).
 
@@ -148,7 +149,10 @@ def _note_last(elements: Mapping[Value, Element], shows: Shows, reads: Reads) ->
 
 
 def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> Iterator[Witness]:
-    asked = {identity(add.value) for add in adds if add.type != "fail"}
+    asked: dict[Value, Operation] = {}
+    for add in adds:
+        if add.type != "fail":
+            asked.setdefault(identity(add.value), add)
     failed = {identity(add.value): add for add in adds if add.type == "fail"}
     for read, values in shows:
         there: set[Value] = set()
@@ -163,6 +167,9 @@ def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> I
                 yield witness(
                     "never-added", f"{told}, which was never added", [read], key=key, node=read.node
                 )
+            elif read.precedes(asked[value]):
+                summary = f"{told}, which was added only later"
+                yield witness("before-its-add", summary, [read, asked[value]], key=key, node=read.node)
             there.add(value)
 
 
