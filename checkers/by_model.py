@@ -27,9 +27,12 @@ from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
+from checkers.history.start import Start
 from checkers.history.stored import StoredOperations
 from checkers.limits import NO_LIMITS, Limits, given, within
+from checkers.linearizable.table import MODELS as SEQUENTIAL
 from checkers.meaning import Judged
+from checkers.supposed_start import qualified, supposing
 from checkers.value_columns import odd_keys
 from checkers.verdict import Result, Verdict, merged, run_safely
 
@@ -140,6 +143,8 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
     violations: tuple[str, ...]
     strongest: str | None
+    supposed: Start | None = None
+    """The start by which a foreign history was judged although nobody gave it."""
 
     @property
     def result(self) -> Result:
@@ -159,16 +164,36 @@ def judge(
     *,
     promise: str | None = None,
     limits: Limits = NO_LIMITS,
-    failed_cas_observes: bool = True,
+    failed_cas_observes: bool | None = None,
+    initial: Any = None,
 ) -> Judgement:
     """Every check of `model` over `history`. Raises KeyError for an unknown model or promise.
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
-    a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element.
-    `limits` are for all checks together.
+    a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
+    None: only in our own records. `initial`: what each object held before, or a `Start`; None: what the history says,
+    and of a foreign one that says nothing, what its first reads suggest (`Judgement.supposed`). `limits` are for all
+    checks together. Raises ModelError for a start value that the model cannot have.
     """
+    if initial is not None:
+        history = history.starting_at(initial)
     with _within(limits):
-        return _judged(history, model, promise, failed_cas_observes)
+        return _judged(_begun(history, model), model, promise, _observes(history, failed_cas_observes))
+
+
+def _begun(history: History, model: str) -> History:
+    """The history with a start that the model can have. Raises ModelError."""
+    asked, start = MODELS[model], history.start
+    if asked.linearizable is None and asked.transactional is None:
+        return history
+    if asked.linearizable is not None:
+        for value in (start.value, *start.by_key.values()):
+            SEQUENTIAL[asked.linearizable]().beginning({None: value})
+    return supposing(history)
+
+
+def _observes(history: History, asked: bool | None) -> bool:
+    return history.failed_cas_observes if asked is None else asked
 
 
 def _within(limits: Limits) -> AbstractContextManager[None]:
@@ -181,10 +206,13 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
     promised = asked.promises[0] if promise is None else promise
     if promised not in asked.promises:
         raise KeyError(f"expected one of {', '.join(asked.promises)} for {model}, got {promise!r}")
-    verdicts = (
-        *_of_transactions(asked, history, promised),
-        *_of_operations(asked, history, failed_cas_observes),
-        *_of_domain(asked, history, promised, failed_cas_observes),
+    verdicts = tuple(
+        qualified(each, history)
+        for each in (
+            *_of_transactions(asked, history, promised),
+            *_of_operations(asked, history, failed_cas_observes),
+            *_of_domain(asked, history, promised, failed_cas_observes),
+        )
     )
     return Judgement(
         model=model,
@@ -193,7 +221,10 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
         violations=tuple(
             each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
         ),
-        strongest=_strongest(history, model, verdicts, failed_cas_observes),
+        strongest=None
+        if history.start.is_supposed
+        else _strongest(history, model, verdicts, failed_cas_observes),
+        supposed=history.start if history.start.is_supposed else None,
     )
 
 
@@ -220,7 +251,9 @@ def _of_operations(model: Model, history: History, failed_cas_observes: bool) ->
         yield from _weaker(history, reads)
 
 
-def _of_domain(model: Model, history: History, promise: str, failed_cas_observes: bool) -> Iterable[Verdict]:
+def _of_domain(
+    model: Model, history: History, promise: str, failed_cas_observes: bool
+) -> Iterable[Verdict]:
     strict = promise == "linearizable"
     for name in model.domain:
         yield run_safely(DOMAIN[name], history, strict, failed_cas_observes, name=name)
@@ -284,7 +317,7 @@ def strongest(
     model: str = "register",
     verdicts: Iterable[Verdict] = (),
     limits: Limits = NO_LIMITS,
-    failed_cas_observes: bool = True,
+    failed_cas_observes: bool | None = None,
 ) -> str | None:
     """The strongest model that the history satisfied; "none" if it satisfied none. None if nothing can be said of it.
 
@@ -292,7 +325,7 @@ def strongest(
     already say it.
     """
     with _within(limits):
-        return _strongest(history, model, verdicts, failed_cas_observes)
+        return _strongest(history, model, verdicts, _observes(history, failed_cas_observes))
 
 
 def _strongest(
@@ -341,7 +374,7 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
     """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
     reads, in_doubt = sessions.all_but_dirty, history
     first = None
-    if isinstance(history.operations, StoredOperations):
+    if isinstance(history.operations, StoredOperations) and history.start.is_plain:
         # An order of all spares the rest, which needs objects; that of a key spares the key.
         first = _linearizable(model, history, failed_cas_observes, reads)
         if first.result == "valid":

@@ -5,7 +5,7 @@ A state is whatever the object holds; `STEPS` says what an operation makes of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -78,6 +78,22 @@ class Op:
     def does_nothing(self, model: str) -> bool:
         """Whether it neither changes nor shows anything, wherever it stands."""
         return (model, self.word, self.value) == ("kv", "append", "")
+
+
+def first_of(model: str, starts: Mapping[str | None, Any]) -> Any:
+    """The state before everything, of objects that began with these JSON values (None: the model's own)."""
+    given = {key: plain(value) for key, value in starts.items() if value is not None}
+    if model == "multi-register":
+        return frozenset(given.items())
+    if not given:
+        return FIRST.get(model)
+    (value,) = (each for each in starts.values() if each is not None)
+    if model == "counter":
+        return Fraction(str(value))
+    elements = tuple(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
+    return {"set": frozenset(elements) if model == "set" else None, "list": elements, "queue": elements}.get(
+        model, plain(value)
+    )
 
 
 def keys_of(operation: Operation, model: str) -> set[str | None]:

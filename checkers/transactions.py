@@ -55,7 +55,8 @@ def judged(history: History, asked: Judged) -> Iterable[Txn]:
     for each in history.operations:
         if each.f != "txn":
             continue
-        micros = tuple((f, name_of(key), value) for f, key, value in each.value)
+        begun = history.start
+        micros = tuple((f, name_of(key), _since(begun.of(key), f, value)) for f, key, value in each.value)
         looks = all(f in READS for f, _, _ in micros)
         if looks and (each.type != "ok" or not asked.reads(each.role, each.mode)):
             continue
@@ -70,6 +71,19 @@ def judged(history: History, asked: Judged) -> Iterable[Txn]:
             session=session,
             micros=micros,
         )
+
+
+def _since(begun: Any, f: str, value: Any) -> Any:
+    """What a micro-operation shows of a key that began so, as if it had begun with nothing."""
+    if begun in (None, []) or f not in READS:
+        return value
+    if isinstance(begun, list | tuple):
+        shown, there = list(value or []), len(begun)
+        is_there = name_of(shown[:there]) == name_of(list(begun))
+        return shown[there:] if is_there else [*shown, None]  # nobody writes null
+    if name_of(value) == name_of(begun):
+        return None
+    return {"nothing": True} if value is None else value
 
 
 def _session(history: History, each: Operation, looks: bool, asked: Judged) -> Any:

@@ -1,8 +1,8 @@
 """The order in which the values of one key were written, as far as a history alone proves it.
 
-A value is known by its possible writers: the writes and compare-and-sets of it that did not surely fail; the initial
-value (None: nothing; deletions write it, too) has one more, before everything else. A write that took effect did so at
-one moment, which lies
+A value is known by its possible writers: the writes and compare-and-sets of it that did not surely fail. The value
+before the first write (mostly None: nothing, which deletions write, too) has one more, before everything else. A write
+that took effect did so at one moment, which lies
 
 - between its invocation and its return (a write of unknown outcome has no return, so no end),
 - before the end of any confirmed read of its value, if no other operation can have written that value,
@@ -48,9 +48,18 @@ class ValueOrder:
     _soonest: list[tuple[int, Writer]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, operations: Iterable[Operation], confirmed_reads: Iterable[Operation] = ()) -> ValueOrder:
-        """The order of one key's values, from its operations and from such reads as show confirmed values only."""
-        order = cls({None: [Writer(None, -1, -1, True)]})
+    def of(
+        cls,
+        operations: Iterable[Operation],
+        confirmed_reads: Iterable[Operation] = (),
+        *,
+        start: Value = None,
+    ) -> ValueOrder:
+        """The order of one key's values, from its operations and from such reads as show confirmed values only.
+
+        `start`: the value before the first write.
+        """
+        order = cls({start: [Writer(None, -1, -1, True)]})
         for operation in operations:
             if operation.f in ("write", "cas"):
                 order._note(operation)

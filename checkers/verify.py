@@ -27,7 +27,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.meaning import FIRST, OPEN, STEPS, WRONG, Judged, Op, keys_of, op_of, plain
+from checkers.meaning import OPEN, STEPS, WRONG, Judged, Op, first_of, keys_of, op_of, plain
 from checkers.verdict import Verdict
 
 STEPS_MAX = 1_000_000
@@ -61,7 +61,10 @@ def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
     refused = []
     for proof in details.get("proofs", ()):
         try:
-            _prove(model, list(_about(model, judged, proof["keys"])), proof)
+            about = list(_about(model, judged, proof["keys"]))
+            _prove(
+                model, about, proof, first_of(model, {key: history.start.of(key) for key in proof["keys"]})
+            )
             proved |= dict.fromkeys(proof["keys"], "valid" if proof["kind"] == "order" else "invalid")
         except (RefusedError, LookupError, TypeError, ValueError) as error:
             refused.append(f"{proof.get('kind')} of {proof.get('keys')}: {error}")
@@ -72,17 +75,17 @@ def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
     return Verified(accepted, tuple(refused), without, shown == verdict.result and not refused)
 
 
-def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any]) -> None:
+def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any], first: Any) -> None:
     match proof["kind"]:
         case "order":
-            _order(model, ops, proof["operations"])
+            _order(model, ops, proof["operations"], first)
         case "zones":
-            _zones(model, ops, [plain(value) for value in proof["values"]])
+            _zones(model, ops, [plain(value) for value in proof["values"]], first)
         case "witness":
-            _witness(model, ops, set(proof["operations"]), proof["until"], proof["after"])
+            _witness(model, ops, set(proof["operations"]), proof["until"], proof["after"], first)
         case "configurations":
             past = list(_until(ops, proof["until"]))
-            _need(not _possible(model, past, FIRST.get(model)), "some order explains all of it")
+            _need(not _possible(model, past, first), "some order explains all of it")
         case kind:
             raise RefusedError(f"no such kind of proof: {kind!r}")
 
@@ -111,21 +114,21 @@ def _about(
             yield op
 
 
-def _order(model: str, ops: Sequence[Op], named: Sequence[int]) -> None:
+def _order(model: str, ops: Sequence[Op], named: Sequence[int], first: Any) -> None:
     by_id = {op.id: op for op in ops}
     _need(
         len(set(named)) == len(named) and set(named) <= by_id.keys(),
         "it names operations twice, or unknown ones",
     )
     _need({op.id for op in ops if op.over < OPEN} <= set(named), "an operation that happened is missing")
-    state, latest = FIRST.get(model), -1.0
+    state, latest = first, -1.0
     for op in map(by_id.__getitem__, named):
         _need(op.over > latest, f"operation {op.id} was over before one that stands before it began")
         state, latest = STEPS[model, op.word](state, op.value), max(latest, op.began)
         _need(state is not WRONG, f"operation {op.id} cannot have had its answer")
 
 
-def _zones(model: str, ops: Sequence[Op], values: Sequence[Any]) -> None:
+def _zones(model: str, ops: Sequence[Op], values: Sequence[Any], start: Any) -> None:
     _need(
         model == "register" and all(op.word != "cas" for op in ops), "more than writes may change the value"
     )
@@ -133,12 +136,12 @@ def _zones(model: str, ops: Sequence[Op], values: Sequence[Any]) -> None:
     bounds = []
     for value in values:
         cluster = [op for op in ops if op.word in ("read", "write") and op.value == value]
-        made = [op.began for op in cluster if op.word == "write"] + [-1.0] * (value is None)
+        made = [op.began for op in cluster if op.word == "write"] + [-1.0] * (value == start)
         _need(len(made) <= 1, "a value that was written twice")
         first, last = min(op.over for op in cluster), max(op.began for op in cluster)
         if not made or first < made[0]:
             return  # read, but never written; or read before that
-        bounds.append((min(first, *made, OPEN) if value is None else first, last))
+        bounds.append((min(first, *made, OPEN) if value == start else first, last))
     _need(len(set(values)) == 2, "these reads fit their write")
     (first, last), (other_first, other_last) = bounds
     _need(first < other_last and other_first < last, "one may have ended before the other began")
@@ -152,8 +155,10 @@ def _until(ops: Iterable[Op], until: int) -> Iterable[Op]:
             yield replace(op, over=OPEN)
 
 
-def _witness(model: str, ops: Sequence[Op], named: set[int], until: int, after: int | None) -> None:
-    state, past = FIRST.get(model), list(_until(ops, until))
+def _witness(
+    model: str, ops: Sequence[Op], named: set[int], until: int, after: int | None, first: Any
+) -> None:
+    state, past = first, list(_until(ops, until))
     if after is not None:
         (fixing,) = (
             op for op in past if op.id == after and op.over < OPEN and op.word in ("read", "write", "cas")

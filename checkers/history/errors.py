@@ -24,8 +24,9 @@ class HistoryError(Exception):
 
 
 class ModelError(Exception):
-    """An operation (its invocation's event index is `index`) means nothing to the model."""
+    """An operation (its invocation's event index is `index`), or the start value (None), means nothing to the model."""
 
-    def __init__(self, *, expected: str, came: str, index: int) -> None:
+    def __init__(self, *, expected: str, came: str, index: int | None) -> None:
         self.index = index
-        super().__init__(f"event {index}: expected {expected}, got {came}; give a model that knows it")
+        place = "" if index is None else f"event {index}: "
+        super().__init__(f"{place}expected {expected}, got {came}; give a model that knows it")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.faults import FaultSpan, fault_spans
 from checkers.history.operation import Event, Operation, Outcome, Phase, paired
 from checkers.history.others import Others
+from checkers.history.start import PLAIN_START, Start
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 FORMAT = "qsync-history"
 VERSION = 1
+
+
+Origin = Literal["ours", "parquet", "edn", "json", "log"]
+"""The kind of file that a history came from: the first two are written by this project."""
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +84,7 @@ class Stall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The record of one run, paired. `torn` says what was left off at the end of the file, None if nothing
-    was.
+    was. `start` is what the objects held before it.
     """
 
     header: Header
@@ -92,6 +97,8 @@ class History:
     told_members: tuple[Event, ...] = ()
     """Lines with the members from then on: see `checkers.history.members`."""
     torn: str | None = None
+    origin: Origin = "ours"
+    start: Start = PLAIN_START
     made_columns: tuple[Columns | None] | None = field(default=None, init=False, repr=False, compare=False)
     """Kept by `checkers.history.columns.columns_of`."""
 
@@ -140,6 +147,23 @@ class History:
             told_members=tuple(_told(others, "harness", ("members",))),
             torn=torn,
         )
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another tool wrote it, about a store of which we know nothing."""
+        return self.origin not in ("ours", "parquet")
+
+    @property
+    def failed_cas_observes(self) -> bool:
+        """Whether a refusal observed the state: a cas a value other than the expected one, a dequeue no element.
+
+        Our nodes promise that what they compared with was confirmed. Other stores may not.
+        """
+        return not self.is_foreign
+
+    def starting_at(self, start: Start | Any) -> History:
+        """The same history of objects that began so: a value of JSON for all keys, or a `Start`."""
+        return replace(self, start=start if isinstance(start, Start) else Start(value=start))
 
     @property
     def others(self) -> Iterable[Event]:

@@ -51,11 +51,11 @@ class _Ambiguous(Exception):
 
 
 def decide(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Found | None:
-    """Whether the calls have an order, from the model's initial state; None if that is no matter of this module.
+    """Whether the calls have an order, from an empty state; None if that is no matter of this module.
 
     `as_register`: decides the calls of a register. Raises OutOfTime.
     """
-    if model.name not in ("kv", "list"):
+    if model.name not in ("kv", "list") or model.initial not in ("", ()):
         return None
     try:
         found = _decided(model, calls, limits, as_register)

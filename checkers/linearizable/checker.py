@@ -40,6 +40,7 @@ from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import OVERWRITE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.linearizable.table import MODELS
+from checkers.supposed_start import qualified, supposing
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 Reads = Callable[[str | None, str | None], bool]
@@ -71,7 +72,8 @@ def check(
     timeout_s: float | None = None,
     memory_limit: int | None = None,
     steps: int | None = None,
-    failed_cas_observes: bool = True,
+    failed_cas_observes: bool | None = None,
+    initial: Any = None,
     reads: Reads = promised_linearizable,
     proof_operations: int = PROOF_OPERATIONS,
     clock: Callable[[], float] = time.monotonic,
@@ -83,26 +85,31 @@ def check(
     another key is invalid. `timeout_s` is the outermost limit, by `clock`; None: the verdict depends on no clock.
     `failed_cas_observes`: whether a cas refused with "mismatch" surely saw a confirmed value other than `old`, a
     dequeue refused with "empty" a confirmed state without elements, and a deletion refused with "nothing-there" that
-    nothing was there.
+    nothing was there. None: as the history's origin has it. `initial`: what each object held before, or a `Start`;
+    None: what the history says.
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
     """
     started_s = clock()
+    if failed_cas_observes is None:
+        failed_cas_observes = history.failed_cas_observes
+    history = supposing(history if initial is None else history.starting_at(initial))
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
     with within(Limits(timeout_s), clock=clock):
         limits = budget(memory_limit, steps)
         searches, left_out = _searches(judged, history, reads, limits)
-        witnesses = _searched(judged, searches, limits)
+        witnesses = _searched(searches, limits)
         with shielded():
             details = {
                 **_counted(searches),
                 "reads_not_judged": left_out,
                 "failed_cas_observes": failed_cas_observes,
                 "model": model,
-                **_proofs(judged, searches, proof_operations),
+                **({} if history.start.is_plain else {"initial": history.start.to_json()}),
+                **_proofs(searches, proof_operations),
             }
-            return _verdict(searches, witnesses, details, clock() - started_s)
+            return qualified(_verdict(searches, witnesses, details, clock() - started_s), history)
 
 
 def budget(memory_limit: int | None, steps: int | None) -> Budget:
@@ -243,16 +250,20 @@ def _searches(
     model: Model, history: History, reads: Reads, limits: Budget
 ) -> tuple[list[Search], dict[str, int]]:
     """What to search, by keys, and how many reads of which class are not judged here."""
-    if isinstance(model, Register) and model.initial is None:
+    if isinstance(model, Register) and history.start.is_plain:
         columns = columns_of(history)
         observes = model.failed_cas_observes
         calls = None if columns is None else of_columns(columns, reads=reads, failed_cas_observes=observes)
         if calls is not None:
             return _register_searches(model, history, calls, limits), calls.reads_not_judged
     groups, left_out = _groups(model, history, reads)
-    return [
-        _KeySearch(model, keys, operations, _subjects(model, operations)) for keys, operations in groups
-    ], left_out
+    searches: list[Search] = []
+    for keys, operations in groups:
+        begun = (
+            model if history.start.is_plain else model.beginning({key: history.start.of(key) for key in keys})
+        )
+        searches.append(_KeySearch(begun, keys, operations, _subjects(begun, operations)))
+    return searches, left_out
 
 
 def _register_searches(model: Model, history: History, calls: Calls, limits: Budget) -> list[Search]:
@@ -319,7 +330,7 @@ def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
     return subjects
 
 
-def _searched(model: Model, searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]:
+def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]:
     """Search all keys; the witnesses of invalid keys come first. Keys that the time limit cuts off stay undecided."""
     try:
         _search_all(searches, limits)
@@ -331,7 +342,7 @@ def _searched(model: Model, searches: Sequence[Search], limits: Budget) -> tuple
     wrong = sorted(wrong, key=lambda each: each.went_wrong)[
         :WITNESSES_MAX
     ]  # what happened first is shown first
-    return tuple(_witness(model, each, for_a_proof(limits, len(wrong))) for each in wrong)
+    return tuple(_witness(each, for_a_proof(limits, len(wrong))) for each in wrong)
 
 
 def _search_all(searches: Sequence[Search], limits: Budget) -> None:
@@ -375,7 +386,8 @@ def _parts(searches: Sequence[_RegisterSearch]) -> Iterator[list[_RegisterSearch
         yield part
 
 
-def _witness(model: Model, searched: Search, limits: Budget) -> Witness:
+def _witness(searched: Search, limits: Budget) -> Witness:
+    model = searched.model
     try:
         searched.proof = shrunk(model, searched.subjects, searched.found, limits)
         return witness(model, searched.proof, searched.key, searched.operations)
@@ -403,7 +415,7 @@ def _counted(searches: Sequence[Search]) -> dict[str, Any]:
     }
 
 
-def _proofs(model: Model, searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
+def _proofs(searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
     """The proofs, those of invalid keys first, and how many keys were decided without one."""
     kept: list[dict[str, Any]] = []
     left = operations_max

@@ -27,7 +27,7 @@ class Reason:
 
 def witness(model: Model, proof: Proof, key: str | None, history: Sequence[Operation]) -> Witness:
     """The witness of a proof. `history` are all operations on the key, those that failed included."""
-    reason = _reason(proof, history) if isinstance(model, Register) else _NO_ORDER
+    reason = _reason(proof, history, model.initial) if isinstance(model, Register) else _NO_ORDER
     failing = proof.failing.operation
     shown = [subject.operation for subject in proof.subjects]
     named = [*shown, *reason.operations, *_makers(proof)]
@@ -157,11 +157,11 @@ def _makes(operation: Operation, value: State) -> bool:
     return operation.f == "cas" and identity(operation.value[1]) == value
 
 
-def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
+def _reason(proof: Proof, history: Sequence[Operation], initial: State) -> Reason:
     action = proof.failing.call.action
     match action.word:
         case "read" | "is" | "cas":
-            return _cannot_have_seen(proof, action.values[0], history)
+            return _cannot_have_seen(proof, action.values[0], history, initial)
         case "is-not":
             return Reason("false-mismatch", f"but it was {value_words(action.values[0])} all that time")
         case "empty":
@@ -172,17 +172,19 @@ def _reason(proof: Proof, history: Sequence[Operation]) -> Reason:
 _NO_ORDER = Reason("not-linearizable", "which fits into no order with the other answers")
 
 
-def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) -> Reason:
+def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation], initial: State) -> Reason:
     """Why the failing operation cannot have seen `value`."""
     failing = proof.failing.operation
     saw = {"read": "read", "write": "deletion"}.get(failing.f, "compare")
     writers = [operation for operation in history if operation is not failing and _makes(operation, value)]
     possible = [writer for writer in writers if writer.type != "fail"]
-    if value is not None and not writers:
+    if value is None and initial is not None and not writers:
+        return Reason("never-written", f"but it began as {value_words(initial)}, and no client deleted it")
+    if value != initial and not writers:
         return Reason("never-written", f"but no client ever asked to write {value_words(value)}")
-    if value is not None and not possible:
+    if value != initial and not possible:
         return _failed(saw, value, writers)
-    if value is not None and all(failing.precedes(writer) for writer in possible):
+    if value != initial and all(failing.precedes(writer) for writer in possible):
         return _future(saw, value, failing, possible)
     overwriter = _overwriter(proof, possible, history)
     if overwriter is not None:
@@ -197,7 +199,8 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation]) 
 
 def _failed(saw: str, value: State, writers: Sequence[Operation]) -> Reason:
     shown = tuple(writers[:WRITERS_MAX])
-    sentences = tuple(f"{sentence(writer)}: {writer.error}.".capitalize() for writer in shown)
+    lines = (f"{sentence(writer)}: {writer.error}." for writer in shown)
+    sentences = tuple(line[0].upper() + line[1:] for line in lines)
     return Reason(
         f"{saw}-of-failed-write",
         f"but every write of {value_words(value)} had surely failed",

@@ -7,16 +7,16 @@ from it), and what an action makes of a state. Three kinds of action tell the se
 - overwrite: legal in every state, and the state afterwards does not depend on the one before (a write)
 - update: everything else (a compare-and-set)
 
-A new model is a class with the six members of `Model`; the search asks for nothing else. `objects` has
+A new model is a class with the seven members of `Model`; the search asks for nothing else. `objects` has
 those that are no registers, `table` all by their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
@@ -55,6 +55,13 @@ class Model(Protocol):
     @property
     def initial(self) -> State: ...
 
+    def beginning(self, values: Mapping[str | None, Any]) -> Model:
+        """The same object, or objects, that begins so: JSON values by key, None for the model's own. Raises ModelError.
+
+        All models but `multi-register` are given one key.
+        """
+        ...
+
     def action(self, operation: Operation) -> Action | None:
         """The action of the operation; None if it surely had no effect and observed nothing. Raises ModelError."""
         ...
@@ -85,6 +92,10 @@ class Register:
     initial: State = None
     failed_cas_observes: bool = True
     name: str = "register"
+
+    def beginning(self, values: Mapping[str | None, Any]) -> Register:
+        (value,) = values.values()
+        return replace(self, initial=identity(value))
 
     def action(self, operation: Operation) -> Action | None:
         match operation.f:

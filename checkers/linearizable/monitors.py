@@ -10,8 +10,9 @@ out was never put in, or only later; it came out twice; one that surely went in 
 a dequeue said "empty" while at every moment some element surely was in it. Each is looked for by sorting. A yes is
 given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
-The answer is None (ask the search) if an element was put in twice, or a dequeue's answer is unknown: it may have taken
-any element. A crashed add or enqueue of an element that no call returned is skipped: it can only be in the way.
+The answer is None (ask the search) if an element was put in twice, or stood there before; if a queue did not begin
+empty; or if a dequeue's answer is unknown: it may have taken any element. A crashed add or enqueue of an element that
+no call returned is skipped: it can only be in the way.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ Times = tuple[float, float]  # of a call: begun, returned
 def decide(model: Model, calls: Sequence[Call]) -> Found | None:
     """Whether the calls have an order, from the model's initial state; None if that is no matter for monitors."""
     if model.name == "set":
-        return _set(calls)
-    return _queue(calls) if model.name == "queue" else None
+        first: Any = model.initial
+        return _set(calls, first)
+    return _queue(calls) if model.name == "queue" and model.initial == () else None
 
 
 def _yes(order: Sequence[int]) -> Found:
@@ -50,26 +52,26 @@ def _times(call: Call) -> Times:
     return call.invoke, EVER if call.complete is None else call.complete
 
 
-def _set(calls: Sequence[Call]) -> Found | None:
+def _set(calls: Sequence[Call], first: frozenset[Any]) -> Found | None:
     values = [call.action.values[0] for call in calls if call.action.word == "add"]
-    if len(set(values)) < len(values):
+    if len(first.union(values)) < len(first) + len(values):
         return None
-    order = _chain(calls)
+    order = _chain(calls, first)
     if order is not None:
         return _yes(order)
     returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
     possible, wrong = -1, len(returns) - 1
     while wrong - possible > 1:
         middle = (possible + wrong) // 2
-        if _chain(calls, returns[middle][0]) is None:
+        if _chain(calls, first, returns[middle][0]) is None:
             wrong = middle
         else:
             possible = middle
     return _no(returns[wrong][1])
 
 
-def _chain(calls: Sequence[Call], until: float = EVER) -> list[int] | None:
-    """The order of a set's calls as they were known at event `until`, None if there is none."""
+def _chain(calls: Sequence[Call], first: frozenset[Any], until: float = EVER) -> list[int] | None:
+    """The order of a set's calls as they were known at event `until`, None if there is none. It began with `first`."""
     began: dict[Any, int] = {}
     reads: list[tuple[int, int]] = []
     for place, call in enumerate(calls):
@@ -81,7 +83,7 @@ def _chain(calls: Sequence[Call], until: float = EVER) -> list[int] | None:
             shown: Any = call.action.values[0]
             reads.append((len(shown), place))
     slots: list[tuple[int, int, int]] = []  # group, begun, call
-    group, before = 0, frozenset[Any]()
+    group, before = 0, first
     for _, place in sorted(reads):
         shown = calls[place].action.values[0]
         if shown != before:

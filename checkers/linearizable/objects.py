@@ -17,9 +17,9 @@ with "empty" is an observation, like a refused cas, only if the server promises 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
@@ -37,6 +37,15 @@ class _Object:
     """The common part of these models: a failed operation proves nothing, an update leaves an unpredictable state."""
 
     failed_cas_observes: bool = True
+
+    def beginning(self, values: Mapping[str | None, Any]) -> Self:
+        (value,) = values.values()
+        begun: dict[str, Any] = {} if value is None else {"initial": self.state(value)}
+        return replace(self, **begun)
+
+    @abstractmethod
+    def state(self, value: Any) -> State:
+        """The state that a JSON value, which is not null, stands for. Raises ModelError."""
 
     def leaves(self, action: Action) -> tuple[State, ...] | None:
         return None
@@ -61,6 +70,9 @@ class Counter(_Object):
 
     name: str = "counter"
     initial: State = 0
+
+    def state(self, value: Any) -> State:
+        return _start(exact(value), "a number", value)
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f not in ("add", "read"):
@@ -87,6 +99,9 @@ class GrowingSet(_Object):
     name: str = "set"
     initial: State = frozenset()
 
+    def state(self, value: Any) -> State:
+        return frozenset(_start_elements(value))
+
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "add":
             return Action("update", "add", (identity(operation.value),))
@@ -110,6 +125,9 @@ class Appended(_Object):
     name: str = "list"
     initial: State = ()
 
+    def state(self, value: Any) -> State:
+        return _start_elements(value)
+
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "append":
             return Action("update", "append", (identity(operation.value),))
@@ -130,6 +148,9 @@ class Queue(_Object):
 
     name: str = "queue"
     initial: State = ()
+
+    def state(self, value: Any) -> State:
+        return _start_elements(value)
 
     def action(self, operation: Operation) -> Action | None:
         if operation.type == "fail" and operation.saw_empty and self.failed_cas_observes:
@@ -164,6 +185,9 @@ class KeyValue(_Object):
 
     name: str = "kv"
     initial: State = ""
+
+    def state(self, value: Any) -> State:
+        return _start(value if isinstance(value, str) else None, "a text", value)
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f not in ("get", "put", "append"):
@@ -200,6 +224,13 @@ class MultiRegister(_Object):
     name: str = "multi-register"
     initial: State = frozenset()
 
+    def beginning(self, values: Mapping[str | None, Any]) -> MultiRegister:
+        states = {key: identity(value) for key, value in values.items() if value is not None}
+        return replace(self, initial=frozenset(states.items()))
+
+    def state(self, value: Any) -> State:
+        return identity(value)
+
     def parts(self, operation: Operation) -> tuple[str | None, ...]:
         return tuple(dict.fromkeys(key for _, key, _ in self._micros(operation)))
 
@@ -230,6 +261,19 @@ class MultiRegister(_Object):
         ):
             raise _strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
         return [(MICRO[word], str(key), identity(shown)) for word, key, shown in value]
+
+
+def _start(state: State, expected: str, came: Any) -> State:
+    """The state that the objects begin with. Raises ModelError if there is none."""
+    if state is None:
+        raise ModelError(expected=f"{expected} as the start value", came=repr(came)[:60], index=None)
+    return state
+
+
+def _start_elements(value: Any) -> tuple[State, ...]:
+    if not isinstance(value, list | tuple):
+        raise ModelError(expected="a list of elements as the start value", came=repr(value)[:60], index=None)
+    return tuple(map(identity, value))
 
 
 def _elements(operation: Operation) -> Iterable[State]:

@@ -27,6 +27,7 @@ from checkers.sessions.version_graph import (
     edges_of,
     graph,
 )
+from checkers.supposed_start import qualified, supposing
 from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
@@ -49,11 +50,14 @@ def check(
     history: History,
     *,
     guarantee: str = COHERENCE,
+    initial: Any = None,
     reads: Reads = all_but_dirty,
     timeout_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Whether `guarantee` holds on every key. `reads(role, mode)` says which reads are judged.
+
+    `initial`: what each key held before, or a `Start`; None: what the history says.
 
     `details`: keys, keys_not_judged (by reason), steps, observations. Keys on which a value was written twice are not
     judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the outermost limit, by `clock`;
@@ -61,6 +65,7 @@ def check(
     values.
     """
     kinds = _KINDS[guarantee]
+    history = supposing(history if initial is None else history.starting_at(initial))
     with within(Limits(timeout_s), clock=clock):
         keys = keys_of(history, reads)
         found: list[Witness | str | None] = []
@@ -72,7 +77,7 @@ def check(
             found += [str(over)] * (len(keys) - len(found))
         witnesses = [each for each in found if isinstance(each, Witness)]
         skipped = {str(key.key): why for key, why in zip(keys, found, strict=True) if isinstance(why, str)}
-        return _verdict(guarantee, keys, witnesses, skipped)
+        return qualified(_verdict(guarantee, keys, witnesses, skipped), history)
 
 
 def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
@@ -98,7 +103,7 @@ def _incoherent(key: Key, edges: Sequence[Edge]) -> Witness | None:
         return _narrowest(key, edges, found)
     if not any(edge.kind == "replaced" for edge in edges):
         return None
-    linked = chains(edges, dict.fromkeys([None, *key.writers]))
+    linked = chains(edges, dict.fromkeys([key.start, *key.writers]))
     if linked.twice is not None:
         return _replaced_twice(key, *linked.twice)
     found = cycle(chain_graph(edges, linked))

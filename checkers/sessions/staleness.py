@@ -60,7 +60,7 @@ def check(
     stale = [
         found
         for key, key_reads in by_key(judged).items()
-        for found in _stale_reads(writes.get(key, ()), key_reads)
+        for found in _stale_reads(writes.get(key, ()), key_reads, history.start.of(key))
     ]
     beyond = [
         each
@@ -71,8 +71,8 @@ def check(
     return _verdict(judged, stale, beyond, _promise(ms_max, versions_max))
 
 
-def _stale_reads(writes: Sequence[Operation], reads: Sequence[Operation]) -> Iterable[Stale]:
-    order = ValueOrder.of(writes, reads)
+def _stale_reads(writes: Sequence[Operation], reads: Sequence[Operation], start: Any) -> Iterable[Stale]:
+    order = ValueOrder.of(writes, reads, start=identity(start))
     done = sorted((each for each in writes if each.type == "ok"), key=lambda each: each.complete_index or 0)
     ends = [each.complete_index or 0 for each in done]
     newer = _LaterCount([each.invoke_index for each in done])

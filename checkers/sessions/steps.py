@@ -26,9 +26,6 @@ from checkers.values import Value, identity
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
 
-INITIAL: Value = None
-"""The value of a key before the first write: nothing."""
-
 
 class Step(NamedTuple):
     """`read` and `wrote` are tuples of no or one value; a compare-and-set has both."""
@@ -48,6 +45,8 @@ class Key:
     """One key: the steps of each process, the writer of each value, and reads of values that cannot have been there."""
 
     key: str | None
+    start: Value = None
+    """Its value before the first write; None: nothing."""
     sessions: dict[int, list[Step]] = field(default_factory=dict)
     writers: dict[Value, Operation] = field(default_factory=dict)
     failed: dict[Value, Operation] = field(default_factory=dict)
@@ -64,11 +63,14 @@ def all_but_dirty(role: str | None, mode: str | None) -> bool:
 def keys_of(history: History, reads: Reads) -> list[Key]:
     """Every key that register operations are about. Raises ModelError for a cas without its two values."""
     chosen = history.select(f=("read", "write", "cas"))
-    return [_key(key, operations, reads) for key, operations in by_key(chosen).items()]
+    start = history.start
+    return [
+        _key(Key(key, identity(start.of(key))), operations, reads)
+        for key, operations in by_key(chosen).items()
+    ]
 
 
-def _key(key: str | None, operations: Sequence[Operation], reads: Reads) -> Key:
-    made = Key(key)
+def _key(made: Key, operations: Sequence[Operation], reads: Reads) -> Key:
     for operation in operations:
         if operation.f != "read":
             _note_writer(made, operation)
@@ -78,7 +80,7 @@ def _key(key: str | None, operations: Sequence[Operation], reads: Reads) -> Key:
         if step is None:
             continue
         made.observed += len(step.read)
-        if any(value != INITIAL and value not in made.writers for value in step.read):
+        if any(value != made.start and value not in made.writers for value in step.read):
             made.impossible.append(operation)
         else:
             made.sessions.setdefault(operation.process, []).append(step)
@@ -116,7 +118,7 @@ def _note_writer(key: Key, operation: Operation) -> None:
         return
     if operation.type == "fail":
         key.failed.setdefault(value, operation)
-    elif value == INITIAL or value in key.writers:
+    elif value == key.start or value in key.writers:
         key.repeated = True
     else:
         key.writers[value] = operation

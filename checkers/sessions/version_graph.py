@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from checkers.history.operation import Operation
-from checkers.sessions.steps import INITIAL, Key, Step
+from checkers.sessions.steps import Key, Step
 from checkers.values import Value
 
 Kind = Literal[
@@ -56,10 +56,10 @@ def edges_of(key: Key) -> Iterator[Edge]:
     first = False
     for steps in key.sessions.values():
         for edge in _edges_of_session(steps):
-            first = first or edge.newer == INITIAL or (edge.kind == "replaced" and edge.older == INITIAL)
+            first = first or edge.newer == key.start or (edge.kind == "replaced" and edge.older == key.start)
             yield edge
     if first:
-        yield from (Edge(INITIAL, value, "initial", ()) for value in key.writers)
+        yield from (Edge(key.start, value, "initial", ()) for value in key.writers)
 
 
 def _edges_of_session(steps: Iterable[Step]) -> Iterator[Edge]:

@@ -141,7 +141,10 @@ class _Lists:
 
 def twice_written(columns: Columns, one: int, other: int) -> ModelError:
     """The error for a history in which two writes cannot be told apart."""
-    key, value = columns.key_name(int(columns.key[one])), columns.value_name(int(columns.value[one]))
+    key, value = (
+        columns.key_name(int(columns.key[one])),
+        columns.value_name(int(columns.value[one]), int(columns.key[one])),
+    )
     return ModelError(
         expected="every value written to a key once",
         came=f"{value} written to {key} by event {int(columns.invoke[columns.owner(one)])} too",

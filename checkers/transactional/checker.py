@@ -28,6 +28,7 @@ import numpy
 from checkers import compiled
 from checkers.history.history import History
 from checkers.limits import Limits, OutOfTime, given, shielded, within
+from checkers.supposed_start import qualified, supposing
 from checkers.transactional import (
     anomalies,
     append,
@@ -105,6 +106,7 @@ def check(
     *,
     workload: Workload = "append",
     model: str = "serializable",
+    initial: Any = None,
     timeout_s: float | None = None,
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
@@ -117,11 +119,13 @@ def check(
     `workload`: "append" or "rw-register", the micro-operations (see `columns`). The budget of the search is counted in
     steps (`checkers.limits`); `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a
     forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by
-    one beside what the model implies (see `register`). `session`: see `columns_of`. Raises ModelError for what is no
+    one beside what the model implies (see `register`). `session`: see `columns_of`. `initial`: what each key
+    held before, or a `Start`; None: what the history says. Raises ModelError for what is no
     transaction, or a value written to a key twice; KeyError for an unknown model; CheckerDefect for a proof that does
     not replay.
     """
     begun_s = clock()
+    history = supposing(history if initial is None else history.starting_at(initial))
     with within(Limits(timeout_s), clock=clock):
         verdict = check_columns(
             columns_of(history, workload, session),
@@ -133,7 +137,8 @@ def check(
             clock=clock,
         )
     witnesses = tuple(_with_time(witness, history) for witness in verdict.witnesses)
-    return replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
+    verdict = replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
+    return qualified(verdict, history)
 
 
 def check_columns(

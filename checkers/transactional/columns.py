@@ -4,6 +4,7 @@ A transaction is a list of micro-operations `[f, key, value]`:
 
     ["append", k, v]   ["r", k, [v, …] | null]      list-append: values are unique per key
     ["w", k, v]        ["r", k, v | null]           rw-register: values are unique per key, null is "never written"
+                                                    (or the value that the key began with, if it had one)
     ["rp", k, …]       like "r", for a row of the answer to a predicate (a scan); null: a row that it did not find
 
 Keys and values are any JSON; they are numbered here (a value by itself if it is an int that fits), and named again
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import identity
+from checkers.history.start import Start
+from checkers.values import Value, identity, value_words
 
 Int8s = NDArray[numpy.int8]
 Int32s = NDArray[numpy.int32]
@@ -61,6 +63,7 @@ class Columns:
     elements  int64[e]    the lists that were read, one after the other (append only)
 
     `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
+    `start_names`: by key, what people call NIL if it is not null.
     `session_names`: by process, where not a client but something else keeps an order.
     """
 
@@ -78,6 +81,7 @@ class Columns:
     key_names: Sequence[Any] | None = None
     value_names: Sequence[Any] | None = None
     session_names: Mapping[int, str] | None = None
+    start_names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
@@ -126,10 +130,10 @@ class Columns:
         """The key as a person wrote it."""
         return str(key) if self.key_names is None else _shown(self.key_names[key])
 
-    def value_name(self, value: int) -> str:
-        """The value as a person wrote it."""
+    def value_name(self, value: int, key: int) -> str:
+        """The value of a key as a person wrote it."""
         if value == NIL:
-            return "null"
+            return self.start_names.get(key, "null")
         return str(value) if self.value_names is None or value >= 0 else _shown(self.value_names[-value - 1])
 
     def owner(self, micro: int) -> int:
@@ -151,7 +155,7 @@ def columns_of(history: History, workload: Workload, session: Session | None = N
     `session`: gives the session of each operation, if its client is not the session.
     """
     operations = [each for each in history.operations if each.f == "txn"]
-    columns = _Reader(workload).read(operations)
+    columns = _Reader(workload, history.start).read(operations)
     return columns if session is None else _in_sessions(columns, [session(each) for each in operations])
 
 
@@ -168,8 +172,12 @@ def _in_sessions(columns: Columns, names: Sequence[str | None]) -> Columns:
 class _Reader:
     """Numbers keys and values as they come."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, start: Start) -> None:
         self.workload = workload
+        self.start = start
+        self.begun: dict[
+            int, Any
+        ] = {}  # by key: what it holds before the first write, if that is not nothing
         self.keys: dict[Any, int] = {}
         self.key_names: list[Any] = []
         self.values: dict[Any, int] = {}
@@ -198,6 +206,7 @@ class _Reader:
             key_count=len(self.keys),
             key_names=tuple(self.key_names),
             value_names=tuple(self.value_names),
+            start_names={key: _shown(value) for key, value in self.begun.items()},
         )
 
     def _transaction(self, operation: Operation) -> None:
@@ -208,30 +217,50 @@ class _Reader:
                 words = ", ".join(self._words())
                 raise _not_a_transaction(operation, f"[f, key, value] with f one of {words}", micro)
             f, key, value = micro
-            self.micro.append((_WORDS[f], self._key(key), *self._value(operation, _WORDS[f], value)))
+            number = self._key(key)
+            self.micro.append((_WORDS[f], number, *self._value(operation, _WORDS[f], number, value)))
 
     def _words(self) -> tuple[str, ...]:
         return ("r", "rp", _WRITES[self.workload])
 
-    def _value(self, operation: Operation, f: int, value: Any) -> tuple[int, int]:
+    def _value(self, operation: Operation, f: int, key: int, value: Any) -> tuple[int, int]:
+        begun = self.begun.get(key)
         if f == WRITE:
-            if value is None:
-                raise _not_a_transaction(operation, "a value other than null to be written", value)
+            if value is None or (begun is not None and identity(value) in _parts(begun)):
+                expected = f"a value other than {value_words(value)}, with which {self.key_names[key]} began,"
+                raise _not_a_transaction(operation, f"{expected} to be written", value)
             return self._number(value), 0
         if operation.type != "ok":
             return 0, UNKNOWN
         if self.workload == "rw-register":
-            return (NIL if value is None else self._number(value)), 0
+            return (NIL if identity(value) == identity(begun) else self._number(value)), 0
         if value is not None and not isinstance(value, list | tuple):
             raise _not_a_transaction(operation, "a list or null as what was read", value)
         start = len(self.elements)
-        self.elements.extend(self._number(each) for each in value or ())
+        self.elements.extend(map(self._number, self._since(begun, value or [])))
         return start, len(self.elements) - start
+
+    @staticmethod
+    def _since(begun: Any, shown: Sequence[Any]) -> Sequence[Any]:
+        """What a list read shows behind the elements that were there before; all of it if they are not there."""
+        if begun is None:
+            return shown
+        there = len(begun)
+        return (
+            shown[there:]
+            if list(map(identity, shown[:there])) == list(map(identity, begun))
+            else (*shown, None)
+        )
 
     def _key(self, key: Any) -> int:
         number = self.keys.setdefault(identity(key), len(self.keys))
         if number == len(self.key_names):
             self.key_names.append(key)
+            begun = self.start.of(key)
+            if self.workload == "append" and begun is not None and not isinstance(begun, list | tuple):
+                raise ModelError(expected="a list as the start value", came=_shown(begun), index=None)
+            if begun not in (None, []):
+                self.begun[number] = begun
         return number
 
     def _number(self, value: Any) -> int:
@@ -242,6 +271,11 @@ class _Reader:
         if -number > len(self.value_names):
             self.value_names.append(value)
         return number
+
+
+def _parts(begun: Any) -> set[Value]:
+    """The values that a key began with: of a list its elements."""
+    return set(map(identity, begun)) if isinstance(begun, list | tuple) else {identity(begun)}
 
 
 def _not_a_transaction(operation: Operation, expected: str, came: Any) -> ModelError:

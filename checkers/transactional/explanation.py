@@ -187,16 +187,18 @@ class Explanation:
     def _wrote(self, micro: int) -> str:
         columns = self.columns
         return self.past.format(
-            columns.value_name(int(columns.value[micro])), columns.key_name(int(columns.key[micro]))
+            columns.value_name(int(columns.value[micro]), int(columns.key[micro])),
+            columns.key_name(int(columns.key[micro])),
         )
 
     def _answer(self, micro: int) -> str:
         columns = self.columns
         if self.workload == "rw-register":
-            return columns.value_name(int(columns.value[micro]))
+            return columns.value_name(int(columns.value[micro]), int(columns.key[micro]))
         start, length = int(columns.value[micro]), int(columns.length[micro])
         shown = [
-            columns.value_name(int(each)) for each in columns.elements[start : start + length][-SHOWN_MAX:]
+            columns.value_name(int(each), int(columns.key[micro]))
+            for each in columns.elements[start : start + length][-SHOWN_MAX:]
         ]
         return "[" + ", ".join((["…"] if length > SHOWN_MAX else []) + shown) + "]"
 
@@ -204,7 +206,11 @@ class Explanation:
         columns = self.columns
         key, value = columns.key_name(int(columns.key[micro])), int(columns.value[micro])
         if columns.f[micro] == WRITE:
-            return ["append" if self.workload == "append" else "w", key, columns.value_name(value)]
+            return [
+                "append" if self.workload == "append" else "w",
+                key,
+                columns.value_name(value, int(columns.key[micro])),
+            ]
         f = "rp" if columns.f[micro] == PREDICATE_READ else "r"
         return [f, key, None if columns.length[micro] == UNKNOWN else self._answer(micro)]
 

@@ -15,6 +15,7 @@ import numpy
 
 from checkers.history import HistoryError, Operation
 from checkers.history.errors import ModelError
+from checkers.history.start import Start
 from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.partial import Partial, longest_orders, possible_values
 from checkers.linearizable.search import Call
@@ -110,7 +111,10 @@ def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOf
     proof = _proof(details, witness)
     if proof is None:
         return None
-    model = MODELS[details["model"]](failed_cas_observes=bool(details.get("failed_cas_observes", True)))
+    model: Model = MODELS[details["model"]](failed_cas_observes=bool(details.get("failed_cas_observes", True)))
+    if "initial" in details:
+        start = Start.from_json(details["initial"])
+        model = model.beginning({key: start.of(key) for key in proof["keys"]})
     named = [read.operations.get(index) for index in map(as_whole, proof["operations"]) if index is not None]
     operations = sorted({each.invoke_index: each for each in named if each is not None}.items())
     after, until = read.operations.get(as_whole(proof.get("after")) or -1), as_whole(proof.get("until"))
@@ -119,17 +123,17 @@ def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOf
     subjects = _subjects(model, (each for _, each in operations), until)
     if len(subjects) != len(proof["operations"]) or (after is None) != (proof.get("after") is None):
         return None
-    start = model.initial if after is None else _left_by(model, after)
+    first = model.initial if after is None else _left_by(model, after)
     title = as_text(witness.get("summary"), 300)
     if len(subjects) > OPERATIONS_MAX:
-        return OrdersOfWitness(title, _text(start), len(subjects), (), 0, ())
-    partial = longest_orders(model, [each.call for each in subjects], start) or ()
+        return OrdersOfWitness(title, _text(first), len(subjects), (), 0, ())
+    partial = longest_orders(model, [each.call for each in subjects], first) or ()
     orders = tuple(
-        _order(number + place, each, subjects, start) for place, each in enumerate(partial[:ORDERS_MAX])
+        _order(number + place, each, subjects, first) for place, each in enumerate(partial[:ORDERS_MAX])
     )
-    possible = _possible(read, model, subjects, start, after, until) if isinstance(model, Register) else ()
+    possible = _possible(read, model, subjects, first, after, until) if isinstance(model, Register) else ()
     return OrdersOfWitness(
-        title, _text(start), len(subjects), orders, len(partial) - len(orders), tuple(possible)
+        title, _text(first), len(subjects), orders, len(partial) - len(orders), tuple(possible)
     )
 
 

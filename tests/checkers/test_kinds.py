@@ -1,4 +1,4 @@
-"""Values and keys that a file writes differently are different: a keyword is no string, 1 is not "1", a set no vector."""
+"""A value or key that a file writes differently is different: a keyword is no string, 1 is not "1", a set no vector."""
 
 from __future__ import annotations
 
