@@ -1,7 +1,7 @@
 """One line about an xlog or snap file, of any Tarantool or ours: its kind, or what is wrong and how much is good.
 
 A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not, because it
-is unknown how much is missing.
+is unknown how much is missing. Nor is a log whose rows are not whole transactions (`nodes.iproto.transactions`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Row, Type
+from nodes.iproto.transactions import flaw_in
 from nodes.kernel.vclock import text
 
 
@@ -32,18 +33,26 @@ def inspect(data: bytes) -> Inspection:
     if found.meta is None:
         return Inspection(False, f"damaged: {found.damage}", xlog.is_torn(data, found))
     what = _what(found.meta, found)
+    flaw = flaw_in(found)
+    if flaw is not None:
+        return Inspection(False, f"{what} damaged: {flaw.sentence}; the {flaw.good} rows before are good")
     if found.damage is not None:
         is_torn = xlog.is_torn(data, found)
         if is_torn:
             return Inspection(False, f"{what} damaged, as a crash leaves it: {found.damage}", is_torn=True)
-        goes_on = xlog.goes_on(data, found.good_bytes)
-        behind = "more good rows stand" if goes_on else "an end marker stands"
-        return Inspection(False, f"{what} damaged: {found.damage}; {behind} behind the damage")
+        return Inspection(False, f"{what} damaged: {found.damage}{_behind(data, found)}")
     if found.meta.kind == "SNAP" and not found.finished:
         good = f"the {len(found.rows)} rows in all {len(data)} bytes are good"
         return Inspection(False, f"{what} damaged: a snapshot without its end marker is not whole; {good}")
     end = "closed in order" if found.finished else "not closed (its process was killed, or still writes)"
     return Inspection(True, f"{what} good: {len(found.rows)} rows in {len(data)} bytes, {end}")
+
+
+def _behind(data: bytes, found: xlog.Xlog[Row]) -> str:
+    """What shows that no crash left the damage."""
+    if xlog.goes_on(data, found.good_bytes):
+        return "; more good rows stand behind the damage"
+    return "; an end marker stands behind the damage" if data.endswith(xlog.encode_eof()) else ""
 
 
 def _what(meta: xlog.Meta, found: xlog.Xlog[Row]) -> str:

@@ -7,7 +7,8 @@ row, and the last row the COMMIT flag. (Where local and global rows mix the diff
 wraps at 64 bits.) This is Tarantool's way (`src/box/xrow.c`), byte for byte.
 
 A decoded row can be trusted in its form: the fields that its type needs are there and have the right type,
-the tuple or key in its body is a Python tuple (arrays inside it are lists).
+the tuple or key in its body is a Python tuple (arrays inside it are lists). A row about the queue or the election needs
+no field, as in Tarantool's decoder: a number that is absent is 0 (2.11.5 to 3.4 write a PROMOTE without a term).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nodes.iproto.errors import MalformedFrame
 from nodes.iproto.messages import Key, Row, Type
-from nodes.iproto.packing import pack, unpack_some
+from nodes.iproto.packing import is_vclock, pack, unpack_some
 
 COMMIT = 1
 WAIT_SYNC = 2
@@ -26,7 +27,7 @@ WAIT_ACK = 4
 _TYPE, _REPLICA_ID, _LSN = int(Key.REQUEST_TYPE), int(Key.REPLICA_ID), int(Key.LSN)
 _TIMESTAMP, _GROUP_ID, _TSN, _FLAGS = int(Key.TIMESTAMP), int(Key.GROUP_ID), int(Key.TSN), int(Key.FLAGS)
 _SPACE_ID, _KEY, _TUPLE, _TERM = int(Key.SPACE_ID), int(Key.KEY), int(Key.TUPLE), int(Key.TERM)
-_OPS = int(Key.OPS)
+_OPS, _VCLOCK = int(Key.OPS), int(Key.VCLOCK)
 _NOP, _INSERT = int(Type.NOP), int(Type.INSERT)
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 
@@ -36,12 +37,23 @@ _NEEDS: dict[int, tuple[tuple[int, type], ...]] = {
     Type.UPDATE: ((_SPACE_ID, int), (_KEY, list), (_TUPLE, list)),
     Type.UPSERT: ((_SPACE_ID, int), (_TUPLE, list), (_OPS, list)),
     Type.DELETE: ((_SPACE_ID, int), (_KEY, list)),
-    Type.RAFT: ((0, int),),
-    Type.PROMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
-    Type.DEMOTE: ((_REPLICA_ID, int), (_LSN, int), (_TERM, int)),
-    Type.CONFIRM: ((_REPLICA_ID, int), (_LSN, int)),
-    Type.ROLLBACK: ((_REPLICA_ID, int), (_LSN, int)),
 }
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
+
+
+_MAY_HAVE: dict[int, tuple[tuple[int, Callable[[object], bool]], ...]] = {
+    Type.RAFT: (*((key, _is_number) for key in (0, 1, 2, 4)), (3, is_vclock), (5, _is_flag)),
+    Type.PROMOTE: ((_REPLICA_ID, _is_number), (_LSN, _is_number), (_TERM, _is_number), (_VCLOCK, is_vclock)),
+    Type.CONFIRM: ((_REPLICA_ID, _is_number), (_LSN, _is_number)),
+}
+_MAY_HAVE |= {Type.DEMOTE: _MAY_HAVE[Type.PROMOTE], Type.ROLLBACK: _MAY_HAVE[Type.CONFIRM]}
 
 
 def packed_row(row: Row) -> bytes:
@@ -157,6 +169,11 @@ def _checked_body(row_type: int, body: dict[int, object]) -> dict[int, object]:
         if type(body.get(key)) is not needed:
             raise MalformedFrame(
                 f"expected {needed.__name__} under key {key} of a row of type {row_type}, got {body!r:.80}"
+            )
+    for key, is_right in _MAY_HAVE.get(row_type, ()):
+        if key in body and not is_right(body[key]):
+            raise MalformedFrame(
+                f"expected a number, flag or vclock under key {key} of a row of type {row_type}, got {body!r:.80}"
             )
     for key in (_KEY, _TUPLE):
         value = body.get(key)

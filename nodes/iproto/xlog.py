@@ -14,7 +14,7 @@ the magic, the length, 0, the checksum (CRC-32C without the usual inversions) an
 
 `decode` stops at the first wrong byte and describes the damage in one sentence (`Xlog.damage`). It raises only if
 the file is not a log. A crash may leave a new file empty, or with a header that is cut off or zeros. This is damage
-too, with no `meta` and no good byte.
+too, with no `meta` and no good byte. Whether the rows are whole transactions, `nodes.iproto.transactions` says.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from itertools import takewhile
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from crc32c import crc32c
@@ -51,7 +52,8 @@ _UNPACKED_BYTES_MAX = 1 << 30
 _HEADER_BYTES_MAX = 4096
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_VCLOCK = re.compile(r"\{\s*(\d+\s*:\s*\d+\s*(,\s*\d+\s*:\s*\d+\s*)*)?\}")
+_NUMBER = r"(?:0|[1-9]\d*)"
+_VCLOCK = re.compile(rf"\{{\s*({_NUMBER}\s*:\s*{_NUMBER}\s*(,\s*{_NUMBER}\s*:\s*{_NUMBER}\s*)*)?\}}")
 _COMPONENT = re.compile(r"(\d+)\s*:\s*(\d+)")
 
 
@@ -65,20 +67,39 @@ class Meta:
     vclock: Mapping[int, int]
     previous_vclock: Mapping[int, int] | None
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Of the server: `2.6.0-0-g47aa4e01e` → (2, 6, 0)."""
+        parts = takewhile(str.isdigit, self.server_version.split("-", maxsplit=1)[0].split("."))
+        return tuple(map(int, parts))
+
 
 @dataclass(frozen=True, slots=True)
 class Xlog(Generic[R]):
-    """The content of a file. Cut it at `good_bytes` before appending; `finished`: the end marker was seen."""
+    """The content of a file. Cut it at `good_bytes` before appending; `finished`: the end marker was seen.
+
+    `can_be_torn`: the damage is of bytes, as a crash leaves it; else a block was written wrong, or one of those bytes
+    has changed that no checksum covers.
+    """
 
     meta: Meta | None
     rows: tuple[R, ...]
     good_bytes: int
     finished: bool
     damage: str | None
+    can_be_torn: bool = True
 
 
 class _Damage(Exception):
     """Ends the reading of one file; never leaves this module."""
+
+    can_be_torn = True
+
+
+class _WrittenWrong(_Damage):
+    """A block with a good checksum."""
+
+    can_be_torn = False
 
 
 def file_name(vclock: Mapping[int, int], kind: Kind = "XLOG") -> str:
@@ -149,7 +170,7 @@ def decode(data: bytes, unpacked: Unpacks[Any] = rows_of) -> Xlog[Any]:
         where = (
             f"at offset {offset}; the {len(rows)} rows in the first {offset} of {len(data)} bytes are good"
         )
-        return Xlog(meta, tuple(rows), offset, finished, f"{damage} {where}")
+        return Xlog(meta, tuple(rows), offset, finished, f"{damage} {where}", damage.can_be_torn)
     return Xlog(meta, tuple(rows), offset, finished, None)
 
 
@@ -200,16 +221,15 @@ def plain_block(data: bytes, offset: int) -> tuple[bytes, int] | None:
 
 def goes_on(data: bytes, damage: int) -> bool:
     """True if good rows stand behind the damage: a crash tears the end of a file, it does not spare a later block."""
-    header = data[: data.index(b"\n\n") + 2]
     place = data.find(_BLOCK, damage + 1)
-    while place >= 0 and not decode(header + data[place:]).rows:
+    while place >= 0 and plain_block(data, place) is None:
         place = data.find(_BLOCK, place + 1)
     return place >= 0
 
 
 def is_torn(data: bytes, found: Xlog[R]) -> bool:
     """True if the damage is a torn end, as a crash leaves it: no good row and no end marker stands behind it."""
-    if found.damage is None or found.finished or data.endswith(_END):
+    if found.damage is None or not found.can_be_torn or found.finished or data.endswith(_END):
         return False
     return found.meta is None or not goes_on(data, found.good_bytes)
 
@@ -267,7 +287,7 @@ def _meta(header: bytes) -> Meta:
 
 
 def _field(line: str) -> tuple[str, str]:
-    key, colon, value = line.partition(":")
+    key, colon, value = line.partition(": ")
     if not colon:
         raise XlogError(f"expected 'key: value' in the header of an xlog, got {line!r:.80}")
     return key, value.strip()
@@ -294,7 +314,7 @@ def _block(data: bytes, offset: int, unpacked: Unpacks[R]) -> tuple[Sequence[R],
         raise _Damage(_no_block(data, offset))
     if len(head) < _FIXHEADER_BYTES:
         raise _Damage(f"a block is cut off after {len(head)} bytes")
-    length, checksum = _length_and_checksum(head)
+    length, checksum, is_padded = _length_and_checksum(head)
     payload = data[begin : begin + length]
     if len(payload) < length:
         raise _Damage(f"a block of {_FIXHEADER_BYTES + length} bytes is cut off after {len(data) - offset}")
@@ -302,10 +322,12 @@ def _block(data: bytes, offset: int, unpacked: Unpacks[R]) -> tuple[Sequence[R],
         raise _Damage(
             f"a block of {_FIXHEADER_BYTES + length} bytes does not have the checksum that it claims"
         )
+    if not is_padded:
+        raise _WrittenWrong("a block has a good checksum but other padding than zeros")
     try:
         rows = unpacked(payload if magic == _PLAIN else _unpacked(payload))
     except MalformedFrame as error:
-        raise _Damage(f"a block has a good checksum but holds no rows ({error})") from None
+        raise _WrittenWrong(f"a block has a good checksum but holds no rows ({error})") from None
     return rows, begin + length
 
 
@@ -319,12 +341,15 @@ def _no_block(data: bytes, offset: int) -> str:
     return f"no block or end marker but the bytes {rest[:4].hex()}"
 
 
-def _length_and_checksum(head: bytes) -> tuple[int, int]:
-    """`head` holds three integers and, if there is room, one string."""
+def _length_and_checksum(head: bytes) -> tuple[int, int, bool]:
+    """`head` holds three integers and, if there is room, one string: zeros, as the second integer is."""
     try:
         match unpack_some(head[4:], usual=4):
-            case [int() as length, int(), int() as checksum, *padding] if length >= 0 and len(padding) < 2:
-                return length, checksum
+            case [int() as length, int() as unused, int() as checksum, *padding] if (
+                length >= 0 and len(padding) < 2
+            ):
+                is_padded = not unused and not "".join(map(str, padding)).strip("\0")
+                return length, checksum, is_padded
     except MalformedFrame:
         pass
     raise _Damage("the first 19 bytes of a block are not as they should be")
@@ -335,7 +360,7 @@ def _unpacked(payload: bytes) -> bytes:
         with ZstdDecompressor().stream_reader(BytesIO(payload)) as reader:
             unpacked = reader.read(_UNPACKED_BYTES_MAX + 1)
     except ZstdError as error:
-        raise _Damage(f"a block has a good checksum but cannot be unpacked ({error})") from None
+        raise _WrittenWrong(f"a block has a good checksum but cannot be unpacked ({error})") from None
     if len(unpacked) > _UNPACKED_BYTES_MAX:
-        raise _Damage(f"a block unpacks to more than {_UNPACKED_BYTES_MAX} bytes")
+        raise _WrittenWrong(f"a block unpacks to more than {_UNPACKED_BYTES_MAX} bytes")
     return unpacked

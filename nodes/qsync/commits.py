@@ -319,14 +319,13 @@ class Commits:
 
     def take_effect(self, row: Row) -> None:
         """A row that decides about entries is on disk."""
-        lsn = row.body.get(Key.LSN.value, 0)
-        assert isinstance(lsn, int), row
+        lsn = number(row, Key.LSN)
         match row.type:
             case Type.CONFIRM:
                 self._confirmed(row, lsn)
             case Type.ROLLBACK:
                 # with 2.6 another node may clear the queue, in its owner's name
-                if row.body[Key.REPLICA_ID.value] == self.limbo.owner_id:
+                if number(row, Key.REPLICA_ID) == self.limbo.owner_id:
                     self._roll_back(lsn)
             case Type.PROMOTE | Type.DEMOTE:
                 self.promotions.written(row)

@@ -89,9 +89,9 @@ class Promotion:
         )
 
 
-def number(row: Row, key: Key) -> int:
-    """A number in the body of a synchro row; one that is absent is 0."""
-    value = row.body.get(key.value, 0)
+def number(row: Row, key: int) -> int:
+    """A number in the body of a row about the queue or the election; one that is absent is 0."""
+    value = row.body.get(int(key), 0)
     assert isinstance(value, int), row
     return value
 

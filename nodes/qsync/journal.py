@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Row, Type
+from nodes.iproto.transactions import flaw_in
 from nodes.kernel.effects import UNFINISHED, Effect, Persist, Remove, Truncate
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.vclock import Vclock, covers, text
@@ -171,8 +172,8 @@ class Journal:
         """Read what the disk holds, and say what must be done before anything is appended.
 
         A torn tail of the newest file is cut off: it was never acknowledged. A file without a header was not begun,
-        so the one before it is the newest. Any other damage, that of a block with good ones behind it included,
-        raises `StartRefused`.
+        so the one before it is the newest. Any other damage, that of a block with good ones behind it or of a
+        transaction that is not whole included, raises `StartRefused`.
         """
         effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
         logs = sorted(name for name in files if name.endswith(".xlog"))
@@ -288,13 +289,21 @@ class Journal:
             )
         self.files.append(LogFile(name, dict(self.vclock), len(self.rows), found.good_bytes))
         self._read_last = name
+        flaw = flaw_in(found)
+        if flaw is not None:
+            raise StartRefused(f"{name}: {flaw.sentence}")
         for row in found.rows:
-            assert row.lsn > self.vclock.get(row.replica_id, 0), (name, row)
+            if row.lsn <= self.vclock.get(row.replica_id, 0):
+                raise StartRefused(
+                    f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {self.vclock[row.replica_id]}"
+                )
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
         is_last = name == newest[0]
         # A header says by which version's rules all rows of its file are read.
         self._must_begin_file = is_last and found.meta.server_version != self._server_version
+        if found.damage is not None and not found.can_be_torn:
+            raise StartRefused(f"{name}: {found.damage}, which no crash leaves")
         if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
             raise StartRefused(f"{name}: {found.damage}, but more rows follow")
         good_bytes = found.good_bytes

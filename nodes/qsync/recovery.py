@@ -9,6 +9,7 @@ from nodes.iproto.messages import Row, Type
 from nodes.kernel.effects import Effect, Log
 from nodes.qsync.applier import Applier
 from nodes.qsync.configuration import Configuration
+from nodes.qsync.filter import number
 from nodes.qsync.journal import Journal, Recovered
 from nodes.qsync.unmarked import marked
 
@@ -34,10 +35,7 @@ def vote_of(rows: Iterable[Row]) -> tuple[int, int]:
     term = vote = 0
     for row in rows:
         if row.type == Type.RAFT:
-            found, choice = row.body[0], row.body.get(1, 0)
-            assert isinstance(found, int), row
-            assert isinstance(choice, int), row
-            term, vote = found, choice
+            term, vote = number(row, 0), number(row, 1)
     return term, vote
 
 

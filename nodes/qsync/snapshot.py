@@ -20,6 +20,7 @@ from nodes.iproto.packing import is_vclock, packed_vclock
 from nodes.iproto.rows import packed_insert, packed_row
 from nodes.kernel.errors import StartRefused
 from nodes.qsync.bootstrap import Stored, stored
+from nodes.qsync.filter import number
 from nodes.qsync.system_spaces import SYSTEM_ID_MAX
 
 BLOCK_ROWS = 1024
@@ -168,22 +169,21 @@ def _snapshot(vclock: Mapping[int, int], rows: Sequence[Row]) -> Snapshot:
         if row.type == Type.PROMOTE:
             queue = queue_state(row)
         elif row.type == Type.RAFT:
-            term, vote = row.body[0], row.body.get(1, 0)
-            assert isinstance(term, int), row
-            assert isinstance(vote, int), row
-            election = ElectionState(term, vote)
+            election = ElectionState(term_in(row, 0), number(row, 1))
     return Snapshot(dict(vclock), tuple(_stored(rows)), queue, election)
 
 
 def queue_state(row: Row) -> QueueState:
     """The state of the queue in the PROMOTE of a snapshot or of a JOIN."""
-    owner_id, lsn, term = (row.body[key] for key in (Key.REPLICA_ID.value, Key.LSN.value, Key.TERM.value))
-    assert isinstance(owner_id, int), row
-    assert isinstance(lsn, int), row
-    assert isinstance(term, int), row
     confirmed_of = row.body.get(Key.VCLOCK.value, {})
     assert is_vclock(confirmed_of), row
-    return QueueState(owner_id, term, lsn, confirmed_of)
+    owner_id, lsn = number(row, Key.REPLICA_ID), number(row, Key.LSN)
+    return QueueState(owner_id, term_in(row, Key.TERM), lsn, confirmed_of)
+
+
+def term_in(row: Row, key: int) -> int:
+    """Terms begin at 1: Tarantool's queue is in term 0 before its first PROMOTE, or does not say."""
+    return max(1, number(row, key))
 
 
 def _stored(rows: Sequence[Row]) -> Iterator[Stored]:

@@ -9,7 +9,7 @@ from zstandard import ZstdCompressor
 
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
-from nodes.iproto.messages import Row
+from nodes.iproto.messages import Row, Type
 from tests.nodes.iproto import strategies as like
 
 INSTANCE = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
@@ -272,3 +272,35 @@ def test_torn_anywhere_keeps_a_prefix(transactions: list[list[Row]], place: int)
         whole += 1
     assert read.rows == tuple(each for rows in transactions[:whole] for each in rows)
     assert (read.good_bytes, read.damage is None) == (end, end == length)
+
+
+# --- rows about the queue and the election ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row_type", [Type.RAFT, Type.PROMOTE, Type.DEMOTE, Type.CONFIRM, Type.ROLLBACK])
+@pytest.mark.parametrize("body", ["80", "81 02 01", "82 02 00 26 80", "81 63 01"])
+def test_all_fields_of_a_decision_are_optional(row_type: Type, body: str) -> None:
+    """Broken, a snapshot of Tarantool 2.11.5 to 3.4, whose PROMOTE has no term, counts as damaged."""
+    payload = bytes.fromhex(f"82 00 {row_type:02x} 03 08") + bytes.fromhex(body)
+    found = xlog.decode(HEADER + block_of("d5ba0bab", payload))
+    assert (found.damage, len(found.rows)) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("row_type", "key"), [(Type.PROMOTE, 0x53), (Type.CONFIRM, 3), (Type.RAFT, 0), (Type.RAFT, 5)]
+)
+@pytest.mark.parametrize("value", ["a1 78", "ff", "c0", "90"])
+def test_a_field_of_another_kind_is_damage(row_type: Type, key: int, value: str) -> None:
+    """Broken, a term that is no number ends a node when it starts."""
+    payload = bytes.fromhex(f"82 00 {row_type:02x} 03 08  81 {key:02x} {value}")
+    assert xlog.decode(HEADER + block_of("d5ba0bab", payload)).damage is not None
+
+
+def test_changed_padding_is_damage_that_no_crash_leaves() -> None:
+    """Broken, one of the few bits of a block that no checksum covers changes unseen, or costs a node the block."""
+    spoilt = bytearray(FILE)
+    spoilt[ENDS[2] + 18] ^= 4
+    read = xlog.decode(bytes(spoilt))
+    assert (read.rows, read.can_be_torn) == (rows_in(2), False)
+    assert read.damage is not None
+    assert "other padding than zeros" in read.damage
