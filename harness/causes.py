@@ -125,7 +125,8 @@ TABLE: tuple[Row, ...] = (
             *("two-votes-in-a-term", "term-not-increasing", "two-owners-of-a-term"),
             *("promoted-without-votes", "confirm-not-increasing", "confirmed-without-quorum"),
             *("snapshot-forgets", "snapshot-differs", "confirmed-and-rolled-back", "confirmed-and-void"),
-            *("same-lsn-other-content", "decision-without-entry", "claimed-but-missing", "confirmed-order"),
+            *("kept-and-void", "same-lsn-other-content", "decision-without-entry"),
+            *("claimed-but-missing", "confirmed-order"),
         ),
         "quorum",
         "audit",  # what clients were told, against the logs

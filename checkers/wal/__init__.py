@@ -113,7 +113,7 @@ def verdict_on(
     result: Result = "invalid" if witnesses else "unknown" if lost else "valid"
     summary = {
         "invalid": f"the logs of {len(nodes)} nodes break the rules {sum(breaches.values())} times: {counts}",
-        "unknown": f"rows are missing: {'; '.join(lost)}; what is left agrees: {counts}",
+        "unknown": f"{_are_lost(nodes, rules.members)}: {'; '.join(lost)}; what is left agrees: {counts}",
         "valid": f"the logs of {len(nodes)} nodes agree: {counts}",
     }[result]
     return Verdict(
@@ -157,9 +157,17 @@ def _deed(operation: Operation) -> str:
 def _lost(nodes: Sequence[Judged], members: int | None) -> list[str]:
     """Sentences on what should be here and is not."""
     lost = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
+    lost += [f"{node.log.node}: {each}" for node in nodes for each in node.log.unread]
     if members is not None and len(nodes) < members:
         lost.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
     return lost
+
+
+def _are_lost(nodes: Sequence[Judged], members: int | None) -> str:
+    is_complete = members is None or len(nodes) >= members
+    if is_complete and not any(node.log.damage for node in nodes):
+        return "snapshots are damaged"
+    return "rows are missing"
 
 
 def _notes(nodes: Sequence[Judged], is_complete: bool) -> list[str]:

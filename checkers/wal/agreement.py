@@ -4,6 +4,7 @@
 |---|---|
 | confirmed-and-rolled-back | a synchronous transaction that one log confirms is not rolled back by another |
 | confirmed-and-void | nor does any log hold it as a NOP |
+| kept-and-void | a row that took effect by one log stands in no other log as a NOP |
 | same-lsn-other-content | the same (origin, lsn) is the same bytes everywhere, or a NOP |
 | claimed-but-missing | a log that has passed an lsn holds its row, if another log does |
 | snapshot-differs | a snapshot holds what the log of its node, or of another, had come to at the same vclock |
@@ -124,6 +125,34 @@ def _promotes(name: Id, node: Replayed) -> set[tuple[int, int]]:
     """The PROMOTEs in front of a transaction in a log."""
     behind = dropwhile(lambda row: row.id != name, reversed(node.log.records))
     return {(row.origin, row.lsn) for row in behind if row.kind == "promote"}
+
+
+def kept_and_void(cluster: Cluster) -> Iterator[Witness]:
+    """The rows that `confirmed_and_void` leaves: of asynchronous transactions, and of those that are void in part."""
+    void = {
+        (row.origin, row.lsn): node for node in cluster.nodes for row in node.log.records if row.kind == "nop"
+    }
+    known = conflicting(cluster, "nop") if void else {}
+    told: set[Id] = set()
+    for node in cluster.nodes:
+        for row in node.log.records:
+            other = void.get((row.origin, row.lsn)) if row.kind == "write" else None
+            if other is None or row.id in known or row.id in told or not has_effect(node, row):
+                continue
+            told.add(row.id)
+            yield _witness(
+                "kept-and-void",
+                f"lsn {row.lsn} of replica {row.origin} took effect by the log of {node.log.node}, and "
+                f"{other.log.node} wrote it without content",
+                other.log.node,
+                _story(row.id, node),
+                rows=(row,),
+            )
+
+
+def has_effect(node: Replayed, row: Record) -> bool:
+    """By the node's log the row took effect."""
+    return node.fates.get(row.id) in ("confirmed", "committed")
 
 
 def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
@@ -573,6 +602,7 @@ def confirmed_without_quorum(cluster: Cluster) -> Iterator[Witness]:
 RULES: Mapping[str, Rule] = {
     "confirmed-and-rolled-back": confirmed_and_rolled_back,
     "confirmed-and-void": confirmed_and_void,
+    "kept-and-void": kept_and_void,
     "same-lsn-other-content": same_lsn_other_content,
     "claimed-but-missing": claimed_but_missing,
     "snapshot-differs": snapshot_differs,

@@ -20,7 +20,7 @@ from checkers.wal.columns import CONFIRM, DEMOTE, NOP, ORIGINS_MAX, PROMOTE, VOT
 from checkers.wal.node_columns import FATES, Node, held, of_snapshots
 from checkers.wal.record import Id, LogRules, Record
 from checkers.wal.replay import Replayed
-from checkers.wal.replay_kernels import ABSENT, ROLLED_BACK
+from checkers.wal.replay_kernels import ABSENT, COMMITTED, CONFIRMED, ROLLED_BACK
 from checkers.wal.replay_kernels import NOP as VOID
 
 Array = Any  # numpy's
@@ -108,9 +108,25 @@ class _Search:
             holders += (node.fates != ABSENT) & (node.fates != VOID)
         self._take("confirmed-and-rolled-back", is_confirmed & is_back)
         self._take("confirmed-and-void", is_confirmed & is_void)
+        self._take("kept-and-void", self._kept_and_void() & ~(is_confirmed & is_void))
         quorum = self._rules.quorum
         if quorum and self._rules.is_complete([node.log for node in nodes]):
             self._take("confirmed-without-quorum", is_confirmed & (holders < quorum))
+
+    def _kept_and_void(self) -> Array:
+        """As `agreement.kept_and_void`: the transactions with such a row."""
+        rows = self._rows
+        is_void = numpy.zeros(rows.places, dtype=bool)
+        for node in self._nodes:
+            is_void[rows.place[node.at[rows.kind[node.at] == NOP]]] = True
+        found = numpy.zeros(rows.transactions, dtype=bool)
+        if is_void.any():
+            for node in self._nodes:
+                own = node.at[(rows.kind[node.at] == WRITE) & is_void[rows.place[node.at]]]
+                transactions = rows.transaction[own]
+                has_effect = numpy.isin(node.fates[transactions], (CONFIRMED, COMMITTED))
+                found[transactions[has_effect]] = True
+        return found
 
     def _look_at_contents(self, at: Array) -> None:
         """As `agreement.same_lsn_other_content`."""

@@ -98,6 +98,8 @@ class NodeLog:
     records: Sequence[Record]
     begins: Mapping[int, int] = field(default_factory=dict)
     damage: str | None = None
+    unread: tuple[str, ...] = ()
+    """A sentence for each snapshot that is damaged: all rows of the log are here, and what stood in it is not known."""
     snapshots: tuple[Snapshot, ...] = ()
     """Those that can be read and compared, oldest first."""
     instance: str = ""

@@ -1,8 +1,8 @@
 """Reads blocks of xlog files into the columns of `checkers.wal.columns`, without making an object of any row.
 
 A row is read here if it is a usual one, as ours and Tarantool write it: of a user's space (REPLACE, INSERT of a text
-and a whole number; DELETE by a text), a NOP, or a CONFIRM. Any other block is *odd*: the caller decodes it, and says
-what is wrong with it. Numbers are msgpack's.
+and a whole number; DELETE by a text), a NOP, or a CONFIRM. The block holds whole transactions of one origin each. Any
+other block is *odd*: the caller decodes it, and says what is wrong with it. Numbers are msgpack's.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ def read_rows(
     kind: Array, bits: Array, waits: Array, origin: Array, owner: Array, space: Array, lsn: Array, first: Array,
     until: Array, term: Array, value: Array, body: Array, time: Array, head: Array, tail: Array,
 ) -> int:  # fmt: skip
-    """Append all rows between two places. ODD, FULL (no room for more rows) and NO_ROOM (none in `seen` for regs[LSN])
-    leave the counters of regs as far as they came; the caller sets them back."""
+    """Append all rows between two places, whole transactions. ODD, FULL (no room for more rows) and NO_ROOM (none in
+    `seen` for regs[LSN]) leave the counters of regs as far as they came; the caller sets them back."""
     here = begin
+    open_replica = open_first = open_last = 0
     while here < end:
         marker = int(data[here])
         here += 1
@@ -202,10 +203,18 @@ def read_rows(
             return ODD
         if here > end:
             return ODD
-        if regs[HELD] >= at.shape[0] or regs[COUNT] >= kind.shape[0]:
-            return FULL
         its_bits = (ENDS if not has_tsn or flags & _COMMIT else 0) | (SYNCHRONOUS if flags & _WAIT_ACK else 0)
         its_first = number - back
+        if open_replica == 0:
+            if its_first != number:
+                return ODD
+        elif replica != open_replica or its_first != open_first or number != open_last + 1:
+            return ODD
+        if row_type == _CONFIRM and (open_replica != 0 or its_bits & ENDS == 0):
+            return ODD
+        open_replica, open_first, open_last = (0 if its_bits & ENDS else replica), its_first, number
+        if regs[HELD] >= at.shape[0] or regs[COUNT] >= kind.shape[0]:
+            return FULL
         its_body = hash_of(data, body_at, here)
         its_time = int(float_of[0] * 1e9)
         known = int(seen[replica, number]) - 1
@@ -231,7 +240,7 @@ def read_rows(
             regs[COUNT] = row + 1
         at[regs[HELD]] = known
         regs[HELD] += 1
-    return DONE
+    return DONE if open_replica == 0 else ODD
 
 
 @bare_kernel
@@ -263,6 +272,9 @@ def read_blocks(
             return ODD
         if here < begin and here + 1 + (int(data[here]) & 0x1F) != begin:
             return ODD
+        for place in range(here + 1, begin):
+            if data[place] != 0:
+                return ODD
         if here > begin or claimed != checksum_of(data, begin, begin + size, table):
             return ODD
         count, held = regs[COUNT], regs[HELD]

@@ -49,9 +49,13 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
                 click.echo(json.dumps(row, ensure_ascii=False, default=str))
     for folder in sorted(folders):
         for log in system.read_logs(folder) if isinstance(system, KeepsLogs) else ():
-            if log.damage:
-                is_sound = False
-                click.echo(f"{folder}: rows are missing: {log.damage}")
+            for what, damage in (
+                ("rows are missing", log.damage),
+                ("snapshots are damaged", "; ".join(log.unread)),
+            ):
+                if damage:
+                    is_sound = False
+                    click.echo(f"{folder}: {what}: {damage}")
     return int(ExitCode.VALID if is_sound else ExitCode.ANOMALY)
 
 

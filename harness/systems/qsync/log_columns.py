@@ -6,6 +6,7 @@ The same records as `harness.systems.qsync.logs` gives as objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy
@@ -18,6 +19,7 @@ from checkers.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_RO
 from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_block, records_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
+from nodes.iproto.transactions import flaw_of
 
 Array = Any  # numpy's
 SHORTEST: Final = 19 + 15
@@ -40,13 +42,14 @@ class Table(Builder):
     def decoded(self, data: bytes, oddly: Callable[[bytes], Sequence[Any]]) -> xlog.Xlog[Any]:
         """Take all rows of a file; those of odd blocks are taken by `oddly`, which gives what the answer has as rows.
 
-        Raises XlogError if it is no xlog.
+        Raises XlogError if it is no xlog, NotColumns if a transaction is not whole in its block.
         """
         begin = xlog.rows_at(data)
         if begin < 0:
             return xlog.decode(data, oddly)
         header = data[:begin]
-        xlog.decode(header, oddly)
+        meta = xlog.decode(header, oddly).meta
+        assert meta is not None
         rows: list[Any] = []
         while (begin := self._read(data, begin)) < len(data):
             plain = xlog.plain_block(data, begin)
@@ -57,6 +60,8 @@ class Table(Builder):
                 odd = xlog.decode(_HEADER + block, oddly)
                 if odd.damage is not None:
                     break
+                if flaw_of(odd.rows, meta) is not None:
+                    raise NotColumns  # perhaps a transaction that goes on in the next block
                 rows += odd.rows
             begin = end
         rest = xlog.decode(header + data[begin:], oddly)
@@ -64,7 +69,7 @@ class Table(Builder):
         if rest.damage is None:
             return xlog.Xlog(rest.meta, tuple(rows), len(data), rest.finished, None)
         whole = xlog.decode(data)  # only so is it known how many rows are good
-        return xlog.Xlog(rest.meta, tuple(rows), whole.good_bytes, whole.finished, whole.damage)
+        return replace(whole, rows=tuple(rows))
 
     def ends(self, begin: int) -> dict[int, int]:
         """By origin the last lsn among the rows that were taken from a place on."""
@@ -134,6 +139,9 @@ class _ColumnReader(LogReader):
     def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
         self._last = self._table.held
         return self._table.decoded(data, self._read_oddly)
+
+    def _flaw_in(self, found: xlog.Xlog[Read]) -> None:
+        """What was taken is whole transactions: so the kernel reads, and so does `Table.decoded`."""
 
     def _read_oddly(self, payload: bytes) -> Sequence[Read]:
         found = read_block(payload)

@@ -6,6 +6,7 @@ the log and the snapshot as rows of `_space`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -21,7 +22,8 @@ from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
 from nodes.iproto.recurring import USERS_FROM, Recurring
 from nodes.iproto.rows import rows_of
-from nodes.kernel.vclock import covers, text
+from nodes.iproto.transactions import Flaw, flaw_in
+from nodes.kernel.vclock import covers, signature, text
 
 Tuples = Mapping[tuple[int, object], tuple[object, ...]]
 """By space and first part of the key."""
@@ -34,6 +36,8 @@ TRUNCATIONS = 330
 DEFINING = frozenset({SPACES, INDEXES, MEMBERS, TRUNCATIONS})
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
+NAME_DIGITS = 20
+"""Of the names of files, which are the sums of their vclocks."""
 INSERT = Type.INSERT.value
 SPACE_ID, TUPLE = Key.SPACE_ID.value, Key.TUPLE.value
 
@@ -61,6 +65,12 @@ class LogReader:
         self.snapshot: Mapping[int, int] = {}
         """Of the newest one."""
         self.damage: list[str] = []
+        self.unread: list[str] = []
+        """A sentence for each snapshot that is damaged."""
+        self.headers: dict[str, xlog.Meta] = {}
+        """By name, of the files that could be read."""
+        self.has_flags = True
+        """The flags of all rows say which are synchronous."""
         self.synchronous_spaces: set[int] = set()
         self.snapshots: list[Snapshot] = []
         self.instance = ""
@@ -74,21 +84,24 @@ class LogReader:
         """Which spaces of a snapshot are synchronous, up to where it holds all, and what."""
         try:
             found = xlog.decode(read(), self._shared.snapshots)
-            defining = [row for row in found.rows if row.body.get(SPACE_ID) in DEFINING]
-            if len(defining) != len(self._learnt) or not all(map(is_, defining, self._learnt)):
-                for row in defining:
-                    self.take_definition(row)
-                self._learnt = defining
-            if found.meta is None or not found.finished:
-                return
-            self.instance = found.meta.instance_uuid
-            self.snapshot = found.meta.vclock
-            if any(found.meta.vclock.values()):
-                tuples = self._tuples(found.rows, read)
-                state = _state_in(found.rows)
-                self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples, **state))
-        except XlogError:
-            pass  # the log decides; a snapshot that cannot be read only makes it begin later
+        except (XlogError, OSError) as error:
+            self.unread.append(f"{name}: {error}")
+            return
+        defining = [row for row in found.rows if row.body.get(SPACE_ID) in DEFINING]
+        if len(defining) != len(self._learnt) or not all(map(is_, defining, self._learnt)):
+            for row in defining:
+                self.take_definition(row)
+            self._learnt = defining
+        if found.meta is None or found.damage is not None or not found.finished:
+            self.unread.append(f"{name}: {found.damage or 'there is no end marker'}")
+            return
+        self.headers[name] = found.meta
+        self.instance = found.meta.instance_uuid
+        self.snapshot = found.meta.vclock
+        if any(found.meta.vclock.values()):
+            tuples = self._tuples(found.rows, read)
+            state = _state_in(found.rows)
+            self.snapshots.append(Snapshot(place=name, vclock=found.meta.vclock, tuples=tuples, **state))
 
     def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
         """The users' tuples in a snapshot with these rows; `read` gives its bytes."""
@@ -102,21 +115,32 @@ class LogReader:
         except XlogError as error:
             self.damage.append(f"{name}: {error}")
             return
-        if found.meta is None:
+        meta = found.meta
+        if meta is None:
             if not is_last:
                 self.damage.append(f"{name}: {found.damage}")
             return
-        if self.begins is None or self._is_behind_a_gap(found.meta.vclock):
-            self.begins, self.vclock = found.meta.vclock, dict(found.meta.vclock)
+        if self.begins is None or self._is_behind_a_gap(meta.vclock):
+            self.begins, self.vclock = meta.vclock, dict(meta.vclock)
             self._forget()
-        elif not covers(self.vclock, found.meta.vclock):
-            before, after = text(self.vclock), text(found.meta.vclock)
+        elif not covers(self.vclock, meta.vclock):
+            before, after = text(self.vclock), text(meta.vclock)
             self.damage.append(f"{name}: begins at {after}, but the log before it ends at {before}")
         # The torn end of a file is what a kill leaves: it was never acknowledged, and the next file does not count it.
         if found.damage is not None and not xlog.is_torn(data, found):
-            self.damage.append(f"{name}: {found.damage}, but more rows follow")
-        self.instance = found.meta.instance_uuid
-        self._take(name, found, read, has_flags=_version(found.meta.server_version) >= FLAGS_SINCE)
+            self.damage.append(f"{name}: {found.damage}, which no crash leaves")
+        flaw = self._flaw_in(found)
+        if flaw is not None:
+            self.damage.append(f"{name}: {flaw.sentence}")
+            found = replace(found, rows=found.rows[: flaw.good])
+        self.headers[name] = meta
+        self.instance = meta.instance_uuid
+        has_flags = meta.version >= FLAGS_SINCE
+        self.has_flags = self.has_flags and has_flags
+        self._take(name, found, read, has_flags=has_flags)
+
+    def _flaw_in(self, found: xlog.Xlog[Read]) -> Flaw | None:
+        return flaw_in(found)
 
     def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
         return xlog.decode(data, self._shared.blocks)
@@ -136,7 +160,7 @@ class LogReader:
                 self.records.append(record if has_flags else self._by_spaces(record))
 
     def _pass(self, read: Read) -> None:
-        self.vclock[read.origin] = max(read.lsn, self.vclock.get(read.origin, 0))
+        self.vclock[read.replica_id] = max(read.lsn, self.vclock.get(read.replica_id, 0))
         if read.definition is not None:
             self.take_definition(read.definition)
 
@@ -189,6 +213,37 @@ class LogReader:
         return msgspec.structs.replace(record, is_synchronous=is_synchronous)
 
 
+def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> dict[str, str]:
+    """By file, what in its header its name or the other files of the node deny. No checksum covers a header.
+
+    `end`: what the log comes to.
+    """
+    instances = Counter(meta.instance_uuid for meta in headers.values())
+    logs = {meta.instance_uuid for meta in headers.values() if meta.kind == "XLOG"}
+    instance = max(instances, key=lambda each: (instances[each], each in logs), default="")
+    vclocks = {signature(meta.vclock): meta.vclock for meta in headers.values() if meta.kind == "XLOG"}
+    vclocks.setdefault(signature(end), end)
+    is_told = any(meta.server_version for meta in headers.values())
+    found: dict[str, str] = {}
+    for name, meta in headers.items():
+        stem, _, _ = name.partition(".")
+        total = signature(meta.vclock)
+        if len(stem) == NAME_DIGITS and stem.isdigit() and int(stem) != total:
+            found[name] = f"its vclock is {text(meta.vclock)}, which its name denies"
+        elif meta.kind == "SNAP" and _unlike(vclocks.get(total, meta.vclock), meta.vclock):
+            found[name] = f"its vclock is {text(meta.vclock)}, and the log comes to {text(vclocks[total])}"
+        elif meta.instance_uuid != instance:
+            found[name] = f"written by {meta.instance_uuid}, and the other files by {instance}"
+        elif is_told and not meta.server_version:
+            found[name] = "its header names no version"
+    return found
+
+
+def _unlike(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
+    """Two vclocks with different components that are not 0."""
+    return not (covers(one, other) and covers(other, one))
+
+
 def _is_told_of(type_: int, body: dict[int, object]) -> bool:
     """Of the rows of a snapshot: all but those of system spaces that tell nothing here, which are most."""
     space_id = body.get(SPACE_ID)
@@ -232,10 +287,14 @@ def _is_synchronous(row: Row, kind: Kind, synchronous_spaces: Set[int] | None) -
 
 @dataclass(slots=True)
 class Read:
-    """A row: its name, itself if it defines something, its record if it is about data or the queue."""
+    """A row: what numbers it, itself if it defines something, its record if it is about data or the queue."""
 
-    origin: int
+    type: int
+    replica_id: int
     lsn: int
+    tsn: int
+    is_commit: bool
+    group_id: int
     definition: Row | None
     record: Record | None
 
@@ -271,8 +330,9 @@ def records_of(name: str, data: bytes) -> list[Record]:
 
 
 def _read_row(row: Row) -> Read:
-    defines = row.body.get(SPACE_ID) in DEFINING
-    return Read(row.replica_id, row.lsn, row if defines else None, _record_of(row))
+    definition = row if row.body.get(SPACE_ID) in DEFINING else None
+    numbers = row.type, row.replica_id, row.lsn, row.tsn, row.is_commit, row.group_id
+    return Read(*numbers, definition, _record_of(row))
 
 
 def _placed(record: Record, file: str, number: int) -> Record:
@@ -347,7 +407,7 @@ class BlockReader:
         found = xlog.decode(data, self._snapshots if data.startswith(b"SNAP") else rows_of)
         assert found.meta is not None and found.damage is None, found.damage
         if found.meta.kind == "XLOG":
-            self._has_flags = _version(found.meta.server_version) >= FLAGS_SINCE
+            self._has_flags = found.meta.version >= FLAGS_SINCE
             return self._block(found.rows)
         for row in found.rows:
             self._reader.take_definition(row)
@@ -395,12 +455,15 @@ def _decision(kind: Kind, row: Row) -> dict[str, Any]:
     body = row.body
     match kind:
         case "confirm" | "rollback":
-            return {"owner": _number(body[Key.REPLICA_ID.value]), "until": _number(body[Key.LSN.value])}
+            return {
+                "owner": _number(body.get(Key.REPLICA_ID.value)),
+                "until": _number(body.get(Key.LSN.value)),
+            }
         case "promote" | "demote":
             return {
-                "owner": _number(body[Key.REPLICA_ID.value]),
-                "until": _number(body[Key.LSN.value]),
-                "term": _number(body[Key.TERM.value]),
+                "owner": _number(body.get(Key.REPLICA_ID.value)),
+                "until": _number(body.get(Key.LSN.value)),
+                "term": _number(body.get(Key.TERM.value)),
                 "waits": row.wait_ack if row.wait_sync else None,
             }
         case "vote":
@@ -418,23 +481,14 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _version(text: str) -> tuple[int, ...]:
-    """`2.6.0-0-g47aa4e01e` → (2, 6, 0)."""
-    numbers = []
-    for part in text.split("-", maxsplit=1)[0].split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
-
-
 def rows_as_json(data: bytes) -> list[dict[str, object]]:
     """The good rows of an xlog or snap file, with the names of what they hold; none if it is damaged."""
     try:
-        rows = xlog.decode(data).rows
+        found = xlog.decode(data)
     except XlogError:
         return []
-    return [_as_json(row) for row in rows]
+    flaw = flaw_in(found)
+    return [_as_json(row) for row in (found.rows if flaw is None else found.rows[: flaw.good])]
 
 
 def _as_json(row: Row) -> dict[str, object]:

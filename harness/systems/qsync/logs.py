@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from checkers.compiled import why_plain
 from checkers.wal.record import NodeLog, NotColumns
-from harness.systems.qsync.log_reader import Shared, rows_as_json
+from harness.systems.qsync.log_reader import Shared, contradictions, rows_as_json
 from nodes.iproto import xlog
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.kernel.effects import REMOVED
@@ -50,14 +50,22 @@ class HasXlogs:
 def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     """The log of every node: `folder` has a folder for each, or is itself that of one.
 
-    Damage is reported in the log that has it. A node without any xlog is not among them.
+    Damage is reported in the log that has it. A node without any xlog is not among them, unless a snapshot of it is
+    damaged.
     """
-    holders = sorted({path.parent for path in (*folder.glob("*.xlog"), *folder.glob("*/*.xlog"))})
+    holders, others = _holders(folder, LOGS), _holders(folder, SNAPSHOTS)
     found = _as_columns(holders)
-    if found is not None:
-        return found
-    shared = Shared()
-    return tuple(read_log(holder, shared) for holder in holders)
+    if found is None:
+        shared = Shared()
+        found = tuple(read_log(holder, shared) for holder in holders)
+    bare = (read_log(holder) for holder in others if holder not in holders)
+    spoilt = (replace(log, damage="; ".join(log.unread)) for log in bare if log.unread)
+    return (*found, *(replace(log, unread=()) for log in spoilt))
+
+
+def _holders(folder: Path, suffix: str) -> list[Path]:
+    """The folders of nodes with such files."""
+    return sorted({path.parent for depth in ("", "*/") for path in folder.glob(f"{depth}*{suffix}")})
 
 
 def _as_columns(holders: Sequence[Path]) -> tuple[NodeLog, ...] | None:
@@ -122,7 +130,7 @@ def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
 
 
 def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) -> NodeLog:
-    """The log of `node` from the bytes of its files by name. Unreadable parts are reported as its damage.
+    """The log of `node` from the bytes of its files by name. `damage` names damaged logs, `unread` damaged snapshots.
 
     Files that the node removed make the log begin earlier, where its host kept them.
     """
@@ -139,11 +147,18 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
         begun -= 1
     for number, name in enumerate(logs, start=1):
         reader.read(name, partial(files.__getitem__, names[name]), is_last=number >= begun)
+    own = {name: meta for name, meta in reader.headers.items() if names[name] == name}
+    for name, why in contradictions(own, reader.vclock).items():
+        (reader.damage if name.endswith(LOGS) else reader.unread).append(f"{name}: {why}")
+    if not reader.has_flags:  # the definitions of spaces, which snapshots hold, say what rows mean
+        reader.damage += reader.unread
+        reader.unread = []
     return NodeLog(
         node=node,
         records=reader.taken(),
         begins=reader.begins or {},
         damage="; ".join(reader.damage) or None,
+        unread=tuple(reader.unread),
         snapshots=reader.comparable(),
         instance=reader.instance,
         members=reader.members,

@@ -51,6 +51,11 @@ BREACHES: dict[str, tuple[NodeLog, ...]] = {
         log("n2", *COMMON[:2], nop(1, 3), confirm(1, 4, until=3)),
         log("n3", *COMMON),
     ),
+    "kept-and-void": (
+        log("n1", COMMON[0], write(1, 2, waits=False)),
+        log("n2", COMMON[0], nop(1, 2)),
+        log("n3", COMMON[0], write(1, 2, waits=False)),
+    ),
     "same-lsn-other-content": (
         log("n1", *COMMON),
         log("n2", *COMMON[:2], write(1, 3, value="another")),
@@ -276,3 +281,15 @@ def test_a_flood_of_one_rule_does_not_hide_another() -> None:
     assert {"confirmed-and-rolled-back", "two-votes-in-a-term"} <= {
         witness.rule for witness in verdict.witnesses
     }
+
+
+def test_a_row_is_void_where_its_transaction_took_effect() -> None:
+    """Broken, a log that lacks one row of a transaction, or an asynchronous one, agrees with those that have it."""
+    first = structs.replace(write(1, 2), first=2, ends=False)
+    whole = (COMMON[0], first, structs.replace(write(1, 3), first=2), confirm(1, 4, until=3))
+    void = structs.replace(nop(1, 2), first=2, ends=False)
+    assert "kept-and-void" in breaches((log("n1", *whole), log("n2", whole[0], void, *whole[2:])))
+    pending, dropped = whole[:3], (whole[0], void, structs.replace(nop(1, 3), first=2))
+    assert "kept-and-void" not in breaches((log("n1", *pending), log("n2", *dropped)))
+    rolled_back = (*pending, rollback(1, 4, start=3))
+    assert "kept-and-void" not in breaches((log("n1", *rolled_back), log("n2", *dropped)))
