@@ -9,7 +9,8 @@ the promise that fails is a *violation*; one of more than the promise is a *find
 a reader may think. No promise allows the violations of a domain checker (a lost element, a wrong total).
 
 Promises to single operations are linearizable, coherence, the four session guarantees, and eventual (nothing but the
-domain's own rules); to transactions the isolation models of `checkers.transactional`.
+domain's own rules, and that what is read was written: `checkers.written`); to transactions the isolation models of
+`checkers.transactional`. There is no promise "none": such a verdict would be valid whatever the history shows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import numpy
 from msgspec import structs
 
-from checkers import domain, linearizable, sessions
+from checkers import domain, linearizable, sessions, written
 from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
@@ -210,7 +211,7 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
         qualified(each, history)
         for each in (
             *_of_transactions(asked, history, promised),
-            *_of_operations(asked, history, failed_cas_observes),
+            *_of_operations(asked, history, promised, failed_cas_observes),
             *_of_domain(asked, history, promised, failed_cas_observes),
         )
     )
@@ -241,7 +242,9 @@ def _of_transactions(model: Model, history: History, promise: str) -> Iterable[V
         )
 
 
-def _of_operations(model: Model, history: History, failed_cas_observes: bool) -> Iterable[Verdict]:
+def _of_operations(
+    model: Model, history: History, promise: str, failed_cas_observes: bool
+) -> Iterable[Verdict]:
     if model.linearizable is None:
         return
     reads = linearizable.promised_linearizable
@@ -249,11 +252,15 @@ def _of_operations(model: Model, history: History, failed_cas_observes: bool) ->
     yield verdict
     if model.weaker and verdict.result != "valid":
         yield from _weaker(history, reads)
+    is_implied = promise == "linearizable"
+    if model.linearizable in written.MODELS and not (is_implied and verdict.result == "invalid"):
+        # Of every read: also of those that linearizability does not judge.
+        least = run_safely(written.check, history, name=written.NAME, model=model.linearizable)
+        if not is_implied or least.result == "invalid":
+            yield least
 
 
-def _of_domain(
-    model: Model, history: History, promise: str, failed_cas_observes: bool
-) -> Iterable[Verdict]:
+def _of_domain(model: Model, history: History, promise: str, failed_cas_observes: bool) -> Iterable[Verdict]:
     strict = promise == "linearizable"
     for name in model.domain:
         yield run_safely(DOMAIN[name], history, strict, failed_cas_observes, name=name)

@@ -110,8 +110,8 @@ def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
     match operation.f, operation.value:
         case "write", value:
             yield operation.key, value
-        case "cas", value:
-            yield operation.key, value[1]
+        case "cas", [old, new, *_] if identity(old) != identity(new):
+            yield operation.key, new
         case "txn", list() as micros:
             yield from ((str(key), value) for f, key, value in micros if f in ("w", "append"))
 

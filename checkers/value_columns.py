@@ -98,11 +98,12 @@ def are_reads(columns: Columns, modes: Iterable[str | None]) -> Array:
 
 def first_asked(columns: Columns, places: Array, shown: Array) -> tuple[Array, Array]:
     """Of each of the `shown` values, under the keys at these places: when a client first asked to write it, and when
-    one first did whose write did not surely fail. NEVER if none did.
+    one first did whose write did not surely fail. NEVER if none did. A cas to the value that it expects writes nothing.
     """
     is_read = numpy.zeros(len(columns.words), dtype=bool)
     is_read[columns.key[places]] = True
-    writes = numpy.flatnonzero(are_writes(columns) & is_read[columns.key])
+    changes = (columns.f != columns.code("cas")) | (columns.old != columns.new)
+    writes = numpy.flatnonzero(are_writes(columns) & changes & is_read[columns.key])
     number, keys = numbered(
         numpy.concatenate((columns.key[writes], columns.key[places])),
         numpy.concatenate((columns.new[writes], shown)),

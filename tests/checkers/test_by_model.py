@@ -44,6 +44,7 @@ def test_a_promise_decides_what_is_a_violation() -> None:
         "linearizable": "invalid",
         "coherence": "valid",
         "staleness": "valid",
+        "written": "valid",
     }
 
 

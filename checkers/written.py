@@ -1,0 +1,256 @@
+"""Written: a read shows only what some client had asked for by then. The least that any store promises.
+
+| model | an answer is wrong if |
+|---|---|
+| register, cas-register, multi-register | it shows a value that no client had asked to write, or to set by a cas |
+| list | it has an element that no client had asked to append, or only clients that were refused |
+| kv | it is no value of a put (or the empty text) with values of appends behind it |
+| counter | it is no sum of some of the additions that had been asked for, and were not refused |
+
+What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
+too, because every promise includes this one. Rules: never-written, read-from-the-future. Other checkers have the same
+rule for their models (`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write
+was refused.
+
+Cost: n log n; of texts, their length times the number of different lengths of appends; of counters, reads times sums.
+Cannot see: a wrong sum among more than SUMS_MAX possible ones; an append that a text or list shows twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+
+from checkers.domain.proof import verdict, witness
+from checkers.history.as_columns import columns_of
+from checkers.history.history import History, by_key
+from checkers.history.line_kernels import ABSENT, OK
+from checkers.history.operation import Operation
+from checkers.value_columns import first_asked, odd_keys
+from checkers.values import Number, Value, exact, identity, value_words
+from checkers.verdict import Verdict, Witness
+
+NAME = "written"
+MODEL = "what is read was written"
+SUMS_MAX = 10_000
+
+Key = str | None
+
+
+@dataclass(slots=True)
+class _Judged:
+    """`reads`: how many answers were looked at."""
+
+    reads: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+
+
+def check(history: History, *, model: str) -> Verdict:
+    """Whether every answer of the operations of `model` (see MODELS) shows what was written.
+
+    `details`: reads. Raises KeyError for a model that is not in MODELS.
+    """
+    judged = MODELS[model](history)
+    valid = f"{judged.reads} answers showed only what some client had asked for"
+    return verdict(NAME, MODEL, judged.witnesses, {"reads": judged.reads}, judged=judged.reads, valid=valid)
+
+
+def _wrong(read: Operation, key: Key, what: str, asked: Sequence[Operation]) -> Witness:
+    where = f" at {read.node}" if read.node else ""
+    why = "before any client had asked to write it" if asked else "which no client ever asked to write"
+    rule = "read-from-the-future" if asked else "never-written"
+    summary = f"process {read.process} read {what}{where}, {why}"
+    return witness(rule, summary, [*asked[:1], read], key=key, node=read.node)
+
+
+def _answered(operations: Sequence[Operation]) -> list[Operation]:
+    return [each for each in operations if each.type == "ok"]
+
+
+# ---- registers and lists: each value by itself
+
+Values = Iterator[tuple[Key, Any]]
+"""Of an operation: keys with values or elements that it would leave there, or that its answer showed."""
+
+
+def _registers(history: History) -> _Judged:
+    by_columns = _by_columns(history)
+    if by_columns is None:
+        return _values(history, history.select(f=("read", "write", "cas")), _of_register)
+    reads, keys = by_columns
+    wrong = history.select(f=("read", "write", "cas"), keys=keys) if keys else ()
+    return _Judged(reads, _values(history, wrong, _of_register).witnesses)
+
+
+def _of_register(operation: Operation, answer: bool) -> Values:
+    match operation.f, operation.value:
+        case "write", value if not answer:
+            yield operation.key, value
+        case "read", value if answer:
+            yield operation.key, value
+        case "cas", [old, new, *_] if answer or identity(old) != identity(new):
+            yield operation.key, old if answer else new
+
+
+def _of_registers(operation: Operation, answer: bool) -> Values:
+    if operation.f != "txn":
+        yield from _of_register(operation, answer)
+        return
+    for f, key, value in operation.value:
+        if f in (("r", "read") if answer else ("w", "write")):
+            yield str(key), value
+
+
+def _of_list(operation: Operation, answer: bool) -> Values:
+    if answer:
+        yield from (
+            (operation.key, each) for each in (operation.value if operation.f == "read" else ()) or ()
+        )
+    elif operation.f == "append" and operation.type != "fail":
+        yield operation.key, operation.value
+
+
+def _by_columns(history: History) -> tuple[int, set[Key]] | None:
+    """How many answers there are, and the keys on which one is wrong. None if the check takes more than columns."""
+    columns = columns_of(history) if history.start.is_plain else None
+    if columns is None or not columns.names <= {"read", "write", "cas", "dump"}:
+        return None
+    answered = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.type == OK))
+    if odd_keys(columns, answered).any():
+        return None
+    replaced = numpy.flatnonzero((columns.f == columns.code("cas")) & (columns.type == OK))
+    places = numpy.concatenate((answered, replaced))
+    shown = numpy.concatenate((columns.new[answered], columns.old[replaced]))
+    asked, _ = first_asked(columns, places, shown)
+    wrong = places[(shown != ABSENT) & (asked > columns.complete[places])]
+    return len(places), {columns.words[code] for code in numpy.unique(columns.key[wrong]).tolist()}
+
+
+def _start_of_register(value: Any) -> set[Value]:
+    return {None, identity(value)}
+
+
+def _start_of_list(value: Any) -> set[Value]:
+    return {identity(each) for each in value or ()}
+
+
+def _values(
+    history: History,
+    operations: Sequence[Operation],
+    of: Callable[[Operation, bool], Values],
+    start: Callable[[Any], set[Value]] = _start_of_register,
+) -> _Judged:
+    """`of`: of an operation, what it showed, or what it would write. `start`: what was there before."""
+    asked: dict[tuple[Key, Value], list[Operation]] = {}
+    for operation in operations:
+        for key, value in of(operation, False):
+            asked.setdefault((key, identity(value)), []).append(operation)
+    judged = _Judged()
+    for read in _answered(operations):
+        judged.reads += read.f in ("read", "cas", "txn")
+        for key, value in of(read, True):
+            askers = asked.get((key, identity(value)), [])
+            there = start(history.start.of(key))
+            if identity(value) not in there and all(read.precedes(asker) for asker in askers):
+                judged.witnesses.append(_wrong(read, key, value_words(value), askers))
+    return judged
+
+
+# ---- texts
+
+
+def _texts(history: History) -> _Judged:
+    judged = _Judged()
+    for key, operations in by_key(history.select(f=("get", "put", "append"))).items():
+        pieces = sorted(
+            (each for each in operations if each.f != "get" and each.type != "fail"),
+            key=lambda each: each.invoke_index,
+        )
+        starts, appends, asked = {str(history.start.of(key) or "")}, set[str](), 0
+        gets = [each for each in _answered(operations) if each.f == "get"]
+        judged.reads += len(gets)
+        for get in sorted(gets, key=lambda each: each.complete_index or 0):
+            while asked < len(pieces) and not get.precedes(pieces[asked]):
+                (starts if pieces[asked].f == "put" else appends).add(str(pieces[asked].value))
+                asked += 1
+            text = get.value or ""
+            if not _is_made_of(text, starts, appends):
+                later = pieces[asked:] if _is_made_of(text, *_all(pieces, starts, appends)) else ()
+                judged.witnesses.append(_wrong(get, key, value_words(text), later))
+    return judged
+
+
+def _all(pieces: Sequence[Operation], starts: set[str], appends: set[str]) -> tuple[set[str], set[str]]:
+    return (
+        starts | {str(each.value) for each in pieces if each.f == "put"},
+        appends | {str(each.value) for each in pieces if each.f == "append"},
+    )
+
+
+def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
+    """Whether the text is one of `starts` with any of `appends` behind it, each any number of times."""
+    ends = {len(start) for start in starts if text.startswith(start)}
+    lengths = sorted({len(each) for each in appends} - {0})
+    for place in range(len(text)):
+        if place in ends:
+            ends.update(place + size for size in lengths if text[place : place + size] in appends)
+    return len(text) in ends
+
+
+# ---- sums
+
+
+def _sums(history: History) -> _Judged:
+    judged = _Judged()
+    for key, operations in by_key(history.select(f=("add", "read"))).items():
+        adds = sorted(
+            (each for each in operations if each.f == "add" and each.type != "fail"),
+            key=lambda each: each.invoke_index,
+        )
+        sums, asked = _Sums(exact(history.start.of(key)) or 0), 0
+        reads = [each for each in _answered(operations) if each.f == "read"]
+        judged.reads += len(reads)
+        for read in sorted(reads, key=lambda each: each.complete_index or 0):
+            while asked < len(adds) and not read.precedes(adds[asked]):
+                sums.add(exact(adds[asked].value))
+                asked += 1
+            shown = exact(read.value)
+            if shown is not None and not sums.may_be(shown):
+                summary = f"process {read.process} read {value_words(shown)}, and no additions give that"
+                judged.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
+    return judged
+
+
+class _Sums:
+    """The sums of some of the additions; when there are too many to hold, the least and the greatest."""
+
+    def __init__(self, first: Number) -> None:
+        self.known: set[Number] = {first}
+        self.least = self.greatest = first
+
+    def add(self, amount: Number | None) -> None:
+        if amount is None:
+            return
+        self.least, self.greatest = self.least + min(amount, 0), self.greatest + max(amount, 0)
+        if self.known:
+            more = self.known | {each + amount for each in self.known}
+            self.known = more if len(more) <= SUMS_MAX else set()
+
+    def may_be(self, shown: Number) -> bool:
+        return shown in self.known if self.known else self.least <= shown <= self.greatest
+
+
+MODELS: dict[str, Callable[[History], _Judged]] = {
+    "register": _registers,
+    "cas-register": _registers,
+    "multi-register": lambda history: _values(
+        history, history.select(f=("read", "write", "txn")), _of_registers
+    ),
+    "list": lambda history: _values(history, history.select(f=("append", "read")), _of_list, _start_of_list),
+    "kv": _texts,
+    "counter": _sums,
+}
+"""By the names of `by_model.MODELS`."""
