@@ -72,7 +72,7 @@ def etcd_logs() -> Histories:
     for path in sorted(LOGS.glob("*.log")):
         if path.name == "etcd_095.log":
             continue
-        operations = foreign.read(path).history.operations
+        operations = foreign.read(path).operations
         calls = [
             Call(action, each.invoke_index, each.returned_index)
             for each in operations

@@ -113,7 +113,7 @@ def logs(seed: int) -> Case:
     paths = sorted(path for path in LOGS.glob("*.log") if path.name != "etcd_095.log")
     model, histories, texts = Register(), [], []
     for path in random.Random(seed).sample(paths, A_BATCH):
-        operations = foreign.read(path).history.operations
+        operations = foreign.read(path).operations
         calls = [
             Call(action, each.invoke_index, each.returned_index)
             for each in operations

@@ -59,11 +59,14 @@ __getattr__ = on_use(
 )
 
 
-def read(path: str | os.PathLike[str]) -> History:
-    """The history in a file, ours or another tool's (see `checkers.history.foreign`). Raises HistoryError, OSError."""
+def read(path: str | os.PathLike[str], *, initial: str | None = None) -> History:
+    """The history in a file, ours or another tool's (see `checkers.history.foreign`). Raises HistoryError, OSError.
+
+    `initial`: what each object held before the first operation, as `qsync check --initial` takes it.
+    """
     from checkers.history import foreign
 
-    return foreign.read(Path(path)).history
+    return foreign.read(Path(path), initial=initial)
 
 
 __all__ = ["CHECKERS", "Result", "Verdict", "Witness", "merged", "read", "run_safely"]

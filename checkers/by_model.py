@@ -21,19 +21,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
-from msgspec import structs
 
 from checkers import domain, linearizable, sessions, written
 from checkers.history.columns import Columns
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
-from checkers.history.start import Start
+from checkers.history.start import PLAIN_START, Start, supposed
 from checkers.history.stored import StoredOperations
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.linearizable.table import MODELS as SEQUENTIAL
 from checkers.meaning import Judged
-from checkers.supposed_start import qualified, supposing
 from checkers.value_columns import odd_keys
 from checkers.verdict import Result, Verdict, merged, run_safely
 
@@ -144,8 +143,8 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
     violations: tuple[str, ...]
     strongest: str | None
-    supposed: Start | None = None
-    """The start by which a foreign history was judged although nobody gave it."""
+    supposed: Start = PLAIN_START
+    """Of an invalid foreign history that does not say how it began: the start that its first reads suggest."""
 
     @property
     def result(self) -> Result:
@@ -172,9 +171,8 @@ def judge(
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
     a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
-    None: only in our own records. `initial`: what each object held before, or a `Start`; None: what the history says,
-    and of a foreign one that says nothing, what its first reads suggest (`Judgement.supposed`). `limits` are for all
-    checks together. Raises ModelError for a start value that the model cannot have.
+    None: only in our own records. `initial`: what each object held before, or a `Start`; None: what the history says.
+    `limits` are for all checks together. Raises ModelError for a start value that the model cannot have.
     """
     if initial is not None:
         history = history.starting_at(initial)
@@ -185,12 +183,18 @@ def judge(
 def _begun(history: History, model: str) -> History:
     """The history with a start that the model can have. Raises ModelError."""
     asked, start = MODELS[model], history.start
-    if asked.linearizable is None and asked.transactional is None:
-        return history
-    if asked.linearizable is not None:
-        for value in (start.value, *start.by_key.values()):
+    if not start.is_plain and not _has_start(asked):
+        raise ModelError(expected=f"no start value for {model}", came=str(start), index=None)
+    for value in (start.value, *start.by_key.values()):
+        if asked.linearizable is not None:
             SEQUENTIAL[asked.linearizable]().beginning({None: value})
-    return supposing(history)
+        elif asked.transactional == "append":
+            SEQUENTIAL["list"]().beginning({None: value})
+    return history
+
+
+def _has_start(model: Model) -> bool:
+    return model.linearizable is not None or model.transactional is not None
 
 
 def _observes(history: History, asked: bool | None) -> bool:
@@ -207,25 +211,22 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
     promised = asked.promises[0] if promise is None else promise
     if promised not in asked.promises:
         raise KeyError(f"expected one of {', '.join(asked.promises)} for {model}, got {promise!r}")
-    verdicts = tuple(
-        qualified(each, history)
-        for each in (
-            *_of_transactions(asked, history, promised),
-            *_of_operations(asked, history, promised, failed_cas_observes),
-            *_of_domain(asked, history, promised, failed_cas_observes),
-        )
+    verdicts = (
+        *_of_transactions(asked, history, promised),
+        *_of_operations(asked, history, promised, failed_cas_observes),
+        *_of_domain(asked, history, promised, failed_cas_observes),
     )
+    violations = tuple(
+        each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
+    )
+    is_open = bool(violations) and history.is_foreign and history.start is PLAIN_START and _has_start(asked)
     return Judgement(
         model=model,
         promise=promised,
         verdicts=verdicts,
-        violations=tuple(
-            each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
-        ),
-        strongest=None
-        if history.start.is_supposed
-        else _strongest(history, model, verdicts, failed_cas_observes),
-        supposed=history.start if history.start.is_supposed else None,
+        violations=violations,
+        strongest=_strongest(history, model, verdicts, failed_cas_observes),
+        supposed=supposed(history.operations) if is_open else PLAIN_START,
     )
 
 
@@ -279,25 +280,12 @@ def _linearizable(
 ) -> Verdict:
     return run_safely(
         linearizable.check,
-        with_single_dequeues(history),
+        history,
         name="linearizable",
         model=model.linearizable,
         failed_cas_observes=failed_cas_observes,
         reads=reads,
     )
-
-
-def with_single_dequeues(history: History) -> History:
-    """Drains as the dequeues that they were, each somewhere within the drain's time. One of unknown outcome stays."""
-    if "drain" not in history.names:
-        return history
-    operations: list[Operation] = []
-    for operation in history.operations:
-        if operation.f != "drain" or operation.type == "info":
-            operations.append(operation)
-        elif operation.type == "ok" and isinstance(operation.value, list):
-            operations += [structs.replace(operation, f="dequeue", value=value) for value in operation.value]
-    return replace(history, operations=tuple(operations))
 
 
 def _weaker(history: History, reads: sessions.Reads) -> list[Verdict]:

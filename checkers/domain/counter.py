@@ -40,18 +40,22 @@ Reads = Callable[[str | None, str | None], bool]
 def check(
     history: History,
     *,
-    initial: int = 0,
+    initial: Any = None,
     final_only: bool = False,
     reads: Reads = lambda role, mode: role != "replica" or mode == "linearizable",
 ) -> Verdict:
     """Whether every read is within its bounds. `reads(role, mode)`: which are judged; those of replicas may be stale.
 
+    `initial`: the first sum; None: what the history says, mostly 0.
+
     `details`: reads, width_max (the widest bounds). Raises ModelError for a value that is no number.
     """
     witnesses: list[Witness] = []
     widths: list[Number] = []
+    start = history.start if initial is None else history.starting_at(initial).start
     for key, operations in by_key(history.select(f=("add", "read"))).items():
-        bounds = _Bounds([each for each in operations if each.f == "add" and each.type != "fail"], initial)
+        adds = [each for each in operations if each.f == "add" and each.type != "fail"]
+        bounds = _Bounds(adds, _first(start.of(key)))
         for read in operations:
             if (
                 read.f != "read"
@@ -113,10 +117,17 @@ def _gone(
     )
 
 
+def _first(value: Any) -> Number:
+    number = 0 if value is None else exact(value)
+    if number is None:
+        raise ModelError(expected="a number as the start value", came=repr(value)[:60], index=None)
+    return number
+
+
 class _Bounds:
     """Sums of additions by the event at which they begin, or have surely begun, to count."""
 
-    def __init__(self, adds: Sequence[Operation], initial: int) -> None:
+    def __init__(self, adds: Sequence[Operation], initial: Number) -> None:
         self._initial = initial
         answered = [each for each in adds if each.type == "ok"]
         self._asked = _Sums([(each.invoke_index, _amount(each)) for each in adds])

@@ -36,12 +36,12 @@ def witness(
     node: str | None = None,
     explanation: Iterable[str] = (),
 ) -> Witness:
-    """A witness; its events are the lines of these operations."""
+    """A witness; its events are the lines of these operations (what was there before the first has none)."""
     named = list(operations)
     return Witness(
         rule=rule,
         summary=summary,
-        events=tuple(sorted({event for operation in named for event in operation.events})),
+        events=tuple(sorted({event for operation in named for event in operation.events if event >= 0})),
         key=key,
         node=node,
         start_ns=min(operation.invoke_ns for operation in named),

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.domain.begun import with_first_elements
 from checkers.domain.effects import sights
 from checkers.domain.proof import shown, verdict, witness
 from checkers.history.errors import ModelError
@@ -60,7 +61,8 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
     """
     witnesses: list[Witness] = []
     counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
-    for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
+    begun = with_first_elements(history, "enqueue")
+    for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
         last = _last_that_tells(queue, fifo)
         missing = [] if last is None else _missing(queue, last)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from checkers.domain.begun import with_first_elements
 from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
@@ -85,7 +86,8 @@ def check(
     `reads(role, mode)`: which of them tell what they lack, too; those of replicas may be old.
     `details`: added, known, lost, stale, never_read, stable_ms and lost_ms (median, p99, max), findings.
     """
-    operations = [each for each in history.select(f=("add", "read")) if each.f == "add" or is_judged(each)]
+    begun = with_first_elements(history, "add")
+    operations = [each for each in begun.select(f=("add", "read")) if each.f == "add" or is_judged(each)]
     witnesses: list[Witness] = []
     elements: list[Element] = []
     count = 0

@@ -6,9 +6,12 @@ a test wrote before it began to record. Few files say so. `Start` is what the us
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from checkers.history.operation import Operation
 from checkers.values import Value, identity, value_words
@@ -16,15 +19,10 @@ from checkers.values import Value, identity, value_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """`value` under every key but those of `by_key`; None: the model's own, such as nothing or an empty list.
-
-    `is_supposed`: nobody said so, but reads show it before any write. A valid verdict then is none, because it holds
-    only if the store did begin so; an invalid one is invalid with any start.
-    """
+    """`value` under every key but those of `by_key`; None: the model's own, such as nothing or an empty list."""
 
     value: Any = None
     by_key: Mapping[str | None, Any] = field(default_factory=dict)
-    is_supposed: bool = False
 
     def of(self, key: Any) -> Any:
         """What a key begins with; of a transaction's key, which may be any JSON, its text counts."""
@@ -41,6 +39,11 @@ class Start:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Start:
         return cls(value=document["value"], by_key=document["by_key"])
+
+    @property
+    def option(self) -> str:
+        """How a user says it: `--initial 0`."""
+        return f"--initial {shlex.quote(msgspec.json.encode(self.by_key or self.value).decode())}"
 
     def __str__(self) -> str:
         return value_words(self.by_key or self.value)
@@ -87,7 +90,7 @@ def supposed(operations: Sequence[Operation]) -> Start:
 
 
 def _supposed(value: Any, by_key: Mapping[str | None, Any]) -> Start:
-    start = Start(value=value, by_key=by_key, is_supposed=True)
+    start = Start(value=value, by_key=by_key)
     return PLAIN_START if start.is_plain else start
 
 

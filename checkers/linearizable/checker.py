@@ -31,8 +31,10 @@ from checkers.linearizable.decide import (
     in_rounds,
     must_not_wait,
 )
+from checkers.linearizable.drains import DrainedQueue, are_several_calls
 from checkers.linearizable.explanation import witness
-from checkers.linearizable.models import Model, Register
+from checkers.linearizable.models import Action, Model, Register
+from checkers.linearizable.objects import Queue
 from checkers.linearizable.order import placed_columns
 from checkers.linearizable.recorded import Calls, of_columns
 from checkers.linearizable.search import Call, Found
@@ -40,7 +42,6 @@ from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import OVERWRITE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
 from checkers.linearizable.table import MODELS
-from checkers.supposed_start import qualified, supposing
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 Reads = Callable[[str | None, str | None], bool]
@@ -94,7 +95,7 @@ def check(
     started_s = clock()
     if failed_cas_observes is None:
         failed_cas_observes = history.failed_cas_observes
-    history = supposing(history if initial is None else history.starting_at(initial))
+    history = history if initial is None else history.starting_at(initial)
     judged: Model = MODELS[model](failed_cas_observes=failed_cas_observes)
     with within(Limits(timeout_s), clock=clock):
         limits = budget(memory_limit, steps)
@@ -109,7 +110,7 @@ def check(
                 **({} if history.start.is_plain else {"initial": history.start.to_json()}),
                 **_proofs(searches, proof_operations),
             }
-            return qualified(_verdict(searches, witnesses, details, clock() - started_s), history)
+            return _verdict(searches, witnesses, details, clock() - started_s)
 
 
 def budget(memory_limit: int | None, steps: int | None) -> Budget:
@@ -144,8 +145,8 @@ class _KeySearch:
 
     @property
     def has_names(self) -> bool:
-        """Whether the index of its invocation names an operation: not those that a drain was taken apart into."""
-        return len({each.operation.invoke_index for each in self.subjects}) == len(self.subjects)
+        """Whether the index of its invocation names a call: not one of several that a drain was."""
+        return not any(are_several_calls(each) for each in self.operations)
 
     @property
     def count(self) -> int:
@@ -262,6 +263,8 @@ def _searches(
         begun = (
             model if history.start.is_plain else model.beginning({key: history.start.of(key) for key in keys})
         )
+        if isinstance(begun, Queue) and any(each.f == "drain" for each in operations):
+            begun = DrainedQueue.of(begun)
         searches.append(_KeySearch(begun, keys, operations, _subjects(begun, operations)))
     return searches, left_out
 
@@ -320,14 +323,21 @@ def _together(held: Iterable[Keys]) -> dict[str | None, str | None]:
     return {key: root(key) for key in first}
 
 
-def _subjects(model: Model, operations: Iterable[Operation]) -> list[Subject]:
-    subjects = []
+def _subjects(model: Model, operations: Sequence[Operation]) -> list[Subject]:
+    return [
+        Subject(operation, Call(action, operation.invoke_index, operation.returned_index))
+        for operation, action in _actions(model, operations)
+    ]
+
+
+def _actions(model: Model, operations: Sequence[Operation]) -> Iterator[tuple[Operation, Action]]:
+    if isinstance(model, DrainedQueue):
+        yield from model.actions(operations)
+        return
     for operation in operations:
         action = model.action(operation)
         if action is not None:
-            call = Call(action, operation.invoke_index, operation.returned_index)
-            subjects.append(Subject(operation, call))
-    return subjects
+            yield operation, action
 
 
 def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]:

@@ -27,7 +27,6 @@ from checkers.sessions.version_graph import (
     edges_of,
     graph,
 )
-from checkers.supposed_start import qualified, supposing
 from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
@@ -65,7 +64,7 @@ def check(
     values.
     """
     kinds = _KINDS[guarantee]
-    history = supposing(history if initial is None else history.starting_at(initial))
+    history = history if initial is None else history.starting_at(initial)
     with within(Limits(timeout_s), clock=clock):
         keys = keys_of(history, reads)
         found: list[Witness | str | None] = []
@@ -77,7 +76,7 @@ def check(
             found += [str(over)] * (len(keys) - len(found))
         witnesses = [each for each in found if isinstance(each, Witness)]
         skipped = {str(key.key): why for key, why in zip(keys, found, strict=True) if isinstance(why, str)}
-        return qualified(_verdict(guarantee, keys, witnesses, skipped), history)
+        return _verdict(guarantee, keys, witnesses, skipped)
 
 
 def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:

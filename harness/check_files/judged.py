@@ -2,13 +2,13 @@
 
 Nothing is known of such a file but its content: no plan, no promise, no evidence of faults. So the promise is
 what the caller names (linearizable by default), and the evidence is that operations succeeded and that the
-file is whole. A failed compare-and-set counts as a read of the value only in records of ours, because our server
-promises that what it compared with was confirmed, or if the caller says so.
+file is whole. The history knows where it came from, and what that means (`History.failed_cas_observes`).
 """
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +16,16 @@ from typing import Any
 
 from checkers import by_model
 from checkers.by_model import MODELS, Judgement
-from checkers.history import HistoryError
-from checkers.history.foreign import Recognized, read
+from checkers.history import HistoryError, ModelError
+from checkers.history.foreign import given, read
 from checkers.history.history import History
+from checkers.history.start import Start
 from checkers.limits import Limits
 from checkers.meaning import Judged
 from checkers.verdict import Verdict
 from harness.causes import headline
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
-
-OURS = ("ours", "parquet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +38,18 @@ class Asked:
     key: str | None = None
     limits: Limits = field(default_factory=Limits)
     failed_cas_observes: bool | None = None
+    initial: str | None = None
 
 
-def recognized(path: Path) -> Recognized:
-    """The history in the file; StoreError in one line if there is none."""
+def recognized(path: Path, initial: str | None = None) -> History:
+    """The history in the file; StoreError in one line if there is none, WrongUse for an unreadable `initial`."""
     try:
-        return read(path)
+        if initial is not None:
+            given(initial)
+    except HistoryError as error:
+        raise WrongUse(str(error)) from error
+    try:
+        return read(path, initial=initial)
     except HistoryError as error:
         raise StoreError(f"{path}: {error}") from error
     except OSError as error:
@@ -65,32 +70,34 @@ def asked_history(asked: Asked, history: History) -> History:
     return chosen
 
 
-def judged(asked: Asked, kind: str, history: History) -> dict[str, Any]:
+def judged(asked: Asked, history: History) -> dict[str, Any]:
     """The content of verdict.json for the history. Raises WrongUse for what cannot be asked."""
     model = _model(asked, history)
     promise = asked.promise or MODELS[model].promises[0]
     if promise not in MODELS[model].promises:
         known = by_model.names_of(MODELS[model].promises)
         raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
-    judgement = by_model.judge(
-        history,
-        model,
-        promise=promise,
-        limits=asked.limits,
-        failed_cas_observes=_observes(asked, kind),
-    )
-    return _document(asked, kind, history, judgement)
+    try:
+        judgement = by_model.judge(
+            history,
+            model,
+            promise=promise,
+            limits=asked.limits,
+            failed_cas_observes=asked.failed_cas_observes,
+        )
+    except ModelError as error:
+        raise WrongUse(f"--initial: {error}") from error
+    return _document(asked, history, judgement)
 
 
-def judged_in_file(asked: Asked, kind: str, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
+def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
     """The questions that `judged` answered. The verdict gives only the model's name, which may be a guess."""
     model = str(verdict["run"]["workload"])
     promise = asked.promise or MODELS[model].promises[0]
-    return by_model.judged_by(model, promise, failed_cas_observes=_observes(asked, kind))
-
-
-def _observes(asked: Asked, kind: str) -> bool:
-    return kind in OURS if asked.failed_cas_observes is None else asked.failed_cas_observes
+    observes = asked.failed_cas_observes
+    return by_model.judged_by(
+        model, promise, failed_cas_observes=history.failed_cas_observes if observes is None else observes
+    )
 
 
 def _model(asked: Asked, history: History) -> str:
@@ -102,8 +109,8 @@ def _model(asked: Asked, history: History) -> str:
         )
     if model not in MODELS:
         raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
-    unknown = history.names - MODELS[model].f - {"dump"}
-    if unknown:
+    unknown = left_out(history, model)
+    if unknown and not (history.is_foreign and history.names & MODELS[model].f == {"txn"}):
         raise WrongUse(
             f"--model {model} knows {', '.join(sorted(MODELS[model].f))}, and {asked.path} has "
             f"{', '.join(sorted(unknown)[:8])}: give another --model"
@@ -111,8 +118,13 @@ def _model(asked: Asked, history: History) -> str:
     return model
 
 
-def _document(asked: Asked, kind: str, history: History, judgement: Judgement) -> dict[str, Any]:
-    evidence = _evidence(history)
+def left_out(history: History, model: str) -> set[str]:
+    """The names of operations that mean nothing to the model: beside transactions they are not judged."""
+    return history.names - MODELS[model].f - {"dump"}
+
+
+def _document(asked: Asked, history: History, judgement: Judgement) -> dict[str, Any]:
+    evidence = _evidence(history, left_out(history, judgement.model))
     outcome = outcome_of([judgement.result], evidence["missing"])
     return {
         "format": FORMAT,
@@ -127,7 +139,12 @@ def _document(asked: Asked, kind: str, history: History, judgement: Judgement) -
         "evidence": evidence,
         "checks": [verdict.to_json() for verdict in judgement.verdicts],
         "repeat": {"command": _command(asked, judgement), "repeats": "outcome"},
-        "run": {"system": history.header.system, "cluster": kind, "workload": judgement.model, "seed": None},
+        "run": {
+            "system": history.header.system,
+            "cluster": history.origin,
+            "workload": judgement.model,
+            "seed": None,
+        },
         "file": str(asked.path),
     }
 
@@ -147,11 +164,13 @@ def _findings(judgement: Judgement) -> list[dict[str, str]]:
         for verdict in judgement.verdicts
         if verdict.result == "invalid" and verdict.checker not in judgement.violations
     ]
-    return weaker + found
+    start = [{"checker": "start", "summary": hint} for hint in (_unless(judgement.supposed).strip(),) if hint]
+    return start + weaker + found
 
 
-def _evidence(history: History) -> dict[str, Any]:
+def _evidence(history: History, unjudged: set[str]) -> dict[str, Any]:
     counts = history.outcomes
+    beside = Counter(each.f for each in history.operations if each.f in unjudged) if unjudged else Counter()
     missing = []
     if not counts["ok"]:
         missing.append("no operation succeeded")
@@ -165,6 +184,7 @@ def _evidence(history: History) -> dict[str, Any]:
             {"id": fault.id, "name": fault.name, "took_effect": fault.took_effect} for fault in history.faults
         ],
         "torn": history.torn,
+        **({"left_out": dict(beside)} if beside else {}),
         "missing": missing,
     }
 
@@ -178,7 +198,7 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
     match outcome:
         case "anomaly":
             wrong = [each.to_json() for each in judgement.verdicts if each.checker in judgement.violations]
-            return headline({"checks": wrong}, has_times=False)
+            return headline({"checks": wrong}, has_times=False) + _unless(judgement.supposed)
         case "inconclusive":
             return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
         case "unknown":
@@ -186,6 +206,11 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
             return "Not decided: " + "; ".join(f"{each.checker}: {each.summary}" for each in undecided) + "."
         case "valid":
             return f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded."
+
+
+def _unless(start: Start) -> str:
+    """What would take an anomaly away, where the file does not say how the store began."""
+    return "" if start.is_plain else f" If the store began with {start}, say {start.option}."
 
 
 def _command(asked: Asked, judgement: Judgement) -> str:
@@ -202,4 +227,6 @@ def _command(asked: Asked, judgement: Judgement) -> str:
         words += ["--budget", str(asked.limits.steps)]
     if asked.failed_cas_observes is not None:
         words += ["--failed-cas", "observes" if asked.failed_cas_observes else "says-nothing"]
+    if asked.initial is not None:
+        words += ["--initial", asked.initial]
     return shlex.join(words)

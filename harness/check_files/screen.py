@@ -79,6 +79,9 @@ def _counts(verdict: Mapping[str, Any]) -> str:
 
 
 def _told(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
+    if beside := verdict["evidence"].get("left_out"):
+        counts = ", ".join(f"{count:,} {printable(name)}" for name, count in beside.items())
+        yield f"  left out   {counts}: no transactions"
     told = list(_standings(verdict))
     for standing, text in told[:TOLD_MAX]:
         word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)

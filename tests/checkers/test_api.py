@@ -36,9 +36,9 @@ def test_a_checker_is_called_by_its_name() -> None:
 
 def test_other_families_as_well() -> None:
     """Each family would have to be called in another way."""
-    lists = foreign.parse(LISTS).history
+    lists = foreign.parse(LISTS)
     assert api.transactional(lists, workload="append", model="serializable").result == "valid"
-    assert api.domain.bank(foreign.parse(BALANCES).history, total=10).result == "valid"
+    assert api.domain.bank(foreign.parse(BALANCES), total=10).result == "valid"
     assert api.crash(lists).checker == "crash"
 
 
@@ -51,7 +51,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_names_are_those_of_the_verdicts() -> None:
     """A verdict could not be traced to who gave it."""
-    history = foreign.parse(BALANCES).history
+    history = foreign.parse(BALANCES)
     for name in ("bank", "set-full", "counter", "coherence", "staleness", "rollback-honesty"):
         assert checkers.run_safely(CHECKERS[name], history, name=name).checker == name
     with pytest.raises(AttributeError, match="no attribute 'soothsayer'"):

@@ -30,7 +30,7 @@ def told(*lines: tuple[int, str, Any], **fields: str) -> History:
             f"{{:process {process} :type {type_} :f {f} :value {value} {words}}}"
             for type_ in (":invoke", ":ok")
         ]
-    return foreign.parse("\n".join(maps).encode()).history
+    return foreign.parse("\n".join(maps).encode())
 
 
 def test_a_promise_decides_what_is_a_violation() -> None:
@@ -65,7 +65,7 @@ def test_reads_at_replicas_count_for_the_strongest_model_alone() -> None:
         '{"process":0,"type":"invoke","f":"read","value":null}',
         '{"process":0,"type":"ok","f":"read","value":null,"role":"replica"}',
     ]
-    judged = judge(foreign.parse("\n".join(maps).encode()).history, "register")
+    judged = judge(foreign.parse("\n".join(maps).encode()), "register")
     assert judged.result == "valid"
     assert judged.strongest == "none"
 
@@ -202,7 +202,7 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
     lines = []
     for each in maps:
         lines += [json.dumps({**each, "type": "invoke"}), json.dumps(each)]
-    history = foreign.parse("\n".join(lines).encode()).history
+    history = foreign.parse("\n".join(lines).encode())
     assert guess(history) in (None, *MODELS)
     judged = judge(history, model, limits=by_model.Limits(timeout_s=1.0))
     for verdict in judged.verdicts:

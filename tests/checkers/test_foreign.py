@@ -19,7 +19,7 @@ HEADER = Header(system="qsync", workload="register", nodes=("n1",))
 
 
 def told(text: str) -> History:
-    return foreign.parse(text.encode()).history
+    return foreign.parse(text.encode())
 
 
 # ---- EDN
@@ -208,7 +208,7 @@ def test_a_log_of_a_current_jepsen() -> None:
 
 def test_porcupine_key_value_files() -> None:
     """The reference checker's own data would not be readable."""
-    history = foreign.read(FOLDER / "porcupine" / "kv" / "c10-ok.txt").history
+    history = foreign.read(FOLDER / "porcupine" / "kv" / "c10-ok.txt")
     assert {each.f for each in history.operations} == {"get", "put", "append"}
     assert {each.key for each in history.operations} == {str(number) for number in range(10)}
     assert len(history.operations) == 337
@@ -269,10 +269,10 @@ PIECES = st.sampled_from(
 def test_any_bytes_end_in_a_history_or_a_refusal(data: bytes) -> None:
     """Some file would end in a traceback, which looks like a harness that broke."""
     try:
-        recognized = foreign.parse(data)
+        history = foreign.parse(data)
     except HistoryError:
         return
-    assert recognized.history.operations or recognized.kind == "ours"
+    assert history.operations or history.origin == "ours"
 
 
 # ---- round trips
@@ -348,12 +348,12 @@ def test_what_others_cannot_judge_is_left_out() -> None:
 )
 def test_our_own_files_are_recognized(path: Path, tmp_path: Path) -> None:
     """`check` would not know our own records."""
-    recognized = foreign.read(path)
-    assert recognized.kind == "ours"
+    history = foreign.read(path)
+    assert history.origin == "ours"
     copy = tmp_path / "history.parquet"
-    parquet.write(copy, recognized.history)
+    parquet.write(copy, history)
     again = foreign.read(copy)
-    assert (again.kind, again.history.operations) == ("parquet", recognized.history.operations)
+    assert (again.origin, again.operations) == ("parquet", history.operations)
 
 
 def test_json_is_as_good_as_edn() -> None:

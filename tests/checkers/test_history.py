@@ -210,7 +210,7 @@ def test_jepsen_lines() -> None:
     history = jepsen_text.parse(
         "INFO  jepsen.util - 0\t:invoke\t:cas\t[3 -1]\nnoise\nINFO  jepsen.util - 1\t:invoke\t:read\tnil\n"
         "INFO  jepsen.util - 0\t:fail\t:cas\t[3 -1]\nINFO  jepsen.util - 1\t:ok\t:read\t3\n"
-    )
+    ).history()
     cas, read = history.operations
     assert (cas.type, cas.value, cas.error) == ("fail", [3, -1], "mismatch")
     assert (read.type, read.value) == ("ok", 3)

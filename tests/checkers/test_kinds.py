@@ -67,7 +67,7 @@ def line(kind: str, f: str, value: str, process: int = 0) -> str:
 
 
 def outcome(text: str, model: str) -> str:
-    return by_model.judge(parse(text.encode()).history, model).result
+    return by_model.judge(parse(text.encode()), model).result
 
 
 @up_to(400)
@@ -103,7 +103,7 @@ def test_keys_of_different_kinds_are_different_keys(one: str, other: str) -> Non
 def test_a_file_with_one_kind_is_shown_without_signs() -> None:
     """If it failed, sentences would quote every text."""
     text = line("invoke", "write", ":x") + line("ok", "write", ":x")
-    assert [each.value for each in parse(text.encode()).history.operations] == ["x"]
+    assert [each.value for each in parse(text.encode()).operations] == ["x"]
 
 
 def test_texts_that_a_model_joins_stay_texts() -> None:

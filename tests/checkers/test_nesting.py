@@ -30,5 +30,5 @@ def test_too_deep_values_are_refused_with_their_line(kind: str, levels: int) -> 
 def test_what_is_not_deep_is_read(kind: str) -> None:
     """If it failed, long values would be taken for deep ones."""
     value = b"[" * 90 + b"]" * 90 if kind == "edn" else b"[" * 90 + b"[]," * 200 + b"[]" + b"]" * 90
-    (operation,) = recognized.parse(FILES[kind](value)).history.operations
+    (operation,) = recognized.parse(FILES[kind](value)).operations
     assert operation.value is not None

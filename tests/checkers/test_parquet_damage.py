@@ -116,7 +116,7 @@ def test_columns_of_an_earlier_version_are_read_as_they_are(written: Path, tmp_p
     metadata = {name: value for name, value in table.schema.metadata.items() if b"seal" not in name}
     pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), old, compression="zstd")
     assert parquet.read(old).events == history().events
-    assert read_any(old).kind == "parquet"
+    assert read_any(old).origin == "parquet"
 
 
 def test_a_file_from_before_a_column_was_added_is_read(written: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.foreign import edn
-from checkers.history.foreign.operation_maps import history_of, no_operations
-from checkers.history.history import Header, History
+from checkers.history.foreign.operation_maps import Maps, no_operations
+from checkers.history.history import Header
 
 LINE = re.compile(
     r"^(?:.*\bjepsen\.util(?:: | - ))?(?P<process>:?[\w-]+)\s+:(?P<type>invoke|ok|fail|info)"
@@ -24,8 +24,8 @@ LINE = re.compile(
 )
 
 
-def parse(text: str) -> History:
-    """The history in such a log. Raises HistoryError if it holds no operations or they do not pair."""
+def parse(text: str) -> Maps:
+    """The operation maps in such a log. Raises HistoryError if it holds no operations or they do not pair."""
     found = list(LINE.finditer(text))
     if not found:
         raise no_operations("no line of jepsen.util")
@@ -34,7 +34,7 @@ def parse(text: str) -> History:
         return edn.line_of(text, found[place].start("process"))
 
     maps = [_map(each, line_of(place)) for place, each in enumerate(found)]
-    return history_of(maps, line_of, Header(system="jepsen"))
+    return Maps(maps, line_of, Header(system="jepsen"))
 
 
 def _map(found: re.Match[str], line: int) -> dict[str, Any]:

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 
 from checkers.history.errors import HistoryError
-from checkers.history.foreign.operation_maps import history_of, no_operations
-from checkers.history.history import Header, History
+from checkers.history.foreign.operation_maps import Maps, no_operations
+from checkers.history.history import Header
 from checkers.history.jsonl import NOT_JSON
 
 
-def parse(data: bytes) -> History:
-    """The history in such a file. Raises HistoryError."""
+def parse(data: bytes) -> Maps:
+    """The operation maps in such a file. Raises HistoryError."""
     whole, why = _decoded(data)
     if isinstance(whole, dict) and isinstance(whole.get("history"), list):
         whole = whole["history"]
     if isinstance(whole, list):
-        return history_of(whole, lambda place: place + 1, Header(system="foreign"))
+        return Maps(whole, lambda place: place + 1, Header(system="foreign"))
     if data.count(b"\n", 0, len(data.rstrip())) == 0 and why:
         raise _garbage(data, why, 1)
     return _by_line(data)
@@ -32,7 +32,7 @@ def _decoded(data: bytes) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _by_line(data: bytes) -> History:
+def _by_line(data: bytes) -> Maps:
     maps: list[Any] = []
     lines: list[int] = []
     torn = None
@@ -52,7 +52,7 @@ def _by_line(data: bytes) -> History:
             lines.append(number + 1)
     if not maps:
         raise no_operations("an empty file")
-    return history_of(maps, lines.__getitem__, Header(system="foreign"), torn)
+    return Maps(maps, lines.__getitem__, Header(system="foreign"), torn)
 
 
 def _garbage(text: bytes, why: str, line: int) -> HistoryError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.foreign.edn import spelling
+from checkers.history.start import Start
 from checkers.values import Set
 
 MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
@@ -88,6 +89,12 @@ class Kinds:
             for name, each in value.items():
                 self._names.note(name)
                 yield from self._noted(each)
+
+    def start(self, value: Any) -> Start:
+        """What the objects held before: a map is by key. It was not in the file, so it may be in another notation."""
+        if not isinstance(value, dict):
+            return Start(value=self.value(value))
+        return Start(by_key={self._keys.of(key): self.value(each) for key, each in value.items()})
 
     def key(self, key: Any) -> str | None:
         """The key as a history names it."""

@@ -6,7 +6,7 @@
 |---|---|
 | type | invoke, ok, fail or info; a map without it is refused |
 | process | a number is a client, a word an observer (`nemesis`: faults); absent in all maps: the one with that f open |
-| f | absent: "txn" if the value is a list of micro-operations; Maelstrom's broadcast is an add |
+| f | "txn" if the value is a list of micro-operations, as it is in a map without f or with f txn; broadcast: "add" |
 | key | as it stands; absent: from the values, if all are `[key value]` as jepsen.independent writes them |
 | time | nanoseconds; where it is absent the place in the file stands for it |
 | index | not taken: the place in the file is the order |
@@ -21,13 +21,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import UNSET
 
 from checkers.history.errors import HistoryError
 from checkers.history.foreign.kinds import Kinds, is_transaction, text
 from checkers.history.history import Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
+from checkers.history.start import PLAIN_START, Start
 from checkers.values import Set
 
 Map = Mapping[str, Any]
@@ -40,11 +44,24 @@ SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set: its reads sho
 _WORDS = ("node", "role", "mode")
 
 
-def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | None = None) -> History:
-    """The history of `maps`, in their order; `line_of` gives the line of the map with that place.
+@dataclass(frozen=True, slots=True)
+class Maps:
+    """The operation maps of a file in their order. `line_of` gives the line of the map with that place."""
 
-    Raises HistoryError if there is no operation among them, or if they do not add up.
-    """
+    maps: Sequence[Any]
+    line_of: LineOf
+    header: Header
+    torn: str | None = None
+
+    def history(self, initial: Any = UNSET) -> History:
+        """The history of these. `initial`: what the objects held before, as read from the same notation.
+
+        Raises HistoryError if there is no operation among them, or if they do not add up.
+        """
+        return _history(self.maps, self.line_of, self.header, self.torn, initial)
+
+
+def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | None, initial: Any) -> History:
     checked = [_checked(each, line_of, place) for place, each in enumerate(maps)]
     clients = [each for each in checked if _is_client(each)]
     if not clients:
@@ -57,9 +74,12 @@ def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str |
     events: list[Event] = []
     processes = _Processes(named=any(each.get("process") is not None for each in checked))
     faults = _Faults()
+    if any(each.get("f") in ("txn", None) and is_transaction(each.get("value")) for each in clients):
+        checked = [_as_transaction(each) for each in checked]
     kinds = Kinds()
     for each in filter(_is_client, checked):
         kinds.note(*_question(each, keyed))
+    start = PLAIN_START if initial is UNSET else kinds.start(initial)
     time_ns = 0
     for place, each in enumerate(checked):
         time_ns = max(time_ns, _time_ns(each, place))
@@ -73,7 +93,7 @@ def history_of(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str |
         else:
             told = {**each, "value": kinds.value(each.get("value"))}
             events.append(_told(len(events), time_ns, told, faults))
-    return _paired(header, events, torn)
+    return _paired(header, events, torn, start)
 
 
 def no_operations(came: str) -> HistoryError:
@@ -85,10 +105,10 @@ def no_operations(came: str) -> HistoryError:
     )
 
 
-def _paired(header: Header, events: Sequence[Event], torn: str | None) -> History:
+def _paired(header: Header, events: Sequence[Event], torn: str | None, start: Start) -> History:
     """Lines of a foreign file and our events need not correspond: messages name the event instead."""
     try:
-        return History.of(header, events, torn=torn, first_line=0)
+        return History.of(header, events, torn=torn, first_line=0).starting_at(start)
     except HistoryError as error:
         where = "the file" if error.line is None else f"operation map {error.line + 1}"
         raise HistoryError(
@@ -208,6 +228,18 @@ def _asked_at_once(checked: Sequence[Map]) -> list[Map]:
         invocations.append({**asked, "type": "invoke", "process": process, "time": 0})
         completions.append({**each, "process": process})
     return invocations + completions
+
+
+def _as_transaction(each: Map) -> Map:
+    """In a file with transactions a list of micro-operations is one, whatever its f (Elle does not look at f).
+
+    A read that shows nothing may end behind its key.
+    """
+    value = each.get("value")
+    if not _is_client(each) or not is_transaction(value):
+        return each
+    micros: list[Any] = [[*micro, None] if len(micro) == 2 else micro for micro in value or ()]
+    return {**each, "f": "txn", "value": micros}
 
 
 def _question(each: Map, keyed: bool) -> tuple[str, Any, Any]:

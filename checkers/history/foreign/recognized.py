@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
 
 from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
 from checkers.history.foreign import edn, jepsen_text, json_maps
-from checkers.history.foreign.operation_maps import history_of
-from checkers.history.history import FORMAT, Header, History
+from checkers.history.foreign.kinds import Kinds
+from checkers.history.foreign.operation_maps import Maps
+from checkers.history.history import FORMAT, Header, History, Origin
+from checkers.history.jsonl import NOT_JSON
 
 _BEFORE = r"(?:[\s,]|;[^\n]*\n)*"
 _OURS = re.compile(rb'\s*\{[^{}\n]{0,200}"format"\s*:\s*"' + FORMAT.encode() + b'"')
@@ -22,38 +29,50 @@ _PARQUET = b"PAR1"
 _LOOKED_AT = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
-class Recognized:
-    """A history, and what kind of file it came from: ours, parquet, edn, json or log."""
+def read(path: Path, *, initial: str | None = None) -> History:
+    """Read any file that we know. Raises HistoryError in one line, or OSError if it cannot be read at all.
 
-    kind: str
-    history: History
-
-
-def read(path: Path) -> Recognized:
-    """Read any file that we know. Raises HistoryError in one line, or OSError if it cannot be read at all."""
+    `initial`: what the objects held before, in JSON or EDN, by key if it is a map (see `history.start`).
+    """
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
     if begins.startswith(_PARQUET):
-        return Recognized("parquet", parquet.read(path))
+        return _beginning(replace(parquet.read(path), origin="parquet"), initial)
     if _OURS.match(begins):
-        return Recognized("ours", jsonl.read(path))
-    return parse(path.read_bytes())
+        return _beginning(jsonl.read(path), initial)
+    return parse(path.read_bytes(), initial=initial)
 
 
-def parse(data: bytes) -> Recognized:
+def parse(data: bytes, *, initial: str | None = None) -> History:
     """The history in the bytes of a file that is no Parquet. Raises HistoryError."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     if _OURS.match(data):
-        return Recognized("ours", jsonl.parse(data))
-    if _JSON.match(data):
-        return Recognized("json", _parse_json(data))
-    text = _text(data)
-    for kind, belongs, parsed in _TEXTS:
-        if belongs(text):
-            return Recognized(kind, parsed(text))
-    raise _unknown(repr(text[:40].strip()))
+        return _beginning(jsonl.parse(data), initial)
+    for origin, belongs, parsed in _KINDS:
+        if belongs(data):
+            history = parsed(data).history(UNSET if initial is None else given(initial))
+            return replace(history, origin=origin)
+    raise _unknown(repr(_text(data)[:40].strip()))
+
+
+def _beginning(history: History, initial: str | None) -> History:
+    return history if initial is None else history.starting_at(Kinds().start(given(initial)))
+
+
+def given(initial: str) -> Any:
+    """What a person wrote, in JSON or EDN. Raises HistoryError."""
+    with suppress(*NOT_JSON):
+        return msgspec.json.decode(initial)
+    with suppress(HistoryError):
+        values = edn.read(f"{initial} nil").values  # nil keeps a lone list from being unwrapped
+        if len(values) == 2:
+            return values[0]
+    raise HistoryError(
+        expected="one value in JSON or EDN as what objects held before (--initial)",
+        came=repr(initial)[:60],
+        attempt="give --initial 0, or --initial '{:x 0, :y 1}' for single keys",
+    )
 
 
 def _text(data: bytes) -> str:
@@ -63,24 +82,25 @@ def _text(data: bytes) -> str:
         raise _unknown(f"bytes that are no text ({error.reason} at byte {error.start})") from error
 
 
-def _parse_json(data: bytes) -> History:
+def _parse_json(data: bytes) -> Maps:
     try:
         return json_maps.parse(data)
     except RecursionError as error:
         raise _unknown("values nested without end") from error
 
 
-def _parse_edn(text: str) -> History:
+def _parse_edn(data: bytes) -> Maps:
+    text = _text(data)
     forms = edn.read(text)
     torn = None
     if forms.torn_at is not None:
         torn = f"line {edn.line_of(text, forms.torn_at)} was torn off and is left out"
-    return history_of(
+    return Maps(
         forms.values, lambda place: edn.line_of(text, forms.starts[place]), Header(system="foreign"), torn
     )
 
 
-def _parse_nothing(text: str) -> History:
+def _parse_nothing(data: bytes) -> Maps:
     raise HistoryError(
         expected="a history",
         came="an empty file: no operations",
@@ -88,10 +108,11 @@ def _parse_nothing(text: str) -> History:
     )
 
 
-_TEXTS: tuple[tuple[str, Callable[[str], object], Callable[[str], History]], ...] = (
-    ("empty", _EMPTY.fullmatch, _parse_nothing),
-    ("edn", _EDN.match, _parse_edn),
-    ("log", jepsen_text.LINE.search, jepsen_text.parse),
+_KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps]], ...] = (
+    ("json", _JSON.match, _parse_json),
+    ("edn", lambda data: _EMPTY.fullmatch(_text(data)), _parse_nothing),
+    ("edn", lambda data: _EDN.match(_text(data)), _parse_edn),
+    ("log", lambda data: jepsen_text.LINE.search(_text(data)), lambda data: jepsen_text.parse(_text(data))),
 )
 
 

@@ -38,6 +38,12 @@ SECOND_OPINION_S = 600.0
     help="Whether a refused cas observed the value; by default only in our own records.",
 )
 @click.option(
+    "--initial",
+    type=Text(),
+    metavar="VALUE",
+    help="What objects held before, in EDN or JSON; a map: by key ({:x 0}).",
+)
+@click.option(
     "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
@@ -67,7 +73,7 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     as the run that it holds.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
-    is, and a verdict on a part is never VALID. --model and --failed-cas are for histories of other tools.
+    is, and a verdict on a part is never VALID. --model, --failed-cas and --initial are for histories of other tools.
     """
     from harness.store.bundle import is_bundle
 
@@ -148,6 +154,7 @@ def _check_run(
     memory_mib: float | None,
     budget: int | None,
     failed_cas: str | None,
+    initial: str | None,
     verifies: bool,
     html: Path | None,
     edn: Path | None,
@@ -165,7 +172,7 @@ def _check_run(
     from harness.systems import plans
     from harness.terminal.working import working
 
-    for option, value in (("--model", model), ("--failed-cas", failed_cas)):
+    for option, value in (("--model", model), ("--failed-cas", failed_cas), ("--initial", initial)):
         if value is not None:
             raise WrongUse(
                 f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
@@ -217,6 +224,7 @@ def _check_file(
     memory_mib: float | None,
     budget: int | None,
     failed_cas: str | None,
+    initial: str | None,
     verifies: bool,
     html: Path | None,
     edn: Path | None,
@@ -245,17 +253,17 @@ def _check_file(
         key=key,
         limits=limits,
         failed_cas_observes=observes,
+        initial=initial,
     )
     with working("reading", is_quiet=as_json):
-        found = recognized(asked.path)
-        history = asked_history(asked, found.history)
+        history = asked_history(asked, recognized(asked.path, initial))
     with working("judging", is_quiet=as_json), limited(limits):
-        verdict = judged(asked, found.kind, history)
+        verdict = judged(asked, history)
         if verifies:
             from harness.check_files import verified
 
-            verified.add_to(verdict, history, judged_in_file(asked, found.kind, verdict))
-        file = None if found.kind in ("ours", "parquet") else asked.path
+            verified.add_to(verdict, history, judged_in_file(asked, history, verdict))
+        file = asked.path if history.is_foreign else None
         _other_tools(history, file, verdict, edn, second_opinion)
     if html is not None:
         from harness.check_files import page

@@ -273,7 +273,7 @@ def test_the_page_and_the_edn_are_written_where_one_asks(qsync: Qsync, bad: Path
     assert done.code == 1
     assert "<svg" in page.read_text()
     assert "never-written" in page.read_text()
-    assert foreign.read(edn).history.operations == foreign.read(bad).history.operations
+    assert foreign.read(edn).operations == foreign.read(bad).operations
     done = qsync("check", bad, "--html", tmp_path)
     assert "expected a file to write" in done.line
     assert done.code == 64
