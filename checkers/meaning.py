@@ -104,7 +104,7 @@ def keys_of(operation: Operation, model: str) -> set[str | None]:
 
 def op_of(operation: Operation, model: str) -> Op:
     word, value, known = operation.f, _value_of(operation, model), operation.type != "info"
-    if operation.saw_empty:
+    if operation.saw_empty or (word == "drain" and known and not value):  # a drain that took nothing
         word = "empty"
     elif operation.found_nothing:
         word = "read"

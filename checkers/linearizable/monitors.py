@@ -10,6 +10,9 @@ out was never put in, or only later; it came out twice; one that surely went in 
 a dequeue said "empty" while at every moment some element surely was in it. Each is looked for by sorting. A yes is
 given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
+A drain is dequeues and an "empty" (`drains`). The patterns leave their sequence open, and the replay does not. So a no
+stands, and a yes in another sequence is left to the search.
+
 The answer is None (ask the search) if an element was put in twice, or stood there before; if a queue did not begin
 empty; or if a dequeue's answer is unknown: it may have taken any element. A crashed add or enqueue of an element that
 no call returned is skipped: it can only be in the way.
@@ -23,11 +26,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.linearizable.drains import DrainedQueue, are_in_sequence
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Found
 
 EVER = float("inf")
 NAME = "monitor"
+TOOK = ("dequeue", "drained")
+FOUND_EMPTY = ("empty", "emptied")
 
 Times = tuple[float, float]  # of a call: begun, returned
 
@@ -37,7 +43,8 @@ def decide(model: Model, calls: Sequence[Call]) -> Found | None:
     if model.name == "set":
         first: Any = model.initial
         return _set(calls, first)
-    return _queue(calls) if model.name == "queue" and model.initial == () else None
+    first = model.first_elements if isinstance(model, DrainedQueue) else model.initial
+    return _queue(calls) if model.name == "queue" and first == () else None
 
 
 def _yes(order: Sequence[int]) -> Found:
@@ -134,7 +141,7 @@ def _queue(calls: Sequence[Call]) -> Found | None:
             if call.action.values[0] in queue.elements:
                 return None
             queue.elements[call.action.values[0]] = _Element(_times(call), place)
-        elif call.action.word == "empty" and call.complete is not None:
+        elif call.action.word in FOUND_EMPTY and call.complete is not None:
             queue.empty.append((_times(call), place))
     optional = _take(queue, calls)
     if optional is None:
@@ -153,7 +160,7 @@ def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
     """
     optional = False
     by_return = sorted(
-        (_times(call)[1], place) for place, call in enumerate(calls) if call.action.word == "dequeue"
+        (_times(call)[1], place) for place, call in enumerate(calls) if call.action.word in TOOK
     )
     for returned, place in by_return:
         times = _times(calls[place])
@@ -292,7 +299,8 @@ def _with_empties(
 
 
 def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
-    """Whether a true queue answers so in this order, and it keeps real time and leaves nothing out."""
+    """Whether a true queue answers so in this order, and it keeps real time and the sequence of each drain, and leaves
+    nothing out."""
     inside: deque[Any] = deque()
     latest = -1.0
     for place in order:
@@ -303,12 +311,14 @@ def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
         latest = max(latest, begun)
         if call.action.word == "enqueue":
             inside.append(call.action.values[0])
-        elif call.action.word == "empty":
+        elif call.action.word in FOUND_EMPTY:
             if inside:
                 return False
         elif not inside or inside.popleft() != call.action.values[0]:
             return False
     named = set(order)
-    return len(named) == len(order) and all(
-        call.complete is None or place in named for place, call in enumerate(calls)
+    return (
+        len(named) == len(order)
+        and all(call.complete is None or place in named for place, call in enumerate(calls))
+        and are_in_sequence(calls[place].action for place in order)
     )

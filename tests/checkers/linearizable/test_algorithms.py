@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from checkers import by_model, linearizable, verify
+from checkers import linearizable, verify
 from checkers.compiled import PLAIN_VARIABLE
 from checkers.history import Event, Header, History, parquet
 from checkers.limits import Limits as TimeLimit
@@ -371,7 +371,7 @@ def test_a_drain_is_many_dequeues_without_a_name() -> None:
                 value=shown,
             )
         )  # fmt: skip
-    history = by_model.with_single_dequeues(History.of(Header(), events))
+    history = History.of(Header(), events)
     verdict = linearizable.check(history, model="queue")
     assert verdict.result == "valid"
     assert (verdict.details["proofs"], verdict.details["decided_without_proof"]) == ([], 1)

@@ -1,0 +1,108 @@
+"""Drains of queues: one operation, many dequeues.
+
+A drain takes elements one after the other until it finds the queue empty; other clients may come in between. So it is
+the dequeues of what it lists, in that order, and then an "empty", each somewhere within the drain's time. A drain of
+unknown outcome may have taken any number of elements at any later times: it is as many dequeues without an answer as
+elements never came out. A refused one took nothing.
+
+The order within a drain is part of the state: how many of its elements each drain has taken so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from checkers.history.errors import ModelError
+from checkers.history.operation import Operation
+from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
+from checkers.linearizable.objects import Queue
+from checkers.values import identity
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedQueue(Queue):
+    """A queue with drains. The state: the elements, and by drain how many it has taken, as pairs."""
+
+    initial: State = ((), ())
+
+    @classmethod
+    def of(cls, queue: Queue) -> DrainedQueue:
+        """The same queue."""
+        return cls(failed_cas_observes=queue.failed_cas_observes, initial=(queue.initial, ()))
+
+    @property
+    def first_elements(self) -> Any:
+        initial: Any = self.initial
+        return initial[0]
+
+    def step(self, state: Any, action: Action) -> State | Illegal:
+        elements, progress = state
+        match action.word, action.values:
+            case "drained", (element, drain, place):
+                taken = dict(progress)
+                if taken.get(drain, 0) != place or elements[:1] != (element,):
+                    return ILLEGAL
+                taken[drain] = place + 1
+                return elements[1:], tuple(sorted(taken.items()))
+            case "emptied", (drain, place):
+                return state if not elements and dict(progress).get(drain, 0) == place else ILLEGAL
+        after = Queue.step(self, elements, action)
+        return after if after is ILLEGAL else (after, progress)
+
+    def actions(self, operations: Sequence[Operation]) -> Iterator[tuple[Operation, Action]]:
+        """Each operation that means something with its action; a drain as the dequeues that it was."""
+        left = len(self.first_elements)
+        for operation in operations:
+            left += operation.f == "enqueue" and operation.type != "fail"
+            left -= operation.f == "dequeue" and operation.type == "ok" and not operation.saw_empty
+            left -= len(_drained(operation))
+        for operation in operations:
+            if operation.f != "drain":
+                action = self.action(operation)
+                if action is not None:
+                    yield operation, action
+            elif operation.type == "ok":
+                yield from _as_dequeues(operation)
+            elif operation.type == "info":
+                one = structs.replace(operation, f="dequeue", value=None)
+                yield from ((one, Action("update", "take", ())) for _ in range(left))
+
+
+def _as_dequeues(drain: Operation) -> Iterator[tuple[Operation, Action]]:
+    name, elements = drain.invoke_index, _drained(drain)
+    for place, element in enumerate(elements):
+        one = structs.replace(drain, f="dequeue", value=element)
+        yield one, Action("update", "drained", (identity(element), name, place))
+    nothing = structs.replace(drain, f="dequeue", value=None)
+    yield nothing, Action("observe", "emptied", (name, len(elements)))
+
+
+def _drained(operation: Operation) -> Sequence[Any]:
+    if operation.f != "drain" or operation.type != "ok" or operation.value is None:
+        return ()
+    if not isinstance(operation.value, list | tuple):
+        came = repr(operation.value)[:60]
+        raise ModelError(expected="a list of elements", came=came, index=operation.invoke_index)
+    return operation.value
+
+
+def are_several_calls(operation: Operation) -> bool:
+    """Whether it is a drain that took something, or may have."""
+    return operation.f == "drain" and (operation.type == "info" or bool(_drained(operation)))
+
+
+def are_in_sequence(actions: Iterable[Action]) -> bool:
+    """Whether each drain does in them what it did, in that sequence."""
+    taken: dict[State, int] = {}
+    for action in actions:
+        if action.word not in ("drained", "emptied"):
+            continue
+        *_, drain, place = action.values
+        if place != taken.get(drain, 0):
+            return False
+        taken[drain] = taken.get(drain, 0) + 1
+    return True
