@@ -256,7 +256,7 @@ def _of_operations(
     is_implied = promise == "linearizable"
     if model.linearizable in written.MODELS and not (is_implied and verdict.result == "invalid"):
         # Of every read: also of those that linearizability does not judge.
-        least = run_safely(written.check, history, name=written.NAME, model=model.linearizable)
+        least = _written(model, history)
         if not is_implied or least.result == "invalid":
             yield least
 
@@ -337,8 +337,19 @@ def _strongest(
         return "linearizable" if held else None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
     if left_out is None or any(not words.startswith("dirty") for words in left_out):
-        return strongest_of(_results_everywhere(asked, history, failed_cas_observes))
-    return strongest_of({name: verdict.result for name, verdict in known.items()})
+        found = strongest_of(_results_everywhere(asked, history, failed_cas_observes))
+    else:
+        found = strongest_of({name: verdict.result for name, verdict in known.items()})
+    if found in ("linearizable", "none"):
+        return found
+    least = known.get(written.NAME) or _written(asked, history)
+    return "none" if least.result == "invalid" else found
+
+
+def _written(model: Model, history: History) -> Verdict:
+    """Whether what was read was written, which every model promises."""
+    assert model.linearizable is not None
+    return run_safely(written.check, history, name=written.NAME, model=model.linearizable)
 
 
 def strongest_isolation(verdict: Verdict) -> str | None:

@@ -69,7 +69,7 @@ def test_every_model_is_in_the_table() -> None:
 def test_a_value_that_no_client_wrote_breaks_every_promise(model: str, promise: str) -> None:
     """If this fails, a store may invent data where little else is promised."""
     judged = by_model.judge(history_of(FROM_NOWHERE[model]), model, promise=promise)
-    assert judged.result == "invalid"
+    assert judged.result == "invalid" and judged.strongest in (None, "none")
     told = [each for each in judged.verdicts if each.checker in judged.violations]
     assert all(witness.events for each in told for witness in each.witnesses) and told[0].witnesses
 
