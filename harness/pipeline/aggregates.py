@@ -36,6 +36,13 @@ def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
     )
 
 
+def violations(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
+    """Without the rows of early versions that are findings; retention has removed their runs."""
+    listed = runs.select("run", "violations")
+    is_one = F.coalesce(F.array_contains("violations", F.col("checker")), F.lit(True))
+    return anomalies.join(listed, "run", "inner").where(is_one).drop("violations")
+
+
 def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
     """One row a fingerprint: when and where it was seen."""
     seen = anomalies.select("run", "fingerprint", "shape", "summary").join(

@@ -1,7 +1,7 @@
 """`qsync analyze`: adds new runs under results/ to the tables, and makes the aggregates anew.
 
 With nothing new no Spark is started. Runs with removed folders (retention) stay in the tables: this is the
-purpose of the tables.
+purpose of the tables. So do the rows of a run whose files were damaged since they were read.
 """
 
 from __future__ import annotations
@@ -12,31 +12,30 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import UTC, date, datetime
 from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkers.history import HistoryError, parquet, segments
 from harness.errors import StoreError
 from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
 from harness.pipeline.remote_tables import RemoteTables
 from harness.pipeline.report import Report
+from harness.pipeline.session import in_one_line, versions
 from harness.pipeline.sources import Source, source_of
-from harness.pipeline.tables import State, Tables
-from harness.store import LeftOut, Scan, StoredRun, hashes
+from harness.pipeline.stock import State
+from harness.pipeline.tables import Tables
+from harness.pipeline.usable import usable
+from harness.store import Scan, StoredRun, hashes
 from harness.store.objects import Address
-from harness.store.remote_runs import at_once
-from harness.store.run_folder import COLUMNS, HISTORY
+from harness.store.run_folder import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Step = Callable[[str, int, int], None]
 """Told of progress: what was finished, how many steps are, and how many there are in all."""
-NOT_OURS = "plan.json or verdict.json is not ours"
 AT_ONCE = 3
 FEW = 8
 """Up to so many runs what takes the time is starting things, compiling among them."""
@@ -49,7 +48,7 @@ _FOR_FEW = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }
-STEPS = 16
+STEPS = 18
 
 
 def analyze(
@@ -63,19 +62,20 @@ def analyze(
 ) -> Report:
     """Bring the tables in `folder` up to date with `results`. Raises HarnessError in one line.
 
+    `anew`: every run that is there is read again, whatever the tables say of it.
     `spool`: a folder for what is fetched from addresses, and for a copy of tables that are kept at one.
     """
     began_s = time.monotonic()
     source = source_of(results, spool)
     tables = _tables_of(folder, spool)
-    with tables.opened() as stored:
-        state = State() if anew else stored
+    with tables.opened(anew=anew) as state:
         found = source.scan()
-        if anew:
-            tables.forget_all()
-        elif state.schema not in ("", _schema_mark()):
-            _read_again(state, found)
-        report = _bring_in(tables, state, source, found, session, step)
+        known = {} if anew else dict(state.runs)
+        if anew or state.schema not in ("", _schema_mark()):
+            _read_again(state, found, everything=anew)
+        report = _bring_in(tables, state, source, found, session, step, known)
+        report.damaged_tables = tables.stock.damaged
+        report.lost = tuple(sorted({*tables.stock.lost} - {run.name for run in found.runs}))
         for name in AGGREGATES:  # they are here then, and verified, for their readers
             tables.files(name)
     report.seconds = round(time.monotonic() - began_s, 3)
@@ -90,11 +90,13 @@ def _tables_of(folder: Path | Address, spool: Path | None) -> Tables:
     return RemoteTables(folder, spool / "tables")
 
 
-def _read_again(state: State, found: Scan) -> None:
+def _read_again(state: State, found: Scan, *, everything: bool) -> None:
     """The tables have other rows or columns now: every run that is there is read anew, and what retention has removed
-    stays as it was (columns that it does not have are null)."""
-    state.runs |= {run.name: "" for run in found.runs if run.name in state.runs}
-    state.strange = {}
+    stays as it was (columns that it does not have are null).
+
+    `everything`: a run that the state does not know may have rows, too.
+    """
+    state.runs |= {run.name: "" for run in found.runs if everything or run.name in state.runs}
 
 
 def _bring_in(
@@ -104,94 +106,40 @@ def _bring_in(
     found: Scan,
     session: Callable[[], AbstractContextManager[SparkSession]],
     step: Step,
+    known: Mapping[str, str],
 ) -> Report:
-    strange = [run for run in found.runs if state.strange.get(run.name) == run.stamp]
-    fresh = [run for run in found.runs if state.runs.get(run.name) != run.stamp and run not in strange]
+    """`known`: the runs that count as changed, not as new."""
+    fresh = [run for run in found.runs if state.runs.get(run.name) != run.stamp]
     report = Report(
         tables=tables.folder,
         place=tables.place,
-        known=len(found.runs) - len(fresh) - len(strange),
-        left_out=[*found.unfinished, *(_not_ours(run) for run in strange)],
+        known=len(found.runs) - len(fresh),
+        left_out=list(found.unfinished),
         foreign=list(found.foreign),
     )
     with ExitStack() as stack:
         spark: SparkSession | None = None
-        for portion in source.portions(fresh, lambda what: step(what, 0, STEPS)):
-            usable, broken = _usable(portion.runs, source.has)
-            report.left_out = [*broken, *report.left_out, *portion.left_out]  # of many, the first are shown
-            report.changed_files += sum(each.why.startswith(hashes.CHANGED) for each in broken)
-            if not usable:
-                continue
+
+        def put(runs: list[StoredRun]) -> None:
+            nonlocal spark
             if spark is None:
                 spark = stack.enter_context(session())
-                report.spark = _versions(spark)
+                report.spark = versions(spark)
                 step("Spark has started", 1, STEPS)
-            _bring_in_portion(spark, tables, state, usable, step, report)
+            with in_one_line(StoreError, "the tables are as they were"):
+                _Batch(spark, tables, state, runs, step).run()
+            report.new += sum(run.name not in known for run in runs)
+            report.changed += sum(run.name in known for run in runs)
+
+        for portion in source.portions(fresh, lambda what: step(what, 0, STEPS)):
+            whole, broken = usable(portion.runs, source.has)
+            report.left_out = [*broken, *report.left_out, *portion.left_out]  # of many, the first are shown
+            report.changed_files += sum(each.why.startswith(hashes.CHANGED) for each in broken)
+            if whole:
+                put(whole)
+        if spark is None and (tables.stock.state.sums or tables.stock.damaged):
+            put([])  # no run can be read any more: the rest of the tables is put in order
     return report
-
-
-def _bring_in_portion(
-    spark: SparkSession, tables: Tables, state: State, usable: list[StoredRun], step: Step, report: Report
-) -> None:
-    before = dict(state.runs)
-    from harness.pipeline.session import in_one_line
-
-    with in_one_line(StoreError, "the tables are as they were"):
-        strange = _Batch(spark, tables, state, usable, step).run()
-    taken = [run for run in usable if run not in strange]
-    report.left_out += [_not_ours(run) for run in strange]
-    report.new += sum(run.name not in before for run in taken)
-    report.changed += sum(run.name in before for run in taken)
-
-
-def _versions(spark: SparkSession) -> Mapping[str, str]:
-    from harness.pipeline.session import versions
-
-    return versions(spark)
-
-
-def _not_ours(run: StoredRun) -> LeftOut:
-    return LeftOut(run.address or run.path, NOT_OURS)
-
-
-def _usable(
-    runs: Sequence[StoredRun], is_fetched: Callable[[str], bool]
-) -> tuple[list[StoredRun], list[LeftOut]]:
-    """Those that are whole: a kill may have come between the verdict and the columns, a disk may have spoilt a file.
-
-    `is_fetched`: which files of a run are here.
-    """
-    reasons = at_once(partial(_why_broken, is_fetched), runs)
-    found = list(zip(runs, reasons, strict=True))
-    broken = [LeftOut(run.address or run.path, why) for run, why in found if why is not None]
-    return [run for run, why in found if why is None], broken
-
-
-def _why_broken(is_fetched: Callable[[str], bool], run: StoredRun) -> str | None:
-    import pyarrow
-
-    try:
-        changed = hashes.changed(run.path, is_fetched)
-        if changed:
-            return (
-                f"{hashes.CHANGED}: {'; '.join(changed)}; try: the file as it was, or qsync check {run.place}"
-            )
-        names = set(parquet.opened(run.path / COLUMNS).schema_arrow.names)
-    except FileNotFoundError:
-        empty = _is_empty(run.path / HISTORY)
-        return None if empty else f"half-written: no {COLUMNS}; try: qsync check {run.place}"
-    except StoreError as error:
-        return error.message
-    except (OSError, pyarrow.ArrowException, HistoryError):
-        return f"half-written: {COLUMNS} is torn; try: qsync check {run.place}"
-    lacking = {"index", "time_ns", "process", "type", "f", "value"} - names
-    return f"{COLUMNS} is not ours: it has no column {sorted(lacking)[0]}" if lacking else None
-
-
-def _is_empty(history: Path) -> bool:
-    """Nothing but the header was recorded."""
-    with segments.stream(history) as lines:
-        return sum(1 for _, _ in zip(lines, range(2), strict=False)) < 2
 
 
 @contextmanager
@@ -223,30 +171,23 @@ class _Batch:
         self._step = step
         self.again = {run.name: run for run in runs if run.name in state.runs}
 
-    def run(self) -> list[StoredRun]:
-        """Put the rows in place; gives the runs with documents that are not ours."""
+    def run(self) -> None:
+        """Put the rows in place."""
         with _settings_for(self.spark, len(self.runs)):
-            return self._run()
+            removed = self._write(self._curated() if self.runs else {})
+        self.state.runs |= {run.name: run.stamp for run in self.runs}
+        self.state.batch += 1
+        self.state.schema = _schema_mark()
+        self.tables.commit(self.state, removed, AGGREGATES)
+        self._finished("put in place")
 
-    def _run(self) -> list[StoredRun]:
+    def _curated(self) -> Mapping[str, Callable[[], DataFrame]]:
         from harness.pipeline import curate, documents, workers
 
         found = self._found()
         parsed = curate.kept(documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, found)))
-        strange = {row.run for row in parsed.where(f"not ({documents.readable()})").select("run").collect()}
-        usable = [run for run in self.runs if run.name not in strange]
-        with_events = [run.path for run in usable if (run.path / COLUMNS).exists()]
-        events = curate.events_of(self.spark, with_events)
-        if strange:
-            found, parsed = (frame.where(~frame["run"].isin(list(strange))) for frame in (found, parsed))
-        removed = self._write(curate.curated(found, parsed, events))
-        self.state.runs |= {run.name: run.stamp for run in usable}
-        self.state.strange |= {run.name: run.stamp for run in self.runs if run.name in strange}
-        self.state.batch += 1
-        self.state.schema = _schema_mark()
-        self.tables.commit(self.state, removed, curate.AGGREGATES)
-        self._finished("put in place")
-        return [run for run in self.runs if run.name in strange]
+        with_events = [run.path for run in self.runs if (run.path / COLUMNS).exists()]
+        return curate.curated(found, parsed, curate.events_of(self.spark, with_events))
 
     def _found(self) -> DataFrame:
         import pyarrow
@@ -254,7 +195,7 @@ class _Batch:
         from harness.pipeline.schemas import RUNS_FOUND
 
         rows = [
-            (run.name, str(run.path), run.campaign, date.fromisoformat(run.date), _started(run), run.place)
+            (run.name, str(run.path), run.campaign, run.started.date(), run.started, run.place)
             for run in self.runs
         ]
         columns = dict(zip(RUNS_FOUND.fieldNames(), zip(*rows, strict=True), strict=True))
@@ -338,15 +279,11 @@ class _Batch:
         self._step(what, self.done, STEPS)
 
 
-def _started(run: StoredRun) -> datetime:
-    return datetime.strptime(run.path.name.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-
-
 def _schema_mark() -> str:
     """Changes with whatever decides the tables' rows."""
     own = Path(__file__).parent
-    names = ("schemas.py", "operations.py", "latency.py", "documents.py", "node_files.py", "workers.py")
-    text = b"".join((own / name).read_bytes() for name in names)
+    names = "schemas operations latency documents node_files workers curate".split()  # noqa: SIM905
+    text = b"".join((own / f"{name}.py").read_bytes() for name in names)
     return hashlib.sha256(text).hexdigest()[:16]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     if not paths:
         return spark.createDataFrame([], EVENTS).withColumn("run", F.lit(""))
     files = [named(path / COLUMNS) for path in paths]
-    run = F.regexp_extract(F.col("_metadata.file_path"), _RUN_IN_PATH, 1)
+    path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))  # it is a URL
+    run = F.regexp_extract(path, _RUN_IN_PATH, 1)
     return gathered(spark.read.schema(EVENTS).parquet(*files).withColumn("run", run))
 
 
@@ -54,17 +55,20 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
     def availability() -> DataFrame:
         return with_fault(gathered(documents.availability(checks)), spans, F.col("from_ns"), F.col("to_ns"))
 
-    def anomalies() -> DataFrame:
-        anomalous = found.join(parsed.where("verdict.outcome = 'anomaly'").select("run"), "run", "left_semi")
-        sighted = read_by(workers.fingerprints, workers.FINGERPRINTS, anomalous)
-        told = documents.anomalies(checks, sighted)
-        return with_fault(told, spans, F.col("start_ns"), F.col("end_ns"))
+    @cache
+    def sighted() -> DataFrame:
+        showing = found.join(documents.with_witnesses(parsed), "run", "left_semi")
+        return kept(read_by(workers.fingerprints, workers.FINGERPRINTS, showing))
+
+    def witnesses(of: Callable[[DataFrame, DataFrame], DataFrame]) -> DataFrame:
+        return with_fault(of(checks, sighted()), spans, F.col("start_ns"), F.col("end_ns"))
 
     tables: dict[str, Making] = {
         "operations": lambda: operations,
         "runs": lambda: documents.runs(found, parsed).drop(*PARTITION),
         "node_log": lambda: node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
-        "anomalies": anomalies,
+        "anomalies": lambda: witnesses(documents.anomalies),
+        "findings": lambda: witnesses(documents.findings),
         "verdicts": lambda: documents.verdicts(checks),
         "availability": availability,
         "cuts": lambda: documents.cuts(events, parsed, checks),
@@ -156,9 +160,13 @@ def aggregated(table: Callable[[str], DataFrame]) -> dict[str, Making]:
     """How the small tables over all runs are made. `table`: gives a curated table, whole."""
     from harness.pipeline import aggregates
 
+    def violations() -> DataFrame:
+        return aggregates.violations(table("anomalies"), table("runs"))
+
     return {
-        "recurrence": lambda: aggregates.recurrence(table("anomalies"), table("runs")),
-        "flaky_or_fixed": lambda: aggregates.flaky_or_fixed(table("anomalies"), table("runs")),
+        "recurrence": lambda: aggregates.recurrence(violations(), table("runs")),
+        "flaky_or_fixed": lambda: aggregates.flaky_or_fixed(violations(), table("runs")),
+        "recurring_findings": lambda: aggregates.recurrence(table("findings"), table("runs")),
         "trend": lambda: aggregates.trend(table("runs"), table("latency")),
         "slowest": lambda: aggregates.slowest(table("latency")),
         "fault_coverage": lambda: aggregates.fault_coverage(table("faults"), table("runs")),
@@ -171,13 +179,13 @@ NEEDS: Mapping[str, frozenset[str]] = {
     "wal": frozenset({"operations"}),
     "recurrence": frozenset({"anomalies", "runs"}),
     "flaky_or_fixed": frozenset({"anomalies", "runs"}),
+    "recurring_findings": frozenset({"findings", "runs"}),
+    "findings": frozenset({"anomalies"}),
     "trend": frozenset({"runs", "latency"}),
     "slowest": frozenset({"latency"}),
     "fault_coverage": frozenset({"faults", "runs"}),
 }
 """Which tables have to be written before another one is made: what they compute is then at hand."""
 
-AGGREGATED = ("runs", "latency", "anomalies", "faults")
+AGGREGATED = ("runs", "latency", "anomalies", "findings", "faults")
 """The tables that the aggregates are made of."""
-
-AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")

@@ -1,8 +1,8 @@
-"""plan.json and verdict.json → runs, verdicts, availability windows, anomalies."""
+"""plan.json and verdict.json → runs, verdicts, availability windows, anomalies, findings."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from harness.pipeline.schemas import CUT, PLAN, VERDICT
@@ -13,17 +13,12 @@ CUTS = "cuts-"
 
 
 def parsed(documents: DataFrame) -> DataFrame:
-    """run, plan text, verdict text → run, plan, verdict. One that is no JSON object gives nulls (see `unreadable`)."""
+    """run, plan text, verdict text → run, plan, verdict. `harness.pipeline.usable` has looked at them before."""
     return documents.select(
         "run",
         F.from_json("plan", PLAN).alias("plan"),
         F.from_json("verdict", VERDICT).alias("verdict"),
     )
-
-
-def readable() -> str:
-    """The condition under which a parsed row can be used."""
-    return "plan.name is not null and verdict.outcome is not null and verdict.checks is not null"
 
 
 def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
@@ -55,8 +50,28 @@ def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
 
 
 def checks(documents: DataFrame) -> DataFrame:
-    """run, check: one row for each checker of each run."""
-    return documents.select("run", F.explode("verdict.checks").alias("check"))
+    """run, check, is_violation: one row for each checker of each run.
+
+    An invalid check is a violation if the promise of the run forbids what it found, and a finding otherwise. Verdicts
+    of early versions do not list the violations: there an anomaly is one of all invalid checks.
+    """
+    told = documents.select(
+        "run", "verdict.outcome", "verdict.violations", F.explode("verdict.checks").alias("check")
+    )
+    is_listed = F.array_contains("violations", F.col("check.checker"))
+    is_violation = F.coalesce(is_listed, F.col("outcome") == "anomaly") & _is_invalid()
+    return told.select("run", "check", is_violation.alias("is_violation"))
+
+
+def _is_invalid() -> Column:
+    return F.col("check.result") == "invalid"
+
+
+def with_witnesses(documents: DataFrame) -> DataFrame:
+    """The runs of which `harness.pipeline.workers.fingerprints` has something to tell."""
+    return documents.where(F.exists("verdict.checks", lambda check: check["result"] == "invalid")).select(
+        "run"
+    )
 
 
 def verdicts(checks: DataFrame) -> DataFrame:
@@ -134,8 +149,17 @@ def cuts(events: DataFrame, documents: DataFrame, checks: DataFrame) -> DataFram
 
 
 def anomalies(checks: DataFrame, fingerprints: DataFrame) -> DataFrame:
-    """Every witness of every violation, with the fingerprint that the worker found for it."""
-    told = checks.where(F.col("check.result") == "invalid").select(
+    """Every witness of every violation of the promise, with the fingerprint that the worker found for it."""
+    return _witnesses(checks.where("is_violation"), fingerprints)
+
+
+def findings(checks: DataFrame, fingerprints: DataFrame) -> DataFrame:
+    """The same of invalid checks that the promise does not forbid."""
+    return _witnesses(checks.where(_is_invalid() & ~F.col("is_violation")), fingerprints)
+
+
+def _witnesses(checks: DataFrame, fingerprints: DataFrame) -> DataFrame:
+    told = checks.select(
         "run",
         F.col("check.checker").alias("checker"),
         F.posexplode("check.witnesses").alias("number", "witness"),

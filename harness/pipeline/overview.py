@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import StoreError
 from harness.report.tables_page import Cell, Page, Section, html
-from harness.store.hashes import HASHES
 from harness.terminal.colour import printable
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 PAGE = "overview.html"
-AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "slowest", "fault_coverage")
+AGGREGATES = ("trend", "recurrence", "flaky_or_fixed", "recurring_findings", "slowest", "fault_coverage")
 LEFT_OUT_SHOWN = 20
 SLOWEST_SHOWN = 15
 
@@ -67,17 +66,14 @@ class Overview:
             lines.append(
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )
-        if report.changed_files:
-            lines.append(f"{_many(report.changed_files, 'run')} skipped: a file differs from {HASHES}")
-        lines += [
-            printable(f"skipped   {each.path}: {each.why}")
-            for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
-        ]
+        if found := len(self.rows["recurring_findings"]):
+            lines.append(f"{_many(found, 'fingerprint')} of findings, which break no promise: see the page")
+        lines += [printable(said) for said in (*report.says, *self._skipped(report, "skipped   "))]
         lines += [f"tables    {self._place}", f"page      {page}"]
         return lines
 
     def as_json(self, report: Report, page: Path | str) -> dict[str, Any]:
-        skipped = [{"path": str(each.path), "why": each.why} for each in [*report.left_out, *report.foreign]]
+        skipped = [{"path": each.place, "why": each.why} for each in [*report.left_out, *report.foreign]]
         return {
             "tables": self._place,
             "page": str(page),
@@ -86,13 +82,19 @@ class Overview:
             "known": report.known,
             "seconds": report.seconds,
             "skipped": skipped,
+            "left_out": len(report.left_out),
             "changed_files": report.changed_files,
+            "damaged_tables": list(report.damaged_tables),
+            "lost": list(report.lost),
             "outcomes": self._counts(),
-            "fingerprints": [
-                {"fingerprint": row["fingerprint"], "shape": row["shape"], "runs": row["runs"]}
-                for row in self.rows["recurrence"]
-            ],
+            "fingerprints": _in_short(self.rows["recurrence"]),
+            "findings": _in_short(self.rows["recurring_findings"]),
         }
+
+    def _skipped(self, report: Report, word: str = "") -> list[str]:
+        """The first entries that were left out, with their reasons."""
+        shown = [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
+        return [f"{word}{each.place}: {each.why}" for each in shown]
 
     @property
     def _place(self) -> str:
@@ -112,7 +114,7 @@ class Overview:
             if runs
             else "There are no finished runs in the tables yet."
         )
-        changed = [("skipped", _many(report.changed_files, "run"), f"a file differs from {HASHES}")]
+        left_out = [("left out", f"{len(report.left_out):,}", report.reasons)]
         return Page(
             title=f"{runs} runs · qsync analyze",
             crumbs=("analyze", self._place),
@@ -127,13 +129,12 @@ class Overview:
                     f"{report.known} known, {report.seconds:.1f} s",
                 ),
                 ("operations ok", f"{sum(row['ok'] or 0 for row in self.rows['trend']):,}", ""),
-                *(changed if report.changed_files else ()),
+                *(left_out if report.left_out else ()),
             ),
-            notes=tuple(
-                f"{each.path}: {each.why}" for each in [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
-            ),
+            notes=(*report.says, *self._skipped(report)),
             sections=(
                 self._fingerprints(target),
+                self._findings(target),
                 self._trend(),
                 self._coverage(),
                 self._slowest(target),
@@ -182,6 +183,27 @@ class Overview:
             rows,
             frozenset({"runs"}),
             "No anomaly was ever seen.",
+        )
+
+    def _findings(self, target: Path) -> Section:
+        rows = [
+            (
+                Cell(row["fingerprint"], "code"),
+                Cell(row["shape"], "prose"),
+                f"{row['runs']:,}",
+                _day(row["first_seen"]),
+                Cell(row["last_run"], link=self._link(row["last_run"], target)),
+                Cell("; ".join(row["cells"][:3]), "prose"),
+            )
+            for row in self.rows["recurring_findings"]
+        ]
+        return Section(
+            "Findings by fingerprint",
+            "Checks that found what the promise of the run does not forbid. They are no anomalies.",
+            ("fingerprint", "what", "runs", "first seen", "last seen in", "where"),
+            rows,
+            frozenset({"runs"}),
+            "There are none.",
         )
 
     def _trend(self) -> Section:
@@ -289,6 +311,10 @@ def _rows(folder: Path) -> Rows:
             why = " ".join(str(error).split())
             raise StoreError(f"{file} cannot be read: {why}; try: qsync analyze --anew") from error
     return rows
+
+
+def _in_short(rows: Rows) -> Rows:
+    return [{name: row[name] for name in ("fingerprint", "shape", "runs")} for row in rows]
 
 
 def _many(count: int, word: str) -> str:

@@ -13,6 +13,7 @@ earlier one had are read again by the next call.)
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 import time
@@ -21,11 +22,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from harness.errors import StoreError, WrongUse
-from harness.pipeline.tables import STAGING, State, Tables
+from harness.pipeline.stock import State, Stock, taken_stock
+from harness.pipeline.tables import STAGING, Tables
 from harness.store.objects import Address, ObjectStore, address_of
 from harness.store.remote_runs import at_once
 
@@ -34,6 +37,7 @@ FORMAT = "qsync-tables-manifest"
 VERSION = 1
 READERS_NEED_S = 3_600.0
 KILLED_LEAVE_S = 86_400.0
+_OURS = re.compile(r"\w+/(campaign=[^/]+/date=[^/]+/)?\d+-\d+-[0-9a-f]+\.parquet")
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -58,19 +62,41 @@ class RemoteTables(Tables):
         self._manifest = Manifest()
 
     @contextmanager
-    def opened(self) -> Iterator[State]:
+    def opened(self, *, anew: bool = False) -> Iterator[State]:
         """Read the manifest; gives the state that it says."""
-        with super().opened() as state:
+        with super().opened(anew=anew) as state:
             yield state
+
+    def _known(self) -> State:
+        return self._state()
 
     def _state(self) -> State:
         self._read_as = self._store.read(self.address / MANIFEST)
-        self._manifest = Manifest() if self._read_as is None else self._decoded(self._read_as)
+        self._manifest = self._none_yet() if self._read_as is None else self._decoded(self._read_as)
         for file in self.folder.glob("*/**/*.parquet"):
             if self._name(file) not in self._manifest.files:
                 file.unlink()
-        known = State.__dataclass_fields__
-        return State(**{name: value for name, value in self._manifest.state.items() if name in known})
+        return msgspec.convert(self._manifest.state, State)
+
+    def _none_yet(self) -> Manifest:
+        """The first batch puts a manifest in place before it sends a file, so files without one have lost it. Which of
+        them counted, no file says."""
+        files = [each.name for each in self._store.found(self.address) if _OURS.fullmatch(each.name)]
+        if files:
+            raise StoreError(
+                f"{self.address}: {MANIFEST} is missing, and there are {len(files)} files of tables, so nothing is "
+                "written there; try: the manifest from a copy, or another --tables"
+            )
+        return Manifest()
+
+    def _take_stock(self) -> Stock:
+        known, names = self._state(), self._names()
+        self._sums = known.sums
+        at_once(self._is_fetched, names)
+        return taken_stock(names, known, lambda name: self.folder / name)
+
+    def _names(self) -> list[str]:
+        return sorted({*self._manifest.files}.difference(self.stock.damaged))
 
     def _decoded(self, data: bytes) -> Manifest:
         try:
@@ -94,8 +120,8 @@ class RemoteTables(Tables):
 
     def _copied(self, prefix: str) -> list[Path]:
         """The files below a prefix, which are here then."""
-        names = sorted(name for name in self._manifest.files if name.startswith(prefix))
-        at_once(self._copy, [name for name in names if not self._is_here(name)])
+        names = [name for name in self._names() if unquote(name).startswith(prefix)]
+        at_once(self._copy, names)
         return [self.folder / name for name in names]
 
     def _is_here(self, name: str) -> bool:
@@ -105,24 +131,26 @@ class RemoteTables(Tables):
         except FileNotFoundError:
             return False
 
-    def _copy(self, name: str) -> None:
+    def _is_fetched(self, name: str) -> bool:
+        """Whether the file is here, as it was written; it is fetched if not."""
+        if self._is_here(name):
+            return True
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not self._store.fetch(self.address / name, file) or not self._is_here(name):
+        return self._store.fetch(self.address / name, file) and self._is_here(name)
+
+    def _copy(self, name: str) -> None:
+        if not self._is_fetched(name):
             raise StoreError(
                 f"{self.address / name} is missing, torn, or has changed since it was written; "
                 "try: qsync analyze --anew"
             )
 
-    def forget_all(self) -> None:
-        """Nothing is known any more; what is there stays in effect until the first batch takes its place."""
-        self._sums = {}
-        self._manifest.gone |= dict.fromkeys(self._manifest.files, time.time())
-        self._manifest.files = {}
-
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
         """Send what lies in staging, then put the manifest in place."""
         self._must_be_as_read()
+        if self._read_as is None:
+            self._put(Manifest())
         staged = sorted(self.staging.glob("**/*.parquet"))
         token = secrets.token_hex(4)
         sent = {
@@ -134,7 +162,7 @@ class RemoteTables(Tables):
         }
         at_once(lambda name: self._store.send(sent[name], self.address / name), list(sent))
         self._tidy_up()
-        gone = {self._name(path) for path in removed}
+        gone = {self._name(path) for path in removed} | {*self.stock.damaged}
         gone |= {name for name in self._manifest.files if name.partition("/")[0] in replaced}
         files = {name: size for name, size in self._manifest.files.items() if name not in gone}
         self._note_sums(state, sent, gone)

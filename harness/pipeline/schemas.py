@@ -106,6 +106,11 @@ LOG_LINE = _struct(
 
 # ---- the tables
 
+_WITNESSED = (
+    "checker string, rule string, number int, fingerprint string, shape string, summary string, key string, "
+    "node string, start_ns long, end_ns long, events longs, fault string"
+)
+
 TABLES: dict[str, StructType] = {
     "runs": _table(
         "started time, system string, configuration string, cluster string, workload string, faults strings, "
@@ -135,10 +140,8 @@ TABLES: dict[str, StructType] = {
         "cut string, system string, variant string, node string, asked_ns long, ended_ns long, state string, "
         "why string, levels words"
     ),
-    "anomalies": _table(
-        "checker string, rule string, number int, fingerprint string, shape string, summary string, key string, "
-        "node string, start_ns long, end_ns long, events longs, fault string"
-    ),
+    "anomalies": _table(_WITNESSED),
+    "findings": _table(_WITNESSED),
     "node_log": _table(
         "node string, number long, time_ns long, level string, message string, term long, owner string, "
         "lsn long, line string"

@@ -95,14 +95,14 @@ class AddressSource:
         return _is_wanted(name)
 
     def _fetch(self, run: StoredRun) -> LeftOut | None:
-        """Fetch the files that the tables are made of. The history itself is fetched only for runs with witnesses or
-        without columns.
+        """Fetch the files that the tables are made of. The history itself is fetched only for runs with witnesses,
+        without columns, or without hashes.
         """
         assert run.address is not None
         try:
             there = fetch_run(self._store, run.address, run.path, _is_wanted)
-            has_columns = any(each.name == COLUMNS for each in there)
-            if not has_columns or RunFolder(run.path).read_verdict_outcome() == "anomaly":
+            names = {each.name for each in there}
+            if not {COLUMNS, hashes.HASHES} <= names or _has_witnesses(RunFolder(run.path)):
                 fetch_run(self._store, run.address, run.path, _is_history)
             lacking = [name for name in (PLAN, VERDICT) if not (run.path / name).exists()]
             if lacking:
@@ -116,6 +116,12 @@ def _is_wanted(name: str) -> bool:
     return name in (PLAN, VERDICT, COLUMNS, hashes.HASHES) or (
         hashes.is_of_record(name) and not _is_history(name)
     )
+
+
+def _has_witnesses(run: RunFolder) -> bool:
+    checks = (run.read_verdict() or {}).get("checks")
+    found = checks if isinstance(checks, list) else []
+    return any(isinstance(each, dict) and each.get("result") == "invalid" for each in found)
 
 
 def _is_history(name: str) -> bool:

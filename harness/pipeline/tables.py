@@ -1,14 +1,19 @@
 """The folder of tables: what is in it, and how a batch of new rows gets in as a whole or not at all.
 
     <folder>/<table>/campaign=<plan>/date=<day>/<batch>-<n>.parquet
-    <folder>/_state.json      which runs the tables hold, in what state each was when it was read
+    <folder>/_state.json      which runs the tables hold, in what state each was when it was read, and their files
     <folder>/_commit.json     a batch that is being put in place
     <folder>/_staging/        where Spark writes
+    <folder>/_damaged/        files of the tables that `--anew` found changed
 
 Spark writes a batch to `_staging`. Then `_commit.json` is renamed into place. From this moment the batch
 counts: the file lists the files to move in and the ones to take out. If a call is killed before, the batch is lost; if
 it is killed after, the next call finishes it. Either way no reader finds half of it for long. A lock lets one call
 at a time in.
+
+Nothing is written over tables whose state is lost, of another version, or not theirs. `--anew` is the way out: it takes
+stock of the files that are there, reads every run again, and commits the result as any batch. Until then the tables are
+as they were. The rows of runs that are gone stay.
 """
 
 from __future__ import annotations
@@ -16,14 +21,16 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from harness.errors import StoreError
+from harness.pipeline.stock import State, Stock, taken_stock
 from harness.store import hashes
 from harness.store.remote_runs import at_once
 
@@ -32,22 +39,12 @@ VERSION = 1
 STATE = "_state.json"
 COMMIT = "_commit.json"
 STAGING = "_staging"
+DAMAGED = "_damaged"
 LOCK = "_lock"
 
 
-@dataclass(slots=True)
-class State:
-    """run → its stamp; `schema` names the tables' schema: with another one all is made anew.
-
-    `strange` are runs with documents that are not ours: not tried again until they change. `sums`: data file → the
-    SHA-256 of its content, by which it is verified before it is read; earlier versions noted none.
-    """
-
-    runs: dict[str, str] = field(default_factory=dict)
-    sums: dict[str, str] = field(default_factory=dict)
-    strange: dict[str, str] = field(default_factory=dict)
-    batch: int = 0
-    schema: str = ""
+class Unfit(StoreError):
+    """The state of tables does not fit their files. Nothing is lost: `--anew` goes by the files."""
 
 
 class Tables:
@@ -58,11 +55,16 @@ class Tables:
         self.staging = folder / STAGING
         self.place = str(folder)
         """Where they are, for people."""
+        self.stock = Stock(State())
+        """Of tables that were opened to be made anew."""
         self._sums: Mapping[str, str] = {}
 
     @contextmanager
-    def opened(self) -> Iterator[State]:
-        """Hold the lock, finish what was committed, forget what was not; gives the present state."""
+    def opened(self, *, anew: bool = False) -> Iterator[State]:
+        """Hold the lock, finish what was committed, forget what was not; gives the present state.
+
+        StoreError if the state does not fit the files. `anew`: of such tables too, gives what their files say.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / LOCK).open("w")
@@ -77,9 +79,12 @@ class Tables:
                 raise StoreError(
                     f"another qsync analyze is at work in {self.folder}; wait for it to end"
                 ) from error
-            self._finish_commit()
+            with suppress(*([Unfit] if anew else [])):
+                self._finish_commit()
             shutil.rmtree(self.staging, ignore_errors=True)
-            state = self._state()
+            if anew:
+                self.stock = self._take_stock()
+            state = self.stock.state if anew else self._known()
             self._sums = state.sums
             yield state
 
@@ -88,11 +93,19 @@ class Tables:
         return self._verified(self._files(table))
 
     def partition(self, table: str, campaign: str, date: str) -> list[Path]:
-        folder = self.folder / table / f"campaign={campaign}" / f"date={date}"
-        return self._verified(sorted(folder.glob("*.parquet")))
+        """The data files of one campaign and day."""
+        wanted = f"{table}/campaign={campaign}/date={date}/"
+        return self._verified(
+            [file for file in self._files(table) if unquote(self._name(file)).startswith(wanted)]
+        )
 
     def _files(self, table: str) -> list[Path]:
-        return sorted(self.folder.glob(f"{table}/**/*.parquet"))
+        return [self.folder / name for name in self._names() if name.startswith(f"{table}/")]
+
+    def _names(self) -> list[str]:
+        """Of all data files that are part of the tables."""
+        there = (self._name(path) for path in self.folder.glob("[!_.]*/**/*.parquet"))
+        return sorted({*there}.difference(self.stock.damaged))
 
     def _verified(self, files: list[Path]) -> list[Path]:
         changed = [
@@ -119,13 +132,6 @@ class Tables:
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.folder))
 
-    def forget_all(self) -> None:
-        """Remove every table: they will be made anew."""
-        self._sums = {}
-        for path in self.folder.iterdir():
-            if path.name != LOCK:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
         """Put what lies in staging in place. `removed`: files that the batch replaces; `replaced`: whole tables."""
         moves = [
@@ -136,6 +142,7 @@ class Tables:
         for table in replaced:
             gone |= {self._name(path) for path in self._files(table)}
         self._note_sums(state, {to: self.folder / source for source, to in moves}, gone)
+        moves += [(name, f"{DAMAGED}/{name}") for name in self.stock.damaged]
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -155,6 +162,8 @@ class Tables:
         document = self._read(COMMIT)
         if document is None:
             return
+        if document.get("format") != FORMAT:
+            raise self._unfit(f"{COMMIT} is not ours")
         for source, target in document["moves"]:
             if (self.folder / source).exists():
                 (self.folder / target).parent.mkdir(parents=True, exist_ok=True)
@@ -165,11 +174,45 @@ class Tables:
         (self.folder / COMMIT).unlink()
         shutil.rmtree(self.staging, ignore_errors=True)
 
+    def _known(self) -> State:
+        """The state of the tables, which fits their files."""
+        state, there = self._state(), {*self._names()}
+        if added := sorted(there.difference(state.sums)):
+            raise self._unfit(f"{added[0]} is not listed in {STATE}")
+        if missing := sorted({*state.sums} - there):
+            raise self._unfit(f"{missing[0]} is listed in {STATE}, and is missing")
+        return state
+
     def _state(self) -> State:
         found = self._read(STATE)
-        if found is None or found.get("version") != VERSION:
+        if found is None:
+            if names := self._names():
+                raise self._unfit(f"{STATE} is missing, and there are {len(names)} files of tables")
             return State()
-        return State(**{name: found[name] for name in State.__dataclass_fields__ if name in found})
+        form, version = found.get("format"), found.get("version")
+        expected = f"{STATE}: expected {FORMAT} {VERSION}, got {form} {version}"
+        if form == FORMAT and isinstance(version, int) and version > VERSION:
+            raise StoreError(f"{self.place}: {expected}; try: the qsync that wrote it")
+        if (form, version) != (FORMAT, VERSION):
+            raise self._unfit(expected)
+        try:
+            return msgspec.convert(found, State)
+        except msgspec.ValidationError as error:
+            raise self._unfit(f"{STATE} is not ours: {error}") from error
+
+    def _take_stock(self) -> Stock:
+        """What the files say, whatever became of the state. Changes nothing on the disk."""
+        try:
+            known = self._state()
+        except Unfit:
+            known = State()
+        return taken_stock(self._names(), known, lambda name: self.folder / name)
+
+    def _unfit(self, why: str) -> Unfit:
+        return Unfit(
+            f"{self.place}: {why}, so nothing is written there; try: qsync analyze --anew, which reads every run "
+            "again and keeps the rows of runs that are gone"
+        )
 
     def _read(self, name: str) -> Mapping[str, Any] | None:
         try:
@@ -177,10 +220,8 @@ class Tables:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(
-                f"{self.folder / name} cannot be read: {error}; try: qsync analyze --anew"
-            ) from error
-        return found if isinstance(found, dict) else None
+            raise self._unfit(f"{name} cannot be read: {error}") from error
+        return found if isinstance(found, dict) else {}
 
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
         unfinished = self.folder / f"{name}.unfinished"

@@ -1,12 +1,14 @@
 """The functions that run in Spark's Python workers: they read the files that only our own code can read.
 
-Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. A file
-that cannot be read gives no rows here; the scan and the table of runs have already named it.
+Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. A node's
+file that cannot be read, as faults of disks leave it, gives no rows from there on, and stops no other run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ def _text(path: Path) -> str | None:
 
 
 def fingerprints(batches: Batches) -> Iterator[Any]:
-    """run, path of runs with an anomaly → one row for each witness."""
+    """run, path of runs with an invalid check → one row for each witness."""
     return _each(batches, _fingerprints, FINGERPRINTS)
 
 
@@ -98,25 +100,25 @@ def _key_and_value(row: tuple[object, ...]) -> tuple[str | None, str | None]:
 
 
 ROWS_A_BATCH = 20_000
+UNREADABLE = (OSError, ArithmeticError, ValueError, LookupError, TypeError, HarnessError, HistoryError)
+"""Errors of files that went away, or whose bytes are no rows: a number may be too large for a column."""
 
 
 def _each(
     batches: Batches, read: Callable[[str, Path], Iterator[tuple[Any, ...]]], ddl: str
 ) -> Iterator[Any]:
     """The rows that `read` gives for every run, in batches of bounded size."""
-    kept: list[tuple[Any, ...]] = []
     for batch in batches:
         for row in batch.to_pylist():
-            try:
-                for found in read(row["run"], Path(row["path"])):
-                    kept.append(found)
-                    if len(kept) >= ROWS_A_BATCH:
-                        yield _batch(kept, ddl)
-                        kept = []
-            except (OSError, ValueError, LookupError, HarnessError, HistoryError):
-                continue  # it went away, or is not what it was
-    if kept:
-        yield _batch(kept, ddl)
+            found = read(row["run"], Path(row["path"]))
+            with suppress(*UNREADABLE):
+                while rows := list(islice(_until_unreadable(found), ROWS_A_BATCH)):
+                    yield _batch(rows, ddl)
+
+
+def _until_unreadable(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    with suppress(*UNREADABLE):
+        yield from rows
 
 
 def _batch(rows: list[tuple[Any, ...]], ddl: str) -> Any:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.store.objects import Address
 from harness.store.run_folder import COLUMNS, HISTORY, LATEST, PLAN, VERDICT
 
-_FOLDER = re.compile(r"(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z-\d+(-\d+)?")
+_FOLDER = re.compile(r"(\d{8}T\d{6}Z)-\d+(-\d+)?", re.ASCII)
+_TIME = "%Y%m%dT%H%M%SZ"
 _LOOKED_AT = (PLAN, HISTORY, VERDICT, COLUMNS)
 NO_RUNS_FILE = "a file that is no run's"
 _OWN = frozenset({LATEST, "README.md", ".gitignore", ".gitkeep"})
@@ -45,11 +47,14 @@ class StoredRun:
         return self.name.partition("/")[0]
 
     @property
+    def started(self) -> datetime:
+        """When it began."""
+        return _started(self.path.name)
+
+    @property
     def date(self) -> str:
         """The day (UTC) on which it began, as 2026-11-21."""
-        found = _FOLDER.fullmatch(self.path.name)
-        assert found is not None, self.path
-        return "-".join(found.groups()[:3])
+        return self.started.date().isoformat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,11 @@ class LeftOut:
 
     path: Path | Address
     why: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words that can be printed: a folder's name need not be UTF-8."""
+        return os.fsencode(str(self.path)).decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +82,15 @@ class Scan:
 def scan(root: Path) -> Scan:
     """The runs under results/; an unreadable entry does not hide the remaining ones."""
     found: list[StoredRun | LeftOut] = []
-    for campaign in _entries(root):
+    for campaign in _entries(root, found):
         if is_own(campaign.name):
             continue
-        if not campaign.is_dir():
+        if not os.path.isdir(campaign):  # noqa: PTH112  # says no where a link leads in a circle
             found.append(LeftOut(Path(campaign.path), NO_RUNS_FILE))
             continue
         found += [
-            _look(Path(entry.path), campaign.name, entry.is_dir()) for entry in _entries(Path(campaign.path))
+            _look(Path(entry.path), campaign.name, os.path.isdir(entry))  # noqa: PTH112
+            for entry in _entries(Path(campaign.path), found)
         ]
     return sorted_out(found)
 
@@ -100,12 +111,16 @@ def sorted_out(found: Iterable[StoredRun | LeftOut]) -> Scan:
     )
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: Path, left_out: list[StoredRun | LeftOut]) -> list[os.DirEntry[str]]:
+    """In the order of their names. A folder that cannot be listed is left out."""
     try:
         with os.scandir(folder) as found:
-            yield from sorted(found, key=lambda entry: entry.name)
-    except OSError:
-        return
+            return sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        left_out.append(LeftOut(folder, f"it cannot be listed: {error.strerror}"))
+        return []
 
 
 def _look(path: Path, campaign: str, is_folder: bool) -> StoredRun | LeftOut:
@@ -122,6 +137,12 @@ def looked_at(
         return LeftOut(place, "no run: its name is not <utc>-<seed>" if is_folder else "no run: a file")
     if PLAN not in stamps:
         return LeftOut(place, f"no run: {PLAN} is missing")
+    try:
+        _started(path.name)
+    except ValueError:
+        return LeftOut(place, f"damaged: expected a name that begins with a time, got {path.name}")
+    if not _is_text(campaign):
+        return LeftOut(place, "damaged: the name of its plan's folder is not UTF-8")
     if HISTORY not in stamps:
         return LeftOut(place, f"half-written: {HISTORY} is missing")
     if VERDICT not in stamps:
@@ -132,6 +153,19 @@ def looked_at(
         " ".join(stamps.get(name, "-") for name in (PLAN, VERDICT, COLUMNS)),
         address,
     )
+
+
+def _started(name: str) -> datetime:
+    """When the run of that name began. Raises ValueError if there is no such moment."""
+    return datetime.strptime(name.partition("-")[0], _TIME).replace(tzinfo=UTC)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _stamp(path: Path) -> str | None:

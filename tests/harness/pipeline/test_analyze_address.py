@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 RESULTS = Address("s3", "b/results")
 TABLES = Address("s3", "b/tables")
 COMPARED = (
-    "runs", "operations", "faults", "latency", "availability", "cuts", "verdicts", "anomalies", "node_log", "wal",
-    "trend", "recurrence", "flaky_or_fixed", "fault_coverage", "slowest",
+    "runs", "operations", "faults", "latency", "availability", "cuts", "verdicts", "anomalies", "findings",
+    "node_log", "wal", "trend", "recurrence", "recurring_findings", "flaky_or_fixed", "fault_coverage", "slowest",
 )  # fmt: skip
 
 

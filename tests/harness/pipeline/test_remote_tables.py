@@ -14,6 +14,7 @@ import pytest
 from harness.errors import StoreError
 from harness.pipeline.remote_tables import KILLED_LEAVE_S, MANIFEST, READERS_NEED_S, RemoteTables, files_of
 from harness.store.objects import Address, ObjectStore
+from tests.harness.pipeline.tiny_files import text_of, write_tiny
 from tests.harness.store.object_server import Gone, ObjectServer, object_server
 
 HERE = Address("s3", "b/tables")
@@ -38,9 +39,7 @@ def commit(spool: Path, batch: int, text: str, *, replaces: bool = False, place:
 
 def stage(tables: RemoteTables, text: str, place: str = PLACE) -> None:
     for name in (place, "trend"):
-        file = tables.staging / name / "part-0.parquet"
-        file.parent.mkdir(parents=True)
-        file.write_text(text)
+        write_tiny(tables.staging / name / "part-0.parquet", text)
 
 
 def seen() -> dict[str, list[str]]:
@@ -53,7 +52,7 @@ def seen() -> dict[str, list[str]]:
     for table in ("runs", "trend"):
         contents = [store.read(Address("s3", name.removeprefix("s3://"))) for name in files_of(HERE, table)]
         assert None not in contents, "the manifest names a file that is not there"
-        found[table] = sorted(content.decode() for content in contents if content is not None)
+        found[table] = sorted(text_of(content) for content in contents if content is not None)
     return found
 
 
@@ -98,7 +97,8 @@ def test_a_reader_that_has_read_the_manifest_can_finish(server: ObjectServer, tm
     commit(tmp_path, 1, "one")
     names = files_of(HERE, "runs")
     commit(tmp_path, 2, "two", replaces=True)
-    assert [ObjectStore(HERE).read(Address("s3", name.removeprefix("s3://"))) for name in names] == [b"one"]
+    (content,) = (ObjectStore(HERE).read(Address("s3", name.removeprefix("s3://"))) for name in names)
+    assert content is not None and text_of(content) == "one"
 
 
 def test_who_comes_second_gives_up_and_has_changed_nothing(server: ObjectServer, tmp_path: Path) -> None:
@@ -138,13 +138,58 @@ def test_making_anew_leaves_the_old_tables_until_the_new_ones_are_there(
     """If it failed, `--anew` with an endpoint that goes away would end with no tables at all."""
     commit(tmp_path, 1, "old")
     tables = RemoteTables(HERE, tmp_path / "new")
-    with tables.opened() as state:
-        tables.forget_all()
-        assert seen()["runs"] == ["old"] and tables.files("runs") == []
+    with tables.opened(anew=True) as state:
+        assert seen()["runs"] == ["old"]
         stage(tables, "new")
-        state.batch, state.runs = 1, {"new": "stamp"}
-        tables.commit(state, [], [])
+        state.batch, state.runs = 2, {"new": "stamp"}
+        tables.commit(state, tables.files("runs"), ["trend"])
     assert seen() == {"known": ["new"], "runs": ["new"], "trend": ["new"]}
+
+
+def test_tables_without_their_manifest_are_not_written_to(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, files of tables would count as left by a killed call, and be removed a day later."""
+    commit(tmp_path, 1, "one")
+    del server.buckets["b"][f"tables/{MANIFEST}"]
+    for anew in (False, True):
+        with (
+            pytest.raises(StoreError, match=r"_manifest[.]json is missing, and there are 2 files of tables"),
+            RemoteTables(HERE, tmp_path).opened(anew=anew),
+        ):
+            pass
+
+
+def test_what_a_first_call_left_when_it_was_killed_is_not_in_the_way(
+    server: ObjectServer, tmp_path: Path
+) -> None:
+    """If it failed, tables could never be made where the first try broke off."""
+    left = 5
+
+    def away(asked: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Gone
+
+    server.breaks = away
+    with pytest.raises(StoreError):
+        commit(tmp_path / "one", 1, "killed")
+    assert [key for key in server.present() if key.endswith(".parquet")], (
+        "it broke off before it sent anything"
+    )
+    server.breaks, server.is_gone = (lambda asked: None), False
+    commit(tmp_path / "two", 1, "one")
+    assert seen() == {"known": ["one"], "runs": ["one"], "trend": ["one"]}
+
+
+def test_making_anew_leaves_out_what_has_changed(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, `--anew` would end with the very error for which it is the way out."""
+    commit(tmp_path, 1, "one", place="faults/campaign=a/date=2026-11-21")
+    (name,) = (key for key in server.present() if "/faults/" in key)
+    server.put("b", name, b"p" + server.buckets["b"][name][1:])
+    tables = RemoteTables(HERE, tmp_path / "new")
+    with tables.opened(anew=True) as state:
+        assert (tables.stock.damaged, state.batch) == ((name.removeprefix("tables/"),), 1)
+        assert tables.files("faults") == []
 
 
 def test_a_manifest_of_somebody_else_is_refused(server: ObjectServer, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from harness.store.objects import Address
 from tests.harness.store.object_server import ObjectServer, object_server
 
 ROOT = Address("s3", "b/results")
-DOCUMENTS = ("plan.json", "verdict.json", "history.parquet")
+DOCUMENTS = ("plan.json", "verdict.json", "history.parquet", "hashes.json")
 OF_NODES = ("nodes/n1/log.jsonl", "nodes/n1/00.xlog", "nodes/n1/00.snap", "nodes/n2/00.xlog")
 
 
@@ -25,9 +25,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
         yield found
 
 
-def put(server: ObjectServer, seed: int, outcome: str = "valid", *, without: str = "") -> None:
+def put(server: ObjectServer, seed: int, result: str = "valid", *, without: str = "") -> None:
     files = dict.fromkeys((*DOCUMENTS, *OF_NODES, "history.jsonl", "report.html", "nodes/n1/other"), b"x")
-    files["verdict.json"] = f'{{"outcome": "{outcome}"}}'.encode()
+    files["verdict.json"] = f'{{"checks": [{{"result": "{result}"}}]}}'.encode()
     for name, data in files.items():
         if name != without:
             server.put("b", f"results/nightly/20261121T101500Z-{seed}/{name}", data)
@@ -56,11 +56,17 @@ def test_all_that_tables_are_made_of_is_fetched_and_nothing_else(
 ) -> None:
     """If it failed, tables would lack rows, or call old writes asynchronous, or pages be fetched in vain."""
     put(server, 1)
-    put(server, 2, "anomaly")
+    put(server, 2, "invalid")
     put(server, 3, without="history.parquet")
+    put(server, 4, without="hashes.json")
     needed = {*DOCUMENTS, *OF_NODES}
     assert fetched(tmp_path) == [
-        {"1": needed, "2": {*needed, "history.jsonl"}, "3": {*needed, "history.jsonl"} - {"history.parquet"}}
+        {
+            "1": needed,
+            "2": {*needed, "history.jsonl"},
+            "3": {*needed, "history.jsonl"} - {"history.parquet"},
+            "4": {*needed, "history.jsonl"} - {"hashes.json"},
+        }
     ]
 
 

@@ -1,0 +1,86 @@
+"""What the tables hold, as their state notes it; and the same from the data files alone, where the state is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.store import hashes
+from harness.store.remote_runs import at_once
+
+_BATCH = re.compile(r"/(\d+)-[^/]*$")
+
+
+@dataclass(slots=True)
+class State:
+    """run → its stamp; `schema` names the tables' schema: with another one all is made anew.
+
+    `sums`: each data file → the SHA-256 of its content, by which it is verified before it is read.
+    """
+
+    runs: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
+    batch: int = 0
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """`damaged`: files that are not as they were written. `lost`: runs that the state notes, and no file has."""
+
+    state: State
+    damaged: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def taken_stock(names: Sequence[str], known: State, at: Callable[[str], Path]) -> Stock:
+    """Look into each data file. `known`: what the state still says; `at`: where the file of a name is.
+
+    A file that the state does not know is whole if it can be read.
+    """
+
+    def whole_sum(name: str) -> str | None:
+        try:
+            found = hashes.of_file(at(name)).sha256
+        except OSError:
+            return None
+        noted = known.sums.get(name)
+        return found if (_is_readable(at(name)) if noted is None else found == noted) else None
+
+    sums = dict(zip(names, at_once(whole_sum, names), strict=True))
+    whole = {name: found for name, found in sums.items() if found is not None}
+    runs = {run for name in whole if name.startswith("runs/") for run in _runs(at(name))}
+    batches = (int(found[1]) for name in names if (found := _BATCH.search(name)))
+    return Stock(
+        State(
+            runs={run: known.runs.get(run, "") for run in sorted(runs)},
+            sums=whole,
+            batch=max(known.batch, *batches, 0),
+            schema=known.schema,
+        ),
+        damaged=tuple(name for name in names if name not in whole),
+        lost=tuple(run for run in known.runs if run not in runs),
+    )
+
+
+def _is_readable(file: Path) -> bool:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as found:
+            for _ in found.iter_batches():
+                pass
+    except (OSError, pyarrow.ArrowException):
+        return False
+    return True
+
+
+def _runs(file: Path) -> list[str]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(file) as found:
+        names: list[str] = found.read(columns=["run"])["run"].to_pylist()
+    return names
