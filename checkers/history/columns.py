@@ -16,7 +16,7 @@ import numpy
 from checkers.compiled import load
 from checkers.history import pairing_kernels
 from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR
-from checkers.history.operation import Operation, Outcome, Phase
+from checkers.history.operation import ASKED, Operation, Outcome, Phase
 from checkers.spilled import Rooms
 
 Array = Any  # numpy's
@@ -163,10 +163,11 @@ class Pairing:
         self._rooms = Rooms(most)
         self._numbers = self._rooms.empty((6, most), numpy.int64)
         self._codes: Array = self._rooms.empty((5, most), numpy.int16)
-        self._bits = self._rooms.empty((3, most), numpy.int8)
+        self._bits = self._rooms.empty((4, most), numpy.int8)
         self._process, self._key = (self._rooms.empty(most, numpy.int32) for _ in range(2))
         self._running = numpy.zeros(1 << 12, dtype=numpy.int64)
         self._count = 0
+        self.untold: Array = numpy.zeros(0, dtype=numpy.int64)
 
     def take(self, events: Events, words: int) -> bool:
         """The next events, with codes of so many words; False if they do not add up."""
@@ -182,11 +183,18 @@ class Pairing:
         self._count = max(found, 0)
         return bool(found >= 0)
 
-    def columns(self, words: Sequence[str | None]) -> Columns:
-        """All operations."""
+    def columns(self, words: Sequence[str | None]) -> Columns | None:
+        """All operations. None if an answer has another value than was asked for (`operation.answers`).
+
+        Of the operations at `untold` afterwards only their lines say it.
+        """
         invoke, complete, invoke_ns, complete_ns, old, new = self._numbers[:, : self._count]
         f, node, role, mode, error = self._codes[:, : self._count]
-        type_, kind, is_final = self._bits[:, : self._count]
+        type_, kind, is_final, answer = self._bits[:, : self._count]
+        asked = numpy.array([word in ASKED for word in words])
+        if ((answer == pairing_kernels.CHANGED) & asked[f]).any():
+            return None
+        self.untold = numpy.flatnonzero((answer == pairing_kernels.UNTOLD) & asked[f])
         return Columns(
             invoke=invoke, complete=complete, invoke_ns=invoke_ns, complete_ns=complete_ns,
             process=self._process[: self._count], type=type_, f=f, key=self._key[: self._count], node=node, role=role,

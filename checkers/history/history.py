@@ -15,10 +15,11 @@ import msgspec
 
 from checkers.history.errors import HistoryError
 from checkers.history.faults import FaultSpan, fault_spans
-from checkers.history.operation import Event, Operation, Outcome, Phase, paired
+from checkers.history.operation import Event, Operation, Outcome, Phase, answers, paired
 from checkers.history.others import Others
 from checkers.history.start import PLAIN_START, Start
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
+from checkers.values import value_words
 
 if TYPE_CHECKING:
     from checkers.history.columns import Columns
@@ -324,10 +325,14 @@ def _nothing_open(event: Event, first_line: int) -> HistoryError:
 
 
 def _same_question(invoke: Event, completion: Event, first_line: int) -> None:
-    if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
+    if not answers(invoke, completion):
+        asked, told = (
+            f"{each.f}{'' if each.key is None else f' of key {each.key}'} with value {value_words(each.value)}"
+            for each in (invoke, completion)
+        )
         raise HistoryError(
-            expected=f"the end of {invoke.f} {invoke.key!r} of line {invoke.index + first_line}",
-            came=f"the end of {completion.f} {completion.key!r}",
+            expected=f"the end of {asked} of line {invoke.index + first_line}",
+            came=f"the end ({completion.type}) of {told}",
             attempt="check that no two clients share a process number",
             line=completion.index + first_line,
         )

@@ -33,7 +33,7 @@ from checkers.history.line_kernels import (
     TIME,
     WORDS,
 )
-from checkers.history.operation import Event, Operation
+from checkers.history.operation import Event, Operation, answers
 from checkers.history.operation import paired as paired_events
 from checkers.history.others import Others
 from checkers.history.record_lines import Lines
@@ -75,6 +75,8 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     if not scan.is_whole:
         return None
     operations = pairing.columns(scan.words())
+    if operations is None:
+        return None
     offsets[scan.firsts[-1]] = 0
     lines = Lines(record, scan.firsts, scan.bases, offsets[: scan.firsts[-1] + 1])
     decoder = msgspec.json.Decoder(Event)
@@ -84,6 +86,11 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
             return decoder.decode(line)
         except msgspec.DecodeError as error:
             raise changed(f"others ({error})") from error
+
+    for place in pairing.untold.tolist():
+        invoke, complete = int(operations.invoke[place]), int(operations.complete[place])
+        if not answers(decoded(lines.at(invoke)), decoded(lines.at(complete))):
+            return None
 
     def walk() -> Iterator[Event]:
         return map(decoded, lines.all())

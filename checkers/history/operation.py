@@ -19,6 +19,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from checkers.values import identity
+
 EventType = Literal["invoke", "ok", "fail", "info"]
 Outcome = Literal["ok", "fail", "info"]
 Phase = Literal["load", "final"]
@@ -134,6 +136,41 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Surely over before the other was asked."""
         returned = self.returned_index
         return returned is not None and returned < other.invoke_index
+
+
+ASKED = frozenset({"write", "put", "append", "add", "enqueue", "cas"})
+"""Operations whose value is asked for: an answer has the same one, or none."""
+
+
+def answers(invoke: Event, completion: Event) -> bool:
+    """Whether the completion is about what was asked: the same operation, key and value to be written.
+
+    Of one that failed, or has an unknown outcome, a value that is a text or a map may be its error.
+    """
+    asked, told = invoke.value, completion.value
+    if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
+        return False
+    if asked is None or told is None:
+        return True
+    if invoke.f == "txn":
+        return completion.type != "ok" or _of_transaction(asked) == _of_transaction(told)
+    if invoke.f not in ASKED or (completion.type != "ok" and type(asked) is not type(told)):
+        return True
+    if invoke.f == "cas" and isinstance(asked, list) and isinstance(told, list):
+        asked, told = asked[:2], told[:2]  # behind the two may stand what was there
+    is_row = invoke.f == "add" and isinstance(told, dict | list)  # with what the store added to it
+    return is_row or identity(asked) == identity(told)
+
+
+def _of_transaction(value: Any) -> Any:
+    """What was asked of each micro-operation but those that a predicate makes more of."""
+    if not isinstance(value, list):
+        return value
+    micros = [micro for micro in value if isinstance(micro, list) and len(micro) > 1]
+    return [identity(micro if micro[0] not in _SHOWS else micro[:2]) for micro in micros if micro[0] != "rp"]
+
+
+_SHOWS = ("r", "read")
 
 
 def _kept_once(word: str | None) -> str | None:

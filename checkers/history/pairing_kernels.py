@@ -11,7 +11,12 @@ PAIRED, ODD = 0, 1
 OK, INFO, FINAL, NO_CLIENT, ABSENT = 1, 3, 16, 64, -(1 << 62)  # as in `line_kernels`
 INVOKE_AT, COMPLETE_AT, INVOKE_NS, COMPLETE_NS, OLD, NEW = range(6)
 F, NODE, ROLE, MODE, ERROR = range(5)
-TYPE, KIND, IS_FINAL = range(3)
+TYPE, KIND, IS_FINAL, ANSWER = range(4)
+OTHER, CHANGED, UNTOLD = (
+    2,
+    1,
+    2,
+)  # whether an answer has another value than the question; columns may not tell
 
 
 @bare_kernel
@@ -45,7 +50,7 @@ def pair_columns(
     """Add operations to `count` of them from more events; how many there are then, -1 if events do not add up.
 
     `running` has a place for every process: the number of its open operation, from 1 on; 0 if it has none. `numbers`,
-    `codes` and `bits` have a row for each of the names above.
+    `codes` and `bits` have a row for each of the names above. An answer with another value than the question is noted.
     """
     for row in range(process.shape[0]):
         if info[row] & NO_CLIENT:
@@ -65,6 +70,7 @@ def pair_columns(
             bits[TYPE, count] = INFO
             bits[KIND, count] = told >> 2 & 3
             bits[IS_FINAL, count] = told & FINAL != 0
+            bits[ANSWER, count] = 0
             o_process[count] = who
             o_key[count] = key[row]
             count += 1
@@ -84,6 +90,11 @@ def pair_columns(
             codes[MODE, place] = mode[row]
         answer = told >> 2 & 3
         if told & 3 == OK and (answer or new[row] != ABSENT):
+            is_same = numbers[OLD, place] == old[row] and numbers[NEW, place] == new[row]
+            if answer == OTHER or bits[KIND, place] == OTHER:
+                bits[ANSWER, place] = UNTOLD
+            elif bits[KIND, place] != answer or not is_same:
+                bits[ANSWER, place] = CHANGED
             bits[KIND, place] = answer
             numbers[OLD, place], numbers[NEW, place] = old[row], new[row]
     return count

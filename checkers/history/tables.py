@@ -15,7 +15,7 @@ import numpy
 from checkers.history.columns import VALUES_MAX, Columns, Events, Pairing
 from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
-from checkers.history.operation import Event, Operation
+from checkers.history.operation import Event, Operation, answers
 from checkers.history.operation import paired as paired_events
 from checkers.history.others import Others
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
@@ -47,6 +47,8 @@ def read(
     if not reader.read():
         return None
     operations = reader.operations()
+    if operations is None:
+        return None
     rows = file.metadata.num_rows
 
     def walk() -> Iterator[Event]:
@@ -58,15 +60,19 @@ def read(
     stored = StoredEvents(rows, walk, reader.others)
 
     def some(places: Array) -> list[Operation]:
+        return [paired_events(asked, ended) for asked, ended in pairs(places)]
+
+    def pairs(places: Array) -> Iterator[tuple[Event, Event | None]]:
         invoke, complete = operations.invoke[places], operations.complete[places]
         wanted = numpy.unique(numpy.concatenate((invoke, complete[complete >= 0])))
         with guarded():
             events = {event.index: event for event in _at(file, wanted, to_events)}
-        return [
-            paired_events(events[asked], events.get(ended))
-            for asked, ended in zip(invoke.tolist(), complete.tolist(), strict=True)
-        ]
+        for asked, ended in zip(invoke.tolist(), complete.tolist(), strict=True):
+            yield events[asked], events.get(ended)
 
+    untold = pairs(reader.untold)
+    if not all(ended is not None and answers(asked, ended) for asked, ended in untold):
+        return None
     return History.stored(
         header, stored, StoredOperations(operations, lambda: operations_of(stored, 2), some)
     )
@@ -110,8 +116,12 @@ class _Reader:
                     return False
         return True
 
-    def operations(self) -> Columns:
+    def operations(self) -> Columns | None:
         return self._pairing.columns(tuple(self._numbers))
+
+    @property
+    def untold(self) -> Array:
+        return self._pairing.untold
 
     def _take(self, group: int, table: Arrow) -> bool:
         import pyarrow

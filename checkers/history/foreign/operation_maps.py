@@ -69,7 +69,8 @@ def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | N
     keyed = _is_keyed(clients)
     if keyed:
         checked = _with_keys(checked)
-    if all(each["type"] != "invoke" for each in clients):
+    has_invocations = any(each["type"] == "invoke" for each in clients)
+    if not has_invocations:
         checked = _asked_at_once(checked)
     events: list[Event] = []
     processes = _Processes(named=any(each.get("process") is not None for each in checked))
@@ -93,7 +94,7 @@ def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | N
         else:
             told = {**each, "value": kinds.value(each.get("value"))}
             events.append(_told(len(events), time_ns, told, faults))
-    return _paired(header, events, torn, start)
+    return _paired(header, events, torn, start, line_of if has_invocations else None)
 
 
 def no_operations(came: str) -> HistoryError:
@@ -105,16 +106,19 @@ def no_operations(came: str) -> HistoryError:
     )
 
 
-def _paired(header: Header, events: Sequence[Event], torn: str | None, start: Start) -> History:
-    """Lines of a foreign file and our events need not correspond: messages name the event instead."""
+def _paired(
+    header: Header, events: Sequence[Event], torn: str | None, start: Start, line_of: LineOf | None
+) -> History:
+    """Lines of a foreign file and our events need not correspond: messages name the event, too."""
     try:
         return History.of(header, events, torn=torn, first_line=0).starting_at(start)
     except HistoryError as error:
-        where = "the file" if error.line is None else f"operation map {error.line + 1}"
+        line = None if error.line is None or line_of is None else line_of(error.line)
         raise HistoryError(
             expected=error.expected.replace(" of line ", " of event "),
-            came=f"{error.came} at {where}",
+            came=error.came,
             attempt=error.attempt,
+            line=line,
         ) from error
 
 
