@@ -332,11 +332,12 @@ def _strongest(
         return strongest_isolation(known["transactional"])
     if asked.linearizable is None:
         return None
-    if not asked.weaker:
-        held = "linearizable" in known and known["linearizable"].result == "valid"
-        return "linearizable" if held else None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
-    if left_out is None or any(not words.startswith("dirty") for words in left_out):
+    is_open = left_out is None or any(not words.startswith("dirty") for words in left_out)
+    if not asked.weaker:
+        held = not is_open and known["linearizable"].result == "valid"
+        return "linearizable" if held else None
+    if is_open:
         found = strongest_of(_results_everywhere(asked, history, failed_cas_observes))
     else:
         found = strongest_of({name: verdict.result for name, verdict in known.items()})
@@ -462,8 +463,13 @@ def _guess_of_transactions(operations: Iterable[Operation]) -> str:
 
 
 def _guess_of_reads(operations: Iterable[Operation]) -> str:
-    """Reads and writes: of registers, unless a read shows more than one value."""
-    for operation in operations:
+    """Reads and writes: of registers, unless a read shows more than was ever written at once."""
+    known = list(operations)
+    if any(
+        each.f == "write" and isinstance(each.value, list | dict) and not _is_rows(each) for each in known
+    ):
+        return "register"
+    for operation in known:
         if operation.f != "read" or operation.type != "ok":
             continue
         if isinstance(operation.value, dict):
@@ -473,6 +479,13 @@ def _guess_of_reads(operations: Iterable[Operation]) -> str:
                 "long-fork" if operation.value and isinstance(operation.value[0], list) else "causal-reverse"
             )
     return "register"
+
+
+def _is_rows(operation: Operation) -> bool:
+    """Whether it is about several keys, as those of `long-fork` are: [[w, key, value]]."""
+    return (
+        bool(operation.value) and isinstance(operation.value, list) and isinstance(operation.value[0], list)
+    )
 
 
 def _guess_of_adds(operations: Iterable[Operation]) -> str:

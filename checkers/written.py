@@ -26,6 +26,7 @@ import numpy
 
 from checkers.domain.proof import verdict, witness
 from checkers.history.as_columns import columns_of
+from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
@@ -91,8 +92,11 @@ def _of_register(operation: Operation, answer: bool) -> Values:
             yield operation.key, value
         case "read", value if answer:
             yield operation.key, value
-        case "cas", [old, new, *_] if answer or identity(old) != identity(new):
-            yield operation.key, old if answer else new
+        case "cas", [old, new]:
+            if answer or identity(old) != identity(new):
+                yield operation.key, old if answer else new
+        case "cas", value:
+            raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
 
 
 def _of_registers(operation: Operation, answer: bool) -> Values:

@@ -153,3 +153,23 @@ def test_identities() -> None:
     values = [None, 1, 1.0, True, "1", [1], {"a": 1}, {"a": 1.0}, [None], ""]
     assert len({identity(each) for each in values}) == len(values)
     assert identity({"a": 1, "b": [2]}) == identity({"b": [2], "a": 1})
+
+
+def test_a_keyed_cas_may_have_three_parts() -> None:
+    """If it failed, `[key old new]`, as Omnipaxos' tests have it, would be a cas that no model knows."""
+    steps = (("write", '["k" 1]'), ("cas", '["k" 1 2]'), ("read", '["k" 2]'))
+    text = "".join(line(kind, f, value) for f, value in steps for kind in ("invoke", "ok"))
+    history = parse(text.encode())
+    assert [(each.key, each.value) for each in history.operations] == [("k", 1), ("k", [1, 2]), ("k", 2)]
+    assert outcome(text, "cas-register") == "valid"
+
+
+def test_a_register_may_hold_a_collection() -> None:
+    """If it failed, a file of sets that are written whole would be judged as a growing collection."""
+    for written in ("#{1 2}", "[1 2]", "{:a 1}"):
+        text = line("invoke", "write", written) + line("ok", "write", written)
+        text += line("invoke", "read", "nil") + line("ok", "read", written)
+        assert by_model.guess(parse(text.encode())) == "register"
+    rows = line("invoke", "write", "[[:w 1 1]]") + line("ok", "write", "[[:w 1 1]]")
+    rows += line("invoke", "read", "[[:r 1 nil]]") + line("ok", "read", "[[:r 1 1]]")
+    assert by_model.guess(parse(rows.encode())) == "long-fork"

@@ -7,7 +7,7 @@
 | type | invoke, ok, fail or info; a map without it is refused |
 | process | a number is a client, a word an observer (`nemesis`: faults); absent in all maps: the one with that f open |
 | f | "txn" if the value is a list of micro-operations, as it is in a map without f or with f txn; broadcast: "add" |
-| key | as it stands; absent: from the values, if all are `[key value]` as jepsen.independent writes them |
+| key | as it stands; absent: from the values, if all are `[key value]` (jepsen.independent), of a cas `[key old new]`, too |
 | time | nanoseconds; where it is absent the place in the file stands for it |
 | index | not taken: the place in the file is the order |
 | error | as text; of a failed cas that has none, or one that names the precondition: "mismatch" |
@@ -160,7 +160,11 @@ def _is_keyed(clients: Iterable[Map]) -> bool:
             if each["type"] == "ok":
                 return False
             continue
-        if not isinstance(value, list) or len(value) != 2 or isinstance(value, Set):
+        if not isinstance(value, list) or isinstance(value, Set):
+            return False
+        if each.get("f") == "cas" and len(value) == 3:
+            value = [value[0], value[1:]]
+        if len(value) != 2:
             return False
         if isinstance(value[0], list | dict):
             return False
@@ -252,7 +256,7 @@ def _question(each: Map, keyed: bool) -> tuple[str, Any, Any]:
     if f is None and is_transaction(value):
         f = "txn"
     if keyed and value is not None:
-        key, value = value
+        key, value = value if len(value) == 2 else (value[0], value[1:])
     return SYNONYMS.get(f, str(f)) if isinstance(f, str) else "", key, value
 
 
