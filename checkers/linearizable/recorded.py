@@ -196,7 +196,10 @@ class _Reading:
         self._ended = partner[self._asked]  # -1 where nothing did; that row is then not looked at
         self._f = {name: names[0][self._asked] == code for code, name in enumerate(names[1])}
 
-    def registers(self) -> Registers:
+    def registers(self) -> Registers | None:
+        """None if an answer is about another operation, key or value than was asked for."""
+        if self._has_other_answers():
+            return None
         ok, failed = (self._ends(word) for word in ("ok", "fail"))
         reads, writes, changes = (self._f.get(name, numpy.zeros(len(ok), dtype=bool)) for name in KINDS)
         judged, left_out = self._judged(reads & ok)
@@ -221,6 +224,19 @@ class _Reading:
             kind=kind[keep].astype(numpy.int64), old=numpy.where(writes, ABSENT, seen)[keep],
             new=numpy.where(kind <= REFUSE, ABSENT, asked_new)[keep], reads_not_judged=left_out,
         )  # fmt: skip
+
+    def _has_other_answers(self) -> bool:
+        """As `checkers.history.operation.answers` says it."""
+        is_over = self._ended >= 0
+        asked, ended = self._asked[is_over], self._ended[is_over]
+        f, key = (_words(self._columns[name])[0] for name in ("f", "key"))
+        none = len(self._columns["key"].dictionary)
+        is_other = (f[asked] != f[ended]) | ((key[ended] != none) & (key[asked] != key[ended]))
+        old, new = self._values
+        is_ok = _is(self._columns["type"], "ok")[ended] & ~_is(self._columns["f"], "read")[asked]
+        is_told = (old[ended] != ABSENT) | (new[ended] != ABSENT)
+        is_other |= is_ok & is_told & ((old[asked] != old[ended]) | (new[asked] != new[ended]))
+        return bool(is_other.any())
 
     def _ends(self, word: str) -> Array:
         return _is(self._columns["type"], word)[self._ended] & (self._ended >= 0)
