@@ -99,7 +99,7 @@ def _param(option: LongOption, *, is_hidden: bool) -> click.Option:
 
 def _type(option: LongOption) -> click.ParamType[Any]:
     if option.choices:
-        return click.Choice(option.choices)
+        return click.Choice(option.choices, case_sensitive=False)
     if option.kinds == {bool}:
         return YesNo()
     if float in option.kinds:

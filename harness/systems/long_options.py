@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -25,6 +26,7 @@ class LongOption:
     metavar: str | None = None
 
 
+@cache
 def long_options(kind: type[Options]) -> tuple[LongOption, ...]:
     """One for each field, in their order."""
     hints = get_type_hints(kind, include_extras=True)

@@ -20,6 +20,7 @@ import msgspec
 from harness.errors import WrongUse
 from harness.run.plan import Options, Plan
 from harness.systems import SYSTEMS, system_of
+from harness.systems.long_options import long_options
 from harness.wrong_values import in_words
 
 DEFAULT_SYSTEM = Plan().system
@@ -33,8 +34,19 @@ def planned(**fields: Any) -> Plan:
     rest = {name: value for name, value in fields.items() if name not in own and name != OPTIONS}
     made = {name: value for name, value in rest.items() if isinstance(value, msgspec.Struct)}
     plan = msgspec.convert({name: value for name, value in rest.items() if name not in made}, Plan)
-    options = msgspec.convert({**fields.get(OPTIONS, {}), **own}, kind)
+    options = msgspec.convert(_as_spelled({**fields.get(OPTIONS, {}), **own}, kind), kind)
     return msgspec.structs.replace(plan, options=options, **made)
+
+
+def _as_spelled(own: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
+    """A word out of a list of words may be written in capital letters."""
+    spelled = {
+        (option.field, choice.lower()): choice for option in long_options(kind) for choice in option.choices
+    }
+    return {
+        name: spelled.get((name, value.lower()), value) if isinstance(value, str) else value
+        for name, value in own.items()
+    }
 
 
 def options_of_system(fields: Mapping[str, Any]) -> type[Options]:

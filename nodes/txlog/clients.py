@@ -6,7 +6,7 @@
 | `["read", number, steps]` | the results of reading steps on the executed state of this master |
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
-| `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split; a start takes the configured one |
+| `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split; a start after it takes the configured one |
 | `["add-peer", number, name]` | the same; the master takes submissions when all masters have added it |
 
 A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
@@ -38,12 +38,17 @@ class Clients:
         submitted: Callable[[], None],
         add_peer: Callable[[str], None],
         status: Callable[[], Mapping[str, object]],
+        choose: Callable[[str], None],
+        why_not: Callable[[], str],
     ) -> None:
+        """`choose` takes a strategy; `why_not` says why submissions are refused, "" if they are not."""
         self._site = site
         self._journal = journal
         self._submitted = submitted
         self._add_peer = add_peer
         self._status = status
+        self._choose = choose
+        self._why_not = why_not
         self._number = 0
         """Of the last transaction of this life."""
         self._waiting: dict[str, tuple[int, int]] = {}
@@ -72,8 +77,8 @@ class Clients:
             known = checked(steps, is_known)
         except WrongSteps as wrong:
             return self._fail(link, number, f"illegal-parameters: {wrong}")
-        if not self._journal.is_matched:
-            return self._fail(link, number, "loading: this master has not met all masters yet")
+        if why := self._why_not():
+            return self._fail(link, number, why)
         if self._journal.is_recovering:
             self._site.sometimes[HELD] += 1
             return self._held.append((link, number, known, until))
@@ -121,12 +126,13 @@ class Clients:
         self._add_peer(name)
         return self._answer(link, number, {"type": "ok"})
 
-    def _change_strategy(self, link: int, number: int, name: str) -> None:
+    def _change_strategy(self, link: int, number: int, named: str) -> None:
+        name = named.lower()
         if name not in get_args(Strategy):
-            return self._fail(link, number, f"illegal-parameters: no strategy {name!r}"[:100])
+            return self._fail(link, number, f"illegal-parameters: no strategy {named!r}"[:100])
         if self._journal.is_settling:
             return self._fail(link, number, "the strategy cannot change during a split")
-        self._journal.write(["strategy", name])
+        self._choose(name)
         return self._answer(link, number, {"type": "ok"})
 
     def disconnected(self, link: int) -> None:

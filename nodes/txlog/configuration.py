@@ -20,7 +20,7 @@ class Configuration:
     masters: tuple[str, ...]
     """All of them, this one included. A master talks to no other."""
     strategy: Strategy = "none"
-    """The way back to one log when a split is over."""
+    """The way back to one log when a split is over; in capital or small letters."""
     split_ns: int = 0
     """So long without progress, and masters that are silent are left out; 0: never."""
     max_peer_lag_ns: int = 2_000 * MILLISECOND
@@ -50,6 +50,9 @@ class Configuration:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "strategy", self.strategy.lower())
+        if self.strategy not in get_args(Strategy):
+            raise ValueError(f"expected a strategy of {', '.join(get_args(Strategy))}, got {self.strategy!r}")
         if len(set(self.masters)) < len(self.masters):
             raise ValueError(f"expected every master once, got {', '.join(self.masters)}")
         if self.name not in self.masters:
@@ -87,6 +90,6 @@ KINDS: Mapping[str, Callable[[object], bool]] = {
     "str": lambda value: isinstance(value, str),
     "int": lambda value: type(value) is int and value >= 0,
     "tuple[str, ...]": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-    "Strategy": lambda value: value in get_args(Strategy),
+    "Strategy": lambda value: isinstance(value, str) and value.lower() in get_args(Strategy),
 }
 """The type of a field, as it is written above → whether a JSON value is one."""

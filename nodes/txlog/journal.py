@@ -5,9 +5,9 @@ same records again. A message that follows a record leaves when that record is o
 
 | record | |
 |---|---|
-| `["life", life, strategy]` | the process starts; its ids are `origin-life-number` |
+| `["life", life, strategy]` | the process starts with its configured strategy; its ids are `origin-life-number` |
 | `["peer", name]` | an operator added a master |
-| `["matched"]` | all masters have posted the own base: this one takes submissions from now on |
+| `["matched"]` | all have posted the own base and the own settings: this master takes submissions from now on |
 | `["made", counter, ts, id, steps]` | a client's transaction, before it is answered "accepted" |
 | `["heard", from, counter, last, refs]` | a POST: the own counter, the poster's (None: not used), what was unknown |
 | `["acquired", [[id, steps], …]]` | updates of transactions of other masters |
@@ -85,6 +85,10 @@ class Journal:
         self._site = site
         self.life = 0
         self.strategy: str = site.configuration.strategy
+        self.configured: str = self.strategy
+        """The configured strategy; an operator may have chosen a different one since the last start."""
+        self.is_changed = False
+        """The strategy is a different one than before, and not all masters have posted it since."""
         self.peers = [name for name in site.configuration.masters if name != site.name]
         self.is_matched = not self.peers
         self.counter = 0
@@ -175,13 +179,19 @@ class Journal:
         decisions = self._site.decisions
         self.counter = decisions.counter_after_restart(self.counter)
         self._set_queue(decisions.queue_after_restart(self.queue))
-        configured = self._site.configuration.strategy
-        if not records:
-            self.strategy = configured
-        elif self.missing and configured != self.strategy:
+        configured: str = self._site.configuration.strategy
+        if gone := sorted(name for name in self.last if name not in self.peers):
             raise StartRefused(
-                f"the strategy of a master cannot change during a split: expected {self.strategy}, got {configured}"
+                f"a master of the log cannot be left out of the masters: expected {', '.join(gone)} among "
+                f"{', '.join(self.masters)}"
             )
+        if self.is_settling and configured != self.strategy:
+            if configured != self.configured:
+                raise StartRefused(
+                    "the strategy of a master cannot change during a split: "
+                    f"expected {self.strategy}, got {configured}"
+                )
+            configured = self.strategy  # an operator chose it; it stays until the split is over
         self.write(["life", self.life + 1, configured])
 
     def write(self, record: Record, then: Then | None = None) -> None:
@@ -192,12 +202,14 @@ class Journal:
         """Raises StartRefused."""
         match record:
             case ["life", life, strategy]:
-                self.life, self.strategy = life, strategy
+                self._choose(strategy)
+                self.configured = self.configured if self.is_settling else strategy
+                self.life = life
                 self.workers = list(range(self._site.configuration.workers))
             case ["peer", name]:
                 self.peers.append(name)
             case ["matched"]:
-                self.is_matched = True
+                self.is_matched, self.is_changed = True, False
             case ["made", counter, ts, name, steps]:
                 self.counter = counter
                 self.updates[name] = steps
@@ -222,7 +234,7 @@ class Journal:
             case ["worker-back", worker]:
                 self.workers.append(worker)
             case ["strategy", name]:
-                self.strategy = name
+                self._choose(name)
             case _:
                 self._apply_of_splits(record)
 
@@ -263,6 +275,11 @@ class Journal:
                 self.executed = self._site.decisions.executed_after_restore(self.executed, self.state.index)
             case _:
                 raise StartRefused(f"{FILE} has a record that does not follow: {record!r}"[:120])
+
+    def _choose(self, strategy: str) -> None:
+        if self.life and strategy != self.strategy and self.peers:
+            self.is_matched, self.is_changed = False, True
+        self.strategy = strategy
 
     def _execute(self, state: State, name: str) -> Told:
         one_in = self._site.configuration.spurious

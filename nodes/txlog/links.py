@@ -2,7 +2,7 @@
 
 | message | |
 |---|---|
-| `["hello", 0, master, lane]` | the first one: who calls, and for what |
+| `["hello", 0, master, {"lane", …}]` | the first one: who calls, for what, and its settings (`settings.py`) |
 | `["seen", 0]` | the answer to every message of rounds: a call without answers is given up |
 
 On what a master called, it sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane
@@ -11,7 +11,7 @@ On what a master called, it sends POSTs, differences and digests (lane `rounds`)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,15 +48,23 @@ class Call:
 
 
 class Links:
-    def __init__(self, site: Site, is_peer: Callable[[str], bool], take: Take) -> None:
-        """`take` gets the peer, the link, and a message of a peer that is not of the links themselves."""
+    def __init__(
+        self, site: Site, is_peer: Callable[[str], bool], take: Take, says: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """`take` gets the peer, the link, and a message of a peer that is not of the links themselves. `says`: the own
+        settings, for a `hello`.
+        """
         self._site = site
         self._is_peer = is_peer
         self._take = take
+        self._says = says
         self._calls: list[Call] = []
         self._by_link: dict[int, Call] = {}
         self._callers: dict[int, str] = {}
+        self._hung_up: set[int] = set()
         self.refused: set[str] = set()
+        self.told: dict[str, Mapping[str, object]] = {}
+        """Peer → the settings of its last `hello`."""
 
     def call(self, peer: str) -> None:
         for lane in LANES:
@@ -95,7 +103,7 @@ class Links:
         call.is_calling = False
         call.link = link
         self._by_link[link] = call
-        self._site.out.append(Send(link, ["hello", 0, self._site.name, call.lane]))
+        self._site.out.append(Send(link, ["hello", 0, self._site.name, {"lane": call.lane, **self._says()}]))
 
     def connect_failed(self, peer: str) -> None:
         call = next(call for call in self._calls if call.peer == peer and call.is_calling)
@@ -107,7 +115,17 @@ class Links:
         call = self._by_link.get(link)
         if call is not None:
             self._lose(call)
+        if link in self._hung_up:
+            self._hung_up.discard(link)
+            return True
         return self._callers.pop(link, None) is not None or call is not None
+
+    def hang_up(self) -> None:
+        """Whatever the other masters have sent is not heard any more; they call again."""
+        for link in self._callers:
+            self._site.out.append(Disconnect(link))
+        self._hung_up.update(self._callers)
+        self._callers.clear()
 
     # ---- in
 
@@ -119,9 +137,13 @@ class Links:
             if message[0] != "seen":
                 self._take(call.peer, link, message)
             return True
+        if link in self._hung_up:
+            return True
         match message:
-            case ["hello", _, str() as peer, _] if self._is_peer(peer):
+            case ["hello", _, str() as peer, about] if self._is_peer(peer):
                 self._callers[link] = peer
+                if isinstance(about, Mapping):
+                    self.told[peer] = about
                 return True
             case ["hello", _, peer, *_]:
                 self._site.log("refused a master that is not configured", "warning", peer=str(peer))

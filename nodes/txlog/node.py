@@ -9,6 +9,7 @@
 | what is on disk | `journal.py` |
 | agrees on one order | `rounds.py`, `posts.py` |
 | gets the updates of other masters | `acquiring.py` |
+| refuses masters with different settings | `settings.py` |
 | leaves masters out, and takes them back | `splits.py`, `recovery.py` |
 | executes | `executing.py`, `evaluation.py` |
 | serves clients and operators | `clients.py` |
@@ -43,6 +44,7 @@ from nodes.txlog.journal import Journal
 from nodes.txlog.links import Links
 from nodes.txlog.posts import Post
 from nodes.txlog.rounds import Rounds
+from nodes.txlog.settings import Settings, said_of
 from nodes.txlog.site import Site
 from nodes.txlog.splits import Splits
 
@@ -54,13 +56,23 @@ class TxLog:
     def __init__(self, configuration: Configuration) -> None:
         site = self.site = Site(configuration, bugs.decisions_with(configuration.bugs))
         journal = self.journal = Journal(site)
-        self.links = Links(site, lambda peer: peer in journal.peers, self._take)
-        self.acquiring = Acquiring(site, journal, self.links, self._acquired)
-        self.rounds = Rounds(site, journal, self.links, self.acquiring, self._suspects, self._grown)
-        self.splits = Splits(
-            site, journal, self.links, self.rounds, self._recovered, self._backed_up, self._grown
+        self.links = Links(
+            site,
+            lambda peer: peer in journal.peers,
+            self._take,
+            lambda: said_of(configuration, journal.masters),
         )
-        self.clients = Clients(site, journal, self._wake, self.links.call, self.status)
+        settings = self.settings = Settings(site, journal, self.links)
+        self.acquiring = Acquiring(site, journal, self.links, self._acquired)
+        self.rounds = Rounds(
+            site, journal, self.links, self.acquiring, self._suspects, self._grown, settings.pace_ns
+        )
+        self.splits = Splits(
+            site, journal, self.links, self.rounds, settings, self._recovered, self._backed_up, self._grown
+        )
+        self.clients = Clients(
+            site, journal, self._wake, self.links.call, self.status, settings.choose, self._why_no_submissions
+        )
         self.executing = Executing(site, journal, self.splits.may_execute, self.clients.executed)
 
     # ---- events
@@ -105,7 +117,7 @@ class TxLog:
         journal, rounds = self.journal, self.rounds
         rounds.look()
         self.splits.look()
-        if not journal.is_matched and all(map(self._is_met, journal.peers)):
+        if not journal.is_matched and self.settings.are_shared() and all(map(self._is_met, journal.peers)):
             journal.write(["matched"])
         rounds.post(self.splits.digests)
         self.executing.look()
@@ -134,6 +146,8 @@ class TxLog:
         match message:
             case ["post", _, *fields]:
                 self._take_post(peer, Post.from_fields(fields))
+            case ["difference" | "digest", *_] if self.settings.refuses(peer):
+                pass
             case ["difference", _, *fields]:
                 self.rounds.take_difference(peer, *fields)
             case ["digest", _, *told]:
@@ -144,17 +158,26 @@ class TxLog:
                 self.site.log("unknown message", "warning", word=str(word), peer=peer)
 
     def _take_post(self, peer: str, post: Post) -> None:
-        if post.strategy != self.journal.strategy:
-            if peer not in self.links.refused:
-                self.site.log("refused a master with a different strategy", "error", peer=peer)
-            self.links.refused.add(peer)
-            return
+        self.rounds.heard_ns[peer] = self.site.now.monotonic_ns  # refused or not, it lives
         self.links.refused.discard(peer)
-        self.rounds.heard_ns[peer] = self.site.now.monotonic_ns
+        if not self.settings.take(peer, post.strategy):
+            return
         if not self.splits.take(peer, post):
             if not self.rounds.take(peer, post):
                 self.splits.diverged()
             self._wake()
+
+    def _why_no_submissions(self) -> str:
+        journal = self.journal
+        different = {
+            peer: why
+            for peer, why in self.settings.differences().items()
+            if peer not in journal.missing and self.rounds.is_heard(peer)
+        }
+        if different:
+            told = "; ".join(f"{peer}: {why}" for peer, why in different.items())
+            return f"configuration: the settings of the masters differ ({told})"
+        return "" if journal.is_matched else "loading: this master has not met all masters yet"
 
     # ---- what follows
 
@@ -206,7 +229,12 @@ class TxLog:
             "workers": len(journal.workers),
             "counter": journal.counter,
             "missing": list(journal.missing),
-            "reaches": [peer for peer in journal.peers if self.rounds.is_heard(peer)],
-            "refused": sorted(self.links.refused),
+            "reaches": [
+                peer
+                for peer in journal.peers
+                if self.rounds.is_heard(peer) and not self.settings.refuses(peer)
+            ],
+            "refused": sorted({*self.links.refused, *filter(self.settings.refuses, journal.peers)}),
             "masters": journal.masters,
+            **({"differs": differs} if (differs := self.settings.differences()) else {}),
         }

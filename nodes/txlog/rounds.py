@@ -37,14 +37,18 @@ class Rounds:
         acquiring: Acquiring,
         suspects: Callable[[], tuple[str, ...]],
         grown: Callable[[], None],
+        pace_of: Callable[[str], int],
     ) -> None:
-        """`suspects`: the masters that this one would leave out; `grown` is called when entries were synchronised."""
+        """`suspects`: the masters that this one would leave out; `grown` is called when entries were synchronised;
+        `pace_of`: the longest time between two POSTs of a peer, 0 if it does not say.
+        """
         self._site = site
         self._journal = journal
         self._links = links
         self._acquiring = acquiring
         self._suspects = suspects
         self._grown = grown
+        self._pace_of = pace_of
         self.newest: dict[str, Post] = {}
         """Peer → its last POST of this epoch."""
         self.heard_ns: dict[str, int] = {}
@@ -108,7 +112,8 @@ class Rounds:
         heard_ns = self.heard_ns.get(peer)
         return (
             heard_ns is not None
-            and self._site.now.monotonic_ns - heard_ns <= 2 * conf.idle_ns + conf.round_ns
+            and self._site.now.monotonic_ns - heard_ns
+            <= 2 * max(conf.idle_ns, self._pace_of(peer)) + conf.round_ns
         )
 
     def wakes_after_ns(self) -> int | None:

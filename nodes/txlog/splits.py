@@ -3,7 +3,8 @@
     normal ──▶ suspect ──▶ split ──▶ recovering ──▶ normal, in the next epoch
                              └─────────────────────▶ normal (strategy `none`)
 
-A master *suspects* the silent ones after `split_ns` without progress, and says so in its POSTs. A part of the cluster
+A master *suspects* the silent ones after `split_ns` without progress, and says so in its POSTs. One whose POSTs are
+refused is not silent (`settings.py`). A part of the cluster
 splits off when all its masters suspect the same ones. With `simple` and `smart` each then takes a backup: the state
 at the last index that all peers surely have, and that is executed.
 
@@ -23,6 +24,7 @@ from nodes.txlog.posts import Post
 from nodes.txlog.recovery import outcome
 from nodes.txlog.refs import lists_of
 from nodes.txlog.rounds import Rounds
+from nodes.txlog.settings import Settings
 from nodes.txlog.site import Site
 from nodes.txlog.sometimes import (
     APART,
@@ -48,6 +50,7 @@ class Splits:
         journal: Journal,
         links: Links,
         rounds: Rounds,
+        settings: Settings,
         recovered: Callable[[], None],
         backed_up: Callable[[], None],
         restored: Callable[[], None],
@@ -56,6 +59,7 @@ class Splits:
         self._journal = journal
         self._links = links
         self._rounds = rounds
+        self._settings = settings
         self._recovered = recovered
         self._backed_up = backed_up
         self._restored = restored
@@ -87,10 +91,16 @@ class Splits:
         """The masters that are left out, and those that this one would leave out."""
         journal, split_ns = self._journal, self._site.configuration.split_ns
         now_ns = self._site.now.monotonic_ns
-        if not split_ns or journal.is_recovering or now_ns - self._rounds.progress_ns <= split_ns:
+        if not split_ns or journal.is_recovering or journal.is_changed:
             return journal.missing
-        heard_ns = self._rounds.heard_ns
-        silent = [peer for peer in journal.peers if now_ns - heard_ns.get(peer, self._began_ns) > split_ns]
+        if now_ns - self._rounds.progress_ns <= split_ns:
+            return journal.missing
+        heard_ns, pace_ns = self._rounds.heard_ns, self._settings.pace_ns
+        silent = [
+            peer
+            for peer in journal.peers
+            if now_ns - heard_ns.get(peer, self._began_ns) > max(split_ns, 2 * pace_ns(peer))
+        ]
         return tuple(sorted({*journal.missing, *silent}))
 
     def may_execute(self) -> bool:
@@ -125,7 +135,7 @@ class Splits:
         Until it has, it needs the own digest of that recovery.
         """
         rounds = self._rounds
-        is_heard = rounds.is_heard(peer) and peer in rounds.newest
+        is_heard = rounds.is_heard(peer) and peer in rounds.newest and not self._settings.refuses(peer)
         return is_heard and (peer not in self._journal.missing or rounds.heard_ns[peer] > self._split_ns)
 
     def take(self, peer: str, post: Post) -> bool:

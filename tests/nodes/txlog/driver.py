@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodes.kernel.effects import CancelTimer, Connect, Disconnect, Effect, Persist, Send, SetTimer, Truncate
+from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import (
     Accepted,
     Connected,
@@ -63,7 +64,14 @@ class Driver:
     is_hasty = False
     """Messages leave before the records in front of them are on disk: no host may do so."""
 
-    def __init__(self, seed: int, masters: tuple[str, ...] = MASTERS, **settings: Any) -> None:
+    def __init__(
+        self,
+        seed: int,
+        masters: tuple[str, ...] = MASTERS,
+        own: Mapping[str, Mapping[str, Any]] | None = None,
+        **settings: Any,
+    ) -> None:
+        """`own`: the settings of single masters."""
         self.chance = random.Random(seed)
         self.now_ns = 0
         self.links: dict[int, Link] = {}
@@ -87,7 +95,9 @@ class Driver:
         self._last = 0
         self.hosts: dict[str, Host] = {}
         for name in masters:
-            configuration = Configuration(name=name, masters=masters, **settings)
+            configuration = Configuration(
+                **{"name": name, "masters": masters, **settings, **(own or {}).get(name, {})}
+            )
             self.hosts[name] = Host(configuration, TxLog(configuration))
         for name in masters:
             self.step(name, Started({}))
@@ -236,6 +246,17 @@ class Driver:
         host.node = TxLog(host.configuration)
         host.outbox, host.unsynced, host.timers, host.longest = Outbox(), deque(), {}, 0
         self.step(name, Started({FILE: host.disk} if host.disk else {}))
+
+    def restart(self, name: str, **settings: Any) -> None:
+        """With other settings. Raises StartRefused, and then the master goes on with the settings that it had."""
+        host, before = self.hosts[name], self.hosts[name].configuration
+        host.configuration = replace(before, **settings)
+        try:
+            self.crash(name)
+        except StartRefused:
+            host.configuration = before
+            self.crash(name)
+            raise
 
     def turn(self) -> None:
         """One random action."""
