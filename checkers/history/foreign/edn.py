@@ -31,8 +31,9 @@ from checkers.values import Set
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>(?:[\s,\ufeff]|;[^\n]*)+)
-  | (?P<open>\#\{|\{|\[|\()
+    [\s,\ufeff]*(?:;[^\n]*[\s,]*)*
+  (?:
+    (?P<open>\#\{|\{|\[|\()
   | (?P<close>[\}\])])
   | \#?"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
   | (?P<discard>\#_)
@@ -41,9 +42,12 @@ _TOKEN = re.compile(
   | (?P<tag>\#[^\s,;"(){}\[\]\\\#^]+)
   | \\(?P<character>[A-Za-z0-9]+|.)
   | (?P<atom>[^\s,;"(){}\[\]\\^]+)
+  | (?P<end>\Z)
+  )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SPACE = re.compile(r"[\s,\ufeff]*(?:;[^\n]*[\s,]*)*")
 _CLOSES = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}N?")
 _FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
@@ -121,10 +125,14 @@ def read(text: str) -> Forms:
     while position < end:
         found = match(text, position)
         if found is None:
+            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
             if text[position] in '"#':  # a text without its end
                 return _torn(stack, position)
             raise _not_edn(text, position, repr(text[position : position + 20]))
-        _take(text, found, stack)
+        if found.lastgroup == "atom":
+            stack[-1].add(_atom(found["atom"]), found.start("atom"))
+        else:
+            _take(text, found, stack)
         position = found.end()
     if len(stack) > 1 or stack[0].skip:
         return _torn(stack, end)
@@ -132,30 +140,27 @@ def read(text: str) -> Forms:
 
 
 def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
-    kind, top = found.lastgroup, stack[-1]
+    kind, top = found.lastgroup or "end", stack[-1]
+    start = found.start(kind)
     match kind:
-        case "space" | "tag":
-            pass
-        case "atom":
-            top.add(_atom(found[0]), found.start())
         case "open":
             if len(stack) > DEPTH_MAX:
-                raise _not_edn(text, found.start(), f"values nested more than {DEPTH_MAX} deep")
-            stack.append(_Open(found[0], found.start()))
+                raise _not_edn(text, start, f"values nested more than {DEPTH_MAX} deep")
+            stack.append(_Open(found[kind], start))
         case "close":
-            if len(stack) == 1 or _CLOSES[top.opener] != found[0]:
-                raise _not_edn(text, found.start(), f"{found[0]!r} that closes nothing")
+            if len(stack) == 1 or _CLOSES[top.opener] != found[kind]:
+                raise _not_edn(text, start, f"{found[kind]!r} that closes nothing")
             stack.pop()
             stack[-1].inner_starts = top.starts
             stack[-1].add(_closed(text, top), top.start)
         case "discard" | "meta":
             top.skip += 1
         case "text":
-            top.add(_unescaped(found["text"]), found.start())
+            top.add(_unescaped(found[kind]), start)
         case "character":
-            top.add(Spelled.of(_character(found["character"]), found[0]), found.start())
-        case _:
-            top.add(Spelled.of(found["symbolic"], found[0]), found.start())
+            top.add(Spelled.of(_character(found[kind]), f"\\{found[kind]}"), start)
+        case "symbolic":
+            top.add(Spelled.of(found[kind], f"##{found[kind]}"), start)
 
 
 def _closed(text: str, collection: _Open) -> Any:

@@ -22,17 +22,14 @@ TEXTS = frozenset({"get", "put"})
 
 def is_transaction(value: Any) -> bool:
     """Whether it is a list of micro-operations: [f, key, …]."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(micro, list)
-            and len(micro) > 1
-            and isinstance(micro[0], str)
-            and micro[0] in MICRO_OPERATIONS
-            for micro in value
-        )
-    )
+    if not isinstance(value, list) or not value:
+        return False
+    for micro in value:
+        if not isinstance(micro, list) or len(micro) < 2:
+            return False
+        if not isinstance(micro[0], str) or micro[0] not in MICRO_OPERATIONS:
+            return False
+    return True
 
 
 def text(value: Any) -> str:
