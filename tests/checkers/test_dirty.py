@@ -25,3 +25,12 @@ def test_dirty_reads_that_are_all_lost_leave_the_run_open() -> None:
     record.ask("read", None, "n1", "owner", key="a", mode="read-confirmed")
     verdict = dirty.check(record.history)
     assert (verdict.result, verdict.details["asked"]) == ("unknown", 1)
+
+
+def test_every_element_of_a_list_is_judged() -> None:
+    """If it failed, a dirty read of a list could show values that nobody wrote, as long as its last one was asked."""
+    for shown, expected in ([99, 1], ["never-written"]), ([1], []):
+        record = Record()
+        record.ask("txn", [["append", "a", 1]], "n1", "owner", asked=[["append", "a", 1]])
+        record.ask("txn", [["r", "a", shown]], "n2", "replica", asked=[["r", "a", None]], mode="dirty")
+        assert [witness.rule for witness in dirty.check(record.history).witnesses] == expected

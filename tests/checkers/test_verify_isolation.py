@@ -220,3 +220,15 @@ def test_values_and_keys_that_look_alike() -> None:
     assert verify_isolation.check(
         history_of(write, wrong), verdict, Judged(model="strict-serializable")
     ).refused
+
+
+def test_an_order_remembers_the_latest_beginning() -> None:
+    """If this fails, an order may put one before another that was over before it began, if a third stands between."""
+    apart = history_of(ok(1, "az1 rz1", 1, 7), ok(2, "ay1 ry1", 5, 15), ok(3, "ax1 rx1", 10, 20))
+    model = "strong-read-committed"
+    verdict = transactional.check(apart, model=model)
+    first, second, third = sorted(each.invoke_index for each in apart.operations)
+    for order, holds in ([first, second, third], True), ([third, second, first], False):
+        details = {**verdict.details, "proof": {"kind": "order", "order": order}}
+        found = verify_isolation.check(apart, replace(verdict, details=details), Judged(model=model))
+        assert found.holds == holds, found.refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from checkers.cuts import DELETED, Cut, Given, Operation, Restored, total
@@ -105,6 +106,10 @@ RIGHT: dict[str, Given] = {
     "an unanswered one before it": given(
         logs=TWO,
         operations=[operation("t2", 1), operation("t1", 5, 9)],
+    ),
+    "one before it that ended without an acknowledgement": given(
+        logs=TWO,
+        operations=[replace(operation("t2", 1, 3), ok=False), operation("t1", 5, 9, process=2)],
     ),
     "read while the other transaction ran": given(
         logs=TWO,
