@@ -7,10 +7,11 @@
 | type | invoke, ok, fail or info; a map without it is refused |
 | process | a number is a client, a word an observer (`nemesis`: faults); absent in all maps: the one with that f open |
 | f | "txn" if the value is a list of micro-operations, as it is in a map without f or with f txn; broadcast: "add" |
-| key | as it stands; absent: from the values, if all are `[key value]` (jepsen.independent), of a cas `[key old new]`, too |
+| key | as it stands; absent: from the values, if all are `[key value]` (jepsen.independent), a cas `[key old new]` |
 | time | nanoseconds; where it is absent the place in the file stands for it |
 | index | not taken: the place in the file is the order |
 | error | as text; of a failed cas that has none, or one that names the precondition: "mismatch" |
+| refusal-observed? | in files that we wrote: whether a refusal observed the state |
 | node, role, mode, phase | as they stand; `final?` is the phase "final" |
 
 A file without any invocation (Elle takes such) is read as if all operations had been asked at the beginning, each by
@@ -25,10 +26,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from checkers.history.errors import HistoryError
 from checkers.history.foreign.kinds import Kinds, is_transaction, text
-from checkers.history.history import Header, History
+from checkers.history.history import OBSERVING, Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
 from checkers.history.start import PLAIN_START, Start
@@ -42,6 +44,7 @@ NEMESIS = "nemesis"
 PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
 SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set: its reads show what was sent round
 _WORDS = ("node", "role", "mode")
+REFUSAL_OBSERVED = "refusal-observed?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | N
     keyed = _is_keyed(clients)
     if keyed:
         checked = _with_keys(checked)
+    if any(REFUSAL_OBSERVED in each for each in clients):
+        header = replace(header, extra={**header.extra, OBSERVING: True})
     has_invocations = any(each["type"] == "invoke" for each in clients)
     if not has_invocations:
         checked = _asked_at_once(checked)
@@ -284,7 +289,8 @@ def _event(index: int, time_ns: int, process: Process, each: Map, asked: Mapping
 
 def _error(each: Map, f: str) -> str | None:
     error = each.get("error")
-    if f == "cas" and each["type"] == "fail" and (error is None or PRECONDITION.search(text(error))):
+    is_refused = f == "cas" and each["type"] == "fail" and each.get(REFUSAL_OBSERVED) is not False
+    if is_refused and (error is None or PRECONDITION.search(text(error))):
         return "mismatch"
     return None if error is None else text(error)
 
