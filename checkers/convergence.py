@@ -9,8 +9,9 @@ The checker judges the final dumps, one a node. A violation is
 - duplicate-key: a key that stands twice in one dump
 
 The order of the values comes from the history alone (`checkers.value_order`). If a node gave no dump, or no node did,
-the verdict is unknown, unless the dumps that exist prove a violation. The verdict is also unknown if the record says
-that the nodes had not settled: replicas may be behind then, and only the owner must hold all that was confirmed.
+the verdict is unknown, unless the dumps that exist prove a violation. Equal and complete must be the dumps of nodes
+that had settled (`checkers.history.rest`): other replicas may be behind. If nodes still moved, the verdict is unknown.
+Nodes that report no position are not judged; if no other node is there, there was nothing to judge.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
+from checkers.history.rest import Rest, at_rest
 from checkers.history.stored import StoredOperations
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
@@ -62,8 +64,8 @@ def check(history: History, *, space: str = "register") -> Verdict:
     """
     dumps = [_dump(each) for each in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
-    are_equal = history.settled is not False
-    places = [place for place, dump in enumerate(dumps) if are_equal or dump.node == history.header.owner]
+    rest = at_rest(history)
+    places = [place for place, dump in enumerate(dumps) if dump.node in rest.settled]
     caught_up = [dumps[place] for place in places]
     witnesses += _diverged(caught_up)
     doubts = _Doubts.of(history, dumps, space, by_reads=True)
@@ -80,7 +82,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
     asked = history.keys(f=("write", "cas"))
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
-    return _verdict(history, dumps, witnesses)
+    return _verdict(history, dumps, witnesses, rest)
 
 
 def gone_everywhere(
@@ -309,13 +311,13 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
             yield _witness("never-written", summary, [dump], [], key)
 
 
-def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witness]) -> Verdict:
+def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witness], rest: Rest) -> Verdict:
     there = {dump.node for dump in dumps}
     missing = [node for node in at_the_end(history) if node not in there]
     gone = left(history)
-    settled = history.settled is not False
-    details = {
-        "settled": settled,
+    judged = [dump.node for dump in dumps if dump.node in rest.settled]
+    details: dict[str, Any] = {
+        "settled": history.settled is not False,
         "dumps": sorted(there),
         "missing": missing,
         "left": sorted(gone),
@@ -327,10 +329,21 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         summary = "no node gave a final dump"
     elif missing:
         summary = f"no final dump of {', '.join(missing)}; the other nodes agree"
-    elif not settled:
+    elif history.settled is False and not rest.is_quiet:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
+    elif not judged:
+        summary = f"nothing to judge: {_untold(rest)}"
+        details |= {"vacuous": True, "opportunities": 0}
     else:
         result, keys = "valid", details["keys"]
         without = f" ({', '.join(gone)} had left)" if gone else ""
-        summary = f"{len(dumps)} nodes agree on all keys ({keys}), and nothing confirmed is missing{without}"
+        agree = f"{len(judged)} nodes agree" if len(judged) > 1 else f"{judged[0]} was judged alone"
+        others = f"; {_untold(rest)}" if rest.untold else ""
+        details |= {"findings": [_untold(rest)]} if rest.untold else {}
+        summary = f"{agree} on all keys ({keys}), and nothing confirmed is missing{without}{others}"
     return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
+
+
+def _untold(rest: Rest) -> str:
+    nodes = ", ".join(rest.untold)
+    return f"{nodes} report{'s' * (len(rest.untold) == 1)} no position (vclock), so nothing says that they had settled"

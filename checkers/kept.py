@@ -7,8 +7,9 @@ each family of checkers defines it: values (`convergence`), values and elements 
 (`domain.durability`), sums (`domain.counter`), elements that leave rightly (`domain.queues`).
 
 The checker judges only the dumps of all members together, because a node without a dump may hold what the rest lack;
-and only if all was quiet before the dumps. Nodes that have stopped following each other for good never become equal:
-then it is enough that the queue's owner, by the newest term, last reported that nothing is pending. Otherwise the
+and only if all was quiet before the dumps. Nodes that have stopped following each other for good, or that stand still
+(`checkers.history.rest`), never become equal: then it is enough that the queue's owner, by the newest term, last
+reported that nothing is pending. Otherwise the
 verdict is valid and says that there was nothing to judge. If a record does not say whether all was quiet, the checker
 assumes that it was.
 """
@@ -21,6 +22,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
+from checkers.history.rest import at_rest
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "kept"
@@ -54,7 +56,7 @@ def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) ->
     last = {state.node: state.status for state in history.states if state.index < asked}
     members = [last.get(node, {"up": False}) for node in at_the_end(history)]
     owners = [status for status in members if status.get("role") == "owner"]
-    if not (owners and any(status.get("stopped") for status in members)):
+    if not owners or not (any(status.get("stopped") for status in members) or at_rest(history).is_quiet):
         return False
     owner = max(owners, key=_term)
     pending = [owner.get(word, 0) for word in ("limbo", "pending_promotes", "in_rollback")]

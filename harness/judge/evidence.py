@@ -22,6 +22,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, INFO, OK, OTHER
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operation
+from checkers.history.rest import Rest, at_rest
 from checkers.history.spans import NEVER, Spans, of_faults, united
 from checkers.history.stored import StoredOperations
 from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
@@ -104,9 +105,27 @@ def evidence_of(
     evidence["missing"] = _missing(
         plan, workload, history, evidence, interrupted, failure, may_differ, promise
     )
-    if failure is None and not interrupted and not may_differ and not history.settled:
-        evidence["missing"].append("the nodes were not quiet and equal in time for the final reads")
+    rest = at_rest(history)
+    if failure is None and not interrupted and not may_differ and not history.settled and not rest.is_quiet:
+        evidence["missing"].append(_unrest(rest))
     return evidence
+
+
+def _unrest(rest: Rest) -> str:
+    told = [*rest.awaited, *([f"{', '.join(rest.untold)}: no position is known"] if rest.untold else [])]
+    why = f": {'; '.join(told)}" if told else ""
+    return (
+        f"the nodes were not quiet and equal in time for the final reads (--settle-timeout waits longer){why}"
+    )
+
+
+def quiet_in_words(history: History) -> Iterator[str]:
+    """A sentence if the harness waited in vain for nodes that stood still: they will never be equal and at rest."""
+    rest = at_rest(history)
+    if rest.is_quiet and rest.still_ns is not None:
+        last = {state.node: state.status.get("vclock") for state in history.states}
+        where = ", ".join(f"{node} {last[node]}" for node in sorted(last) if last[node] is not None)
+        yield f"nothing moved for {rest.still_ns / 1e9:.0f} s, and the nodes had not settled: positions {where}"
 
 
 def _of_submitted(load: Asked, spans: Sequence[tuple[int, int]]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from harness.judge.evidence import (
     attempts,
     evidence_of,
     orphans_in_words,
+    quiet_in_words,
     skipped_in_words,
     stopped_for_good,
     was_interrupted,
@@ -127,7 +128,7 @@ def judge(
         "violations": [verdict.checker for verdict in promised if verdict.result == "invalid"],
         "findings": [
             *_findings(judged),
-            *({"checker": "convergence", "summary": text} for text in stopped),
+            *({"checker": CONVERGENCE, "summary": text} for text in (*stopped, *quiet_in_words(history))),
             *({"checker": UPGRADE, "summary": text} for text in incompatible(history)),
             *({"checker": "faults", "summary": text} for text in skipped_in_words(evidence)),
             *({"checker": "faults", "summary": text} for text in without_effect(attempts(history))),

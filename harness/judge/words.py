@@ -13,6 +13,9 @@ from harness.judge.weighed import Outcome
 from harness.run.plan import Options, Plan
 from harness.systems.long_options import long_options
 
+CHECKS_MAX = 4
+"""So many checks are named in a sentence."""
+
 
 def sentence(
     outcome: Outcome,
@@ -42,7 +45,7 @@ def _sentence(
                 {"checks": [each.to_json() for each in verdicts if each.result == "invalid"]}, term_of
             )
         case "inconclusive":
-            return "Nothing can be said of this run: " + "; ".join(evidence["missing"][:3]) + "."
+            return incomplete("run", evidence["missing"][:3], verdicts)
         case "unknown":
             undecided = [verdict for verdict in verdicts if verdict.result == "unknown"]
             return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
@@ -53,6 +56,18 @@ def _sentence(
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."
             )
+
+
+def incomplete(what: str, missing: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """The sentence of an inconclusive run or file, and which checks came to a verdict all the same."""
+    decided = [
+        each.checker for each in verdicts if each.result == "valid" and not each.details.get("vacuous")
+    ]
+    lacks = "; ".join(missing)
+    if not decided:
+        return f"Nothing can be said of this {what}: {lacks}."
+    names = ", ".join(decided[:CHECKS_MAX]) + (", …" if len(decided) > CHECKS_MAX else "")
+    return f"The evidence of this {what} is incomplete: {lacks}. What was judged is allowed: {names}."
 
 
 _NAMED = {

@@ -298,7 +298,7 @@ class Conductor:
             return
         self._recorder.phase("settling")
         self._is_settled = await self._monitor.has_settled()
-        self._recorder.settled(self._is_settled)
+        self._recorder.settled(self._is_settled, self._monitor.untold)
 
     async def _read_everything(self) -> None:
         operations = self.workload.final_operations(self.plan, list(self._keys), self._first())

@@ -23,7 +23,7 @@ from harness.run.failover import ReelectionOperator
 from harness.run.plan import SECOND_NS, Plan
 from harness.run.present import Present
 from harness.run.recorder import Recorder
-from harness.systems.system import CANNOT_JOIN, CountsRareTurns, System, TellsWhyItCannotJoin
+from harness.systems.system import CANNOT_JOIN, CountsRareTurns, System, TellsLittle, TellsWhyItCannotJoin
 
 EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
@@ -43,6 +43,8 @@ class Monitor:
     """Promotes nodes when nothing else does; it acts on what the monitor sees."""
     is_up: bool = False
     """All nodes came up once."""
+    untold: tuple[str, ...] = ()
+    """The nodes of which nothing says whether they have settled."""
     _has_looked_for_ends: bool = False
 
     async def watch(self) -> None:
@@ -85,7 +87,10 @@ class Monitor:
         deadline_ns = self.cluster.now_ns() + int(self.plan.settle_timeout_s * SECOND_NS)
         settled = False
         while not settled and self.cluster.now_ns() < deadline_ns and not self.course.is_interrupted:
-            settled = self.system.is_settled(await self.look())
+            statuses = await self.look()
+            settled = self.system.is_settled(statuses)
+            if isinstance(self.system, TellsLittle):
+                self.untold = self.system.untold(statuses)
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
         return settled

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from checkers.history.jsonl import Writer
+from checkers.history.rest import UNSETTLED
 from harness.cluster.protocol import Time
 from harness.faults.fault import Fault
 from harness.run.node_options import OPTION
@@ -61,7 +62,10 @@ class Recorder:
         self.progress.phase = name
         self.show()
 
-    def settled(self, is_settled: bool) -> None:
+    def settled(self, is_settled: bool, untold: Sequence[str] = ()) -> None:
+        """`untold`: the nodes that report nothing by which they could be seen to settle."""
+        if untold:
+            self.record("info", "harness", UNSETTLED, value=list(untold))
         self.record("info", "harness", "settled", value=is_settled)
 
     def members(self, value: Mapping[str, object]) -> None:

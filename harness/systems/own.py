@@ -248,11 +248,17 @@ class OwnStore:
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Statuses) -> bool:
+        """All answer, one of them leads, and the positions that they report are equal."""
         known = [status for status in statuses.values() if status is not None]
-        vclocks = [status.get("vclock") for status in known]
+        vclocks = [status["vclock"] for status in known if status.get("vclock") is not None]
         same = all(vclock == vclocks[0] for vclock in vclocks)
         is_led = self.leader == "none" or self.owner_now(statuses) is not None
         return len(known) == len(statuses) and same and is_led
+
+    def untold(self, statuses: Statuses) -> tuple[str, ...]:
+        """Nodes without a position. One that is alone follows no other node."""
+        silent = [node for node, status in statuses.items() if status and status.get("vclock") is None]
+        return tuple(silent) if len(statuses) > 1 else ()
 
     def promise(self, plan: Plan) -> Promise:
         """As configuration C, but for what is only known of nodes of ours: that an owner rolls back.

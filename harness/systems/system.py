@@ -237,6 +237,15 @@ class TellsMore(Protocol):
 
 
 @runtime_checkable
+class TellsLittle(Protocol):
+    """A system with nodes that need not report anything by which they could be seen to settle."""
+
+    def untold(self, statuses: Mapping[str, Status | None]) -> tuple[str, ...]:
+        """The nodes that report nothing of that kind: whatever `is_settled` says, they may be behind."""
+        ...
+
+
+@runtime_checkable
 class DependsOnMachine(Protocol):
     """A system with local nodes on which some faults take effect only if the machine has what they need."""
 

@@ -47,6 +47,7 @@ from harness.systems.qsync.promises import must_serve_reads, without_majority, w
 from harness.systems.qsync.reconfiguring import ChangesInRuns
 from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
+from harness.systems.status import Status
 from harness.systems.system import Note
 from harness.systems.tarantool.options import TarantoolOptions
 from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
@@ -329,6 +330,15 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
             and all(_follows_all(status, len(statuses)) for status in known)
             and all(status["vclock"] == known[0]["vclock"] for status in known)
         )
+
+    def stopped(self, status: Status) -> Mapping[str, str]:
+        """The node receives nothing more from these: its applier ended with an error, and does not try again."""
+        upstreams = status.get("upstreams")
+        return {
+            str(peer): str(upstream.get("message"))
+            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
+            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
+        }
 
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.expectations.configuration]

@@ -1,0 +1,118 @@
+"""Which nodes had settled when they were asked for their final data, and what was awaited where not all had.
+
+A node's *position* is the `vclock` in its report to the monitor. Nodes are *quiet* when their positions stand still:
+for the last half of the time in which the harness waited for them to settle, and for 5 s at least. Nodes that are
+quiet and unequal will never be equal; their data are final. A node that moved at the end may need more time.
+
+| the record | settled |
+|---|---|
+| does not tell | all |
+| all was seen quiet and equal | all but the nodes that report nothing by which the harness could see that |
+| not so, and all nodes with a position were quiet | these |
+| not so | none |
+
+The owner of a run with one owner has settled in any case: what it holds is what there is to be replicated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from checkers.history.history import History, State
+from checkers.history.members import at_the_end
+from checkers.history.stored import StoredOperations
+
+UNSETTLED = "unsettled"
+"""A line of the harness: the nodes that report nothing by which it could see whether they have settled."""
+STILL_NS = 5_000_000_000
+STILL_SHARE = 1 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    settled: tuple[str, ...]
+    untold: tuple[str, ...] = ()
+    """Nodes that do not report their position, without the owner."""
+    awaited: tuple[str, ...] = ()
+    """What kept the others from being judged, in words: which nodes moved, or did not answer; or that none led."""
+    still_ns: int | None = None
+    """For so long nothing had moved at the end of a wait that was in vain; None if it was not in vain."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """The nodes waited in vain to become equal, and nothing moved any more."""
+        return self.still_ns is not None and not self.awaited
+
+
+def at_rest(history: History) -> Rest:
+    members = at_the_end(history)
+    if history.settled is None:
+        return Rest(members)
+    owner = (history.header.owner,) if history.header.owner in members else ()
+    if history.settled:
+        told = [event.value for event in history.told("harness", UNSETTLED)]
+        untold = tuple(node for node in members if told and node in (told[-1] or ()) and node not in owner)
+        return Rest(tuple(node for node in members if node not in untold), untold)
+    return _waited_in_vain(history, members, owner)
+
+
+def _waited_in_vain(history: History, members: Sequence[str], owner: tuple[str, ...]) -> Rest:
+    since_ns, until_ns = _wait(history)
+    told: dict[str, list[State]] = {node: [] for node in members}
+    for state in history.states:
+        if state.node in told and since_ns <= state.time_ns <= until_ns:
+            told[state.node].append(state)
+    last: Mapping[str, Mapping[str, Any]] = {
+        node: states[-1].status for node, states in told.items() if states
+    }
+    silent = [node for node, status in last.items() if not status.get("up")]
+    with_position = [
+        node for node, status in last.items() if status.get("up") and status.get("vclock") is not None
+    ]
+    untold = tuple(node for node in members if node not in (*silent, *with_position, *owner))
+    since = {node: _moved_ns(told[node], since_ns) for node in with_position}
+    enough_ns = max(STILL_NS, int((until_ns - since_ns) * STILL_SHARE))
+    awaited = [f"{', '.join(silent)} did not answer"] if silent else []
+    if moving := [node for node, at_ns in since.items() if until_ns - at_ns < enough_ns]:
+        awaited.append(f"{', '.join(moving)} moved in the last {enough_ns / 1e9:.0f} s")
+    has_led = any(state.status.get("role") == "owner" for state in history.states)
+    if has_led and all(status.get("role") != "owner" for status in last.values()):
+        awaited.append("no node led")
+    if not with_position:
+        return Rest(owner, untold, tuple(awaited))
+    still_ns = until_ns - max(since.values())
+    return Rest(owner if awaited else _with(owner, with_position), untold, tuple(awaited), still_ns)
+
+
+def _wait(history: History) -> tuple[int, int]:
+    """From when until when the harness last waited for the nodes to settle."""
+    *before, last = [event.time_ns for event in history.told("harness", "settled")]
+    healed = [fault.end_ns for fault in history.faults if fault.end_ns is not None and fault.end_ns <= last]
+    return max((*before, *healed, _end_of_load(history, last)), default=0), last
+
+
+def _end_of_load(history: History, until_ns: int) -> int:
+    """When the last operation of the load had ended; 0 if there was none."""
+    operations = history.operations
+    if isinstance(operations, StoredOperations):
+        columns = operations.columns
+        ends = columns.complete_ns[~columns.is_final & (columns.complete_ns <= until_ns)]
+        return int(ends.max(initial=0))
+    ends = [each.complete_ns or 0 for each in operations if each.phase == "load"]
+    return max((end for end in ends if end <= until_ns), default=0)
+
+
+def _moved_ns(states: Sequence[State], since_ns: int) -> int:
+    """When the node was first seen at the position that it had at the end."""
+    at_ns = since_ns
+    for before, state in pairwise(states):
+        if state.status.get("vclock") != before.status.get("vclock"):
+            at_ns = state.time_ns
+    return at_ns
+
+
+def _with(owner: tuple[str, ...], nodes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*nodes, *owner)))

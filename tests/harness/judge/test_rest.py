@@ -1,0 +1,135 @@
+"""Runs at whose end the nodes were not equal: judged if they stood still, inconclusive only if something moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.history.rest import at_rest
+from harness.judge import judge
+from harness.systems.own import OwnStore
+from harness.systems.qsync.promises import FIXED_OWNER
+from harness.systems.system import TellsLittle
+from harness.systems.tarantool.system import Tarantool
+from tests import examples
+from tests.harness.judge.test_judge import NODES, PLAN, Line, good, history, outcome
+
+SINCE_MS, UNTIL_MS = 3_000, 23_000
+LATE_MS = SINCE_MS + (UNTIL_MS - SINCE_MS) // 2
+"""A node that moved after this may go on moving."""
+
+
+def state(node: str, at_ms: int, **status: Any) -> Line:
+    status = {"up": True, "role": "owner" if node == "n1" else "replica", **status}
+    return {
+        "process": "monitor",
+        "f": "state",
+        "type": "info",
+        "node": node,
+        "at_ms": at_ms,
+        "value": status,
+    }
+
+
+def unequal(
+    moved_ms: dict[str, int | None], held: dict[str, int] | None = None, *, settled: bool = False
+) -> list[Line]:
+    """A run that waited 20 s in vain. Node → when it last moved (None: it reports no position), and what it holds of x
+    (29 was written last)."""
+    lines: list[Line] = []
+    for line in good():
+        if line["f"] == "settled":
+            lines.append({**line, "value": settled, "at_ms": UNTIL_MS})
+        elif line.get("phase") == "final":
+            value = line["value"]
+            if line["f"] == "dump" and line["type"] == "ok":
+                value = {"spaces": {"register": [["x", (held or {}).get(line["node"], 29)]]}}
+            lines.append({**line, "value": value, "at_ms": line["at_ms"] + UNTIL_MS})
+        else:
+            lines.append(line)
+    for node, moved in moved_ms.items():
+        for at_ms in range(SINCE_MS + 250, UNTIL_MS, 250):
+            position = {} if moved is None else {"vclock": {"1": 20 + (at_ms >= moved)}}
+            lines.append(state(node, at_ms, **position))
+    return lines
+
+
+MOMENTS = st.none() | st.integers(SINCE_MS + 500, UNTIL_MS - 500)
+
+
+@examples.up_to(60)
+@given(
+    moved=st.fixed_dictionaries(dict.fromkeys(NODES, MOMENTS)),
+    held=st.fixed_dictionaries({node: st.sampled_from((28, 29)) for node in ("n2", "n3")}),
+    is_promised=st.booleans(),
+)
+def test_only_what_still_moves_is_inconclusive(
+    moved: dict[str, int | None], held: dict[str, int], is_promised: bool
+) -> None:
+    """If it failed, a cluster that will never be equal would be a riddle, or one that catches up an anomaly."""
+    told = [at_ms for at_ms in moved.values() if at_ms is not None]
+    is_late = any(at_ms > LATE_MS + 250 for at_ms in told)
+    is_near = any(abs(at_ms - LATE_MS) <= 250 for at_ms in told)
+    promise = FIXED_OWNER if is_promised else FIXED_OWNER.but(final_state="")
+    verdict = judge(PLAN, promise, history(unequal(moved, held)))
+    convergence = next(check for check in verdict["checks"] if check["checker"] == "convergence")
+    missing = " ".join(verdict["evidence"]["missing"])
+    if is_near:
+        return  # the monitor looks four times a second
+    if is_late or not told:
+        assert outcome(verdict)[0] == "inconclusive"
+        assert "--settle-timeout waits longer" in missing
+        late = [node for node, at_ms in moved.items() if at_ms is not None and at_ms > LATE_MS]
+        assert all(node in missing for node in late)
+        return
+    wrong = [node for node in held if moved[node] is not None and held[node] == 28]
+    assert convergence["result"] == ("invalid" if wrong else "valid"), convergence["summary"]
+    assert outcome(verdict)[0] == ("anomaly" if wrong and is_promised else "valid"), verdict["sentence"]
+    found = [each["summary"] for each in verdict["findings"] if each["checker"] == "convergence"]
+    assert any("nothing moved for" in text for text in found)
+    assert is_promised or not wrong or any("not promised here, and not kept" in text for text in found)
+
+
+@pytest.mark.parametrize("held", [28, 29])
+def test_replicas_that_report_no_position_are_not_judged(held: int) -> None:
+    """If it failed, a replica that is allowed to lag would be called diverged, although nobody knows where it is."""
+    told = {"process": "harness", "f": "unsettled", "type": "info", "at_ms": UNTIL_MS, "value": ["n2", "n3"]}
+    lines = [told, *unequal(dict.fromkeys(NODES), {"n2": held}, settled=True)]
+    verdict = judge(PLAN, FIXED_OWNER, history(lines))
+    assert outcome(verdict) == ("valid", 0)
+    assert any("n2, n3 report no position" in each["summary"] for each in verdict["findings"])
+    wrong = judge(PLAN, FIXED_OWNER, history([told, *unequal({}, {"n1": 28}, settled=True)]))
+    assert "convergence" in wrong["violations"], "the owner lost a write"
+
+
+def test_without_a_leader_an_election_is_awaited() -> None:
+    """If it failed, an election that takes long would be an anomaly."""
+    lines = unequal(dict.fromkeys(NODES, SINCE_MS), {"n2": 28})
+    for line in lines:
+        if line["f"] == "state" and line["at_ms"] > UNTIL_MS - 1_000:
+            line["value"] = {**line["value"], "role": "replica"}
+    assert at_rest(history(lines)).awaited == ("no node led",)
+    lines = unequal(dict.fromkeys(NODES, SINCE_MS), {"n2": 28})
+    lines += [{**state("n3", UNTIL_MS - 10), "value": {"up": False}}]
+    assert at_rest(history(lines)).awaited == ("n3 did not answer",)
+
+
+def test_a_store_of_ones_own_without_positions_is_told_apart() -> None:
+    """If it failed, a store that reports nothing would be waited for, or be taken for one at rest."""
+    store = OwnStore("replicas")
+    assert isinstance(store, TellsLittle)
+    one, other = {"role": "owner", "vclock": 3}, {"role": "replica"}
+    assert store.untold({"n1": one, "n2": other}) == ("n2",)
+    assert store.is_settled({"n1": one, "n2": other}) and store.untold({"n1": other}) == ()
+    assert not store.is_settled({"n1": one, "n2": {**other, "vclock": 2}})
+
+
+def test_a_tarantool_whose_applier_ended_has_stopped() -> None:
+    """If it failed, nodes that say why they follow no more would be waited for, and the run be inconclusive."""
+    why = "CONFIRM message arrived for an unknown master id 2, expected 3"
+    upstreams = {"n1": {"status": "stopped", "message": why}, "n2": {"status": "disconnected"}}
+    assert Tarantool().stopped({"upstreams": upstreams}) == {"n1": why}
+    assert Tarantool().stopped({}) == {}
