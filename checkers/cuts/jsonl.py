@@ -4,9 +4,10 @@
     ["send", seq, peer, word, xid, ns]             xid null: of no transaction
     ["receive", node, life, seq, ns]               by its sender's node, life and number
     ["mark", kind, fields, ns]                     ["mark", "cut", {"cut": id}, ns] is the colour change
-    ["end", ns]                                    the life is over, and all of it is here
+    ["end", ns]                                    the life is over (null: not known when), and all of it is here
 
-A line that cannot be read ends its life there: the life is torn. A file whose first line is no life is refused.
+A line that cannot be read ends its life there: the life is torn. So is a life without its end, because rows behind the
+last one may be lost; unless its recorder writes none (`has_ends=False`). A file whose first line is no life is refused.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ KINDS = frozenset({"send", "receive", "mark", "end"})
 _LIFE_FIELDS = 5
 
 
-def read(paths: Iterable[Path], *, is_one_clock: bool = True) -> Trace:
+def read(paths: Iterable[Path], *, is_one_clock: bool = True, has_ends: bool = True) -> Trace:
     """The trace in these files. Raises HistoryError for a file that is none, OSError for one that is not there."""
-    lives = [life for path in paths for life in lives_of(path.name, path.read_bytes())]
+    lives = [life for path in paths for life in lives_of(path.name, path.read_bytes(), has_ends=has_ends)]
     return trace_of(lives, is_one_clock=is_one_clock)
 
 
-def lives_of(name: str, text: bytes) -> Iterator[LifeRows]:
-    """The lives in the text of one file; `name` is for messages."""
+def lives_of(name: str, text: bytes, *, has_ends: bool = True) -> Iterator[LifeRows]:
+    """The lives in the text of one file; `name` is for messages.
+
+    `has_ends` False: the recorder writes no "end", and loses no row of a process that is killed.
+    """
     lines = text.split(b"\n")
     ends_whole = lines[-1] == b""
     lines = lines[:-1] if ends_whole else lines
@@ -42,7 +46,7 @@ def lives_of(name: str, text: bytes) -> Iterator[LifeRows]:
         row = _row(line) if ends_whole or number < len(lines) else None
         if row is not None and row[0] == "life":
             if begun is not None:
-                yield _life(begun, rows, torn)
+                yield _life(begun, rows, torn or _without_end(name, rows, has_ends))
             begun, rows, torn = row, [], ""
         elif begun is None:
             raise HistoryError(
@@ -56,7 +60,17 @@ def lives_of(name: str, text: bytes) -> Iterator[LifeRows]:
         elif row is not None and not torn:
             rows.append(row)
     if begun is not None:
-        yield _life(begun, rows, torn)
+        yield _life(begun, rows, torn or _without_end(name, rows, has_ends))
+
+
+def _without_end(name: str, rows: list[list[Any]], has_ends: bool) -> str:
+    """What is lost if a life ends without saying so; "" if it says so, or need not."""
+    is_over = bool(rows) and rows[-1][0] == "end"
+    return (
+        ""
+        if is_over or not has_ends
+        else f'a life in {name} has no "end": rows behind its last one may be lost'
+    )
 
 
 def _row(line: bytes) -> list[Any] | None:
@@ -80,8 +94,10 @@ def _row(line: bytes) -> list[Any] | None:
 def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
     _, node, life, wall_ns, time_ns = begun
     over_ns = -1
-    if rows and rows[-1][0] == "end" and type(rows[-1][-1]) is int:
-        over_ns = rows.pop()[-1]
+    match rows[-1:]:
+        case [["end", int() | None as when]]:
+            over_ns = -1 if when is None else when
+            rows.pop()
     return LifeRows(
         node=node,
         life=life,
@@ -100,8 +116,8 @@ def lines_of(trace: Trace) -> Iterator[bytes]:
         absent = {row: (node, number) for row, node, number in trace.absent}
         for row in range(life.first, life.end):
             yield _line(_written(trace, row, absent))
-        if life.over_ns >= 0:
-            yield _line(["end", life.over_ns])
+        if not life.torn or life.over_ns >= 0:
+            yield _line(["end", life.over_ns if life.over_ns >= 0 else None])
 
 
 def _written(trace: Trace, row: int, absent: dict[int, tuple[str, int]]) -> list[Any]:

@@ -88,7 +88,7 @@ def trace_in(files: NodeFiles, *, is_one_clock: bool) -> Trace | None:
         for node, left in sorted(files.items())
         for path, data in sorted(left.items())
         if path.startswith(f"{TRACE}/") and data
-        for life in jsonl.lives_of(f"{node}/{path}", data)
+        for life in jsonl.lives_of(f"{node}/{path}", data, has_ends=False)  # `nodes.kernel.trace` writes none
     ]
     return trace_of(lives, is_one_clock=is_one_clock) if lives else None
 

@@ -61,18 +61,62 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path, damage: bytes | None) -> N
 @pytest.mark.parametrize(
     ("text", "rows", "torn"),
     [
-        (WHOLE, 2, ""),
+        (WHOLE + b'["end",11]\n', 2, ""),
+        (WHOLE + b'["end",null]\n', 2, ""),
+        (WHOLE, 2, 'a life in f has no "end": rows behind its last one may be lost'),
+        (WHOLE + b'["end",11]', 2, "f line 4 is torn"),
         (WHOLE[:-1], 1, "f line 3 is torn"),
         (WHOLE[:-5], 1, "f line 3 is torn"),
         (WHOLE + b"\x00\x00\n", 2, "f line 4 is torn"),
         (WHOLE + b'{"no": 1}\n["mark","x",{},9]\n', 2, "f line 4 is torn"),
     ],
-    ids=["whole", "no end of line", "half a line", "noise", "noise before more"],
+    ids=[
+        "whole",
+        "whole, without a time",
+        "no end",
+        "half an end",
+        "no end of line",
+        "half a line",
+        "noise",
+        "noise before more",
+    ],
 )
 def test_a_line_that_cannot_be_read_tears_its_life(text: bytes, rows: int, torn: str) -> None:
-    """Rows behind a damaged line are taken for those that follow it."""
+    """Rows behind a damaged line are taken for those that follow it, or rows that are lost for rows that never were."""
     (life,) = jsonl.lives_of("f", text)
     assert (len(life.rows), life.torn) == (rows, torn)
+
+
+def test_a_recorder_that_writes_no_ends_loses_nothing() -> None:
+    """Nothing can be said of the cuts of our own runs, whose processes are killed."""
+    (life,) = jsonl.lives_of("f", WHOLE, has_ends=False)
+    assert (len(life.rows), life.torn, life.over_ns) == (2, "", -1)
+    assert b"".join(jsonl.lines_of(trace_of([life]))) == WHOLE + b'["end",null]\n'
+    (torn,) = jsonl.lives_of("f", WHOLE[:-5], has_ends=False)
+    assert torn.torn
+    assert b'["end"' not in b"".join(jsonl.lines_of(trace_of([torn])))
+
+
+@pytest.mark.parametrize("kept", [5, 4, 3, 2, 1])
+def test_a_life_that_is_cut_off_leaves_its_cuts_open(kept: int) -> None:
+    """A cut is consistent by a trace that lacks the row which shows that it is not."""
+    lives = {
+        "n0": (
+            b'["life","n0",1,0,0]',
+            *(b'["send",1,"n1","w",null,1]', b'["receive","n1",1,1,4]', b'["mark","cut",{"cut":"k"},5]'),
+            b'["end",6]',
+        ),
+        "n1": (
+            b'["life","n1",1,0,0]',
+            *(b'["mark","cut",{"cut":"k"},2]', b'["send",1,"n0","w","t1",3]', b'["receive","n0",1,1,10]'),
+            b'["end",13]',
+        ),
+    }
+    texts = {name: b"".join(row + b"\n" for row in rows) for name, rows in lives.items()}
+    texts["n0"] = b"".join(row + b"\n" for row in lives["n0"][:kept])
+    trace = trace_of([life for name, text in texts.items() for life in jsonl.lives_of(name, text)])
+    report = check(Given(cuts=[Cut(id="k")], trace=trace, baseline=list(texts)))
+    assert report.of("messages", "k").result == ("invalid" if kept >= 4 else "unknown")
 
 
 def test_the_end_of_a_life_is_no_event() -> None:
@@ -85,7 +129,8 @@ def test_the_end_of_a_life_is_no_event() -> None:
 
 def test_a_life_behind_a_torn_one_is_read() -> None:
     """A node that came back after a torn line has no trace."""
-    lives = list(jsonl.lives_of("f", WHOLE[:-5] + b"\n" + WHOLE.replace(b",1,5,0", b",2,6,50")))
+    text = WHOLE[:-5] + b"\n" + WHOLE.replace(b",1,5,0", b",2,6,50") + b'["end",60]\n'
+    lives = list(jsonl.lives_of("f", text))
     assert [(life.life, len(life.rows), bool(life.torn)) for life in lives] == [(1, 1, True), (2, 2, False)]
 
 
