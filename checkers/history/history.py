@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = "qsync-history"
 VERSION = 1
+OBSERVING = "refusals-observe"
+"""In the header of a history of another notation: its refusals are those of our nodes."""
 
 
 Origin = Literal["ours", "parquet", "edn", "json", "log"]
@@ -160,7 +162,7 @@ class History:
 
         Our nodes promise that what they compared with was confirmed. Other stores may not.
         """
-        return not self.is_foreign
+        return not self.is_foreign or OBSERVING in self.header.extra
 
     def starting_at(self, start: Start | Any) -> History:
         """The same history of objects that began so: a value of JSON for all keys, or a `Start`."""

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkers.history import Event, Header, History, HistoryError, foreign, jsonl, parquet
-from checkers.history.foreign import edn, jepsen_edn
+from checkers.history.foreign import edn, jepsen_edn, json_maps
 from checkers.linearizable import promised_linearizable
 
 FOLDER = Path(__file__).parent / "histories"
@@ -245,7 +245,7 @@ def test_lines_are_named() -> None:
     """The operation at fault would have to be searched for."""
     with pytest.raises(HistoryError, match="line 2"):
         told("[{:type :ok :process 0 :f :read}\n {:type :maybe :process 0 :f :read}]")
-    with pytest.raises(HistoryError, match="operation map 2"):
+    with pytest.raises(HistoryError, match="line 1: expected process 0 to end its read of event 0"):
         told("{:type :invoke :process 0 :f :read} {:type :invoke :process 0 :f :read}")
 
 
@@ -366,3 +366,12 @@ def test_json_is_as_good_as_edn() -> None:
     ]
     history = told(json.dumps(maps))
     assert told(jepsen_edn.write(history)).operations == history.operations
+
+
+@pytest.mark.parametrize("cut", ["]", "}]", "1}]"])
+def test_an_array_without_its_end_is_torn(cut: str) -> None:
+    """Breaks if a file that lost its last operations is judged as a whole one."""
+    text = '[{"type":"invoke","f":"read","process":1},\n{"type":"ok","f":"read","process":1,"value":1}]'
+    assert json_maps.parse(text.encode()).torn is None
+    assert json_maps.parse(text.removesuffix(cut).encode()).torn is not None
+    assert json_maps.parse(text.replace("[", "").replace("]", "").encode()).torn is None

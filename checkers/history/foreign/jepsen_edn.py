@@ -4,14 +4,19 @@ Keys are written as jepsen.independent does, `[key value]`, unless the history i
 left out, which is what Knossos' own command takes. Faults become :nemesis lines (:start-NAME, :stop-NAME); monitors,
 the harness and dumps of nodes have no place in such a file. Reads that were promised less than linearizable are left
 out if `reads` says so, since those checkers would hold them to it.
+
+A refusal says in `:refusal-observed?` whether it observed the state, if refusals of the history do (a cas that saw
+another value than the expected one). Jepsen has no word for that, and the file counts as one of another tool, of whose
+refusals nothing is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from checkers.history.foreign import edn
+from checkers.history.foreign.operation_maps import REFUSAL_OBSERVED
 from checkers.history.history import History
 from checkers.history.operation import Event, Operation
 
@@ -26,18 +31,30 @@ def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
     ]
     indexes = {index for operation in written for index in operation.events}
     keyed = len({operation.key for operation in written}) > 1
-    return "".join(f"{line}\n" for line in _lines(history, indexes, keyed))
+    refusals = _refusals(written) if history.failed_cas_observes else {}
+    return "".join(f"{line}\n" for line in _lines(history, indexes, keyed, refusals))
+
+
+def _refusals(operations: Iterable[Operation]) -> dict[int, bool]:
+    """By the index of its completion, whether a refusal observed the state."""
+    return {
+        each.complete_index: each.saw_empty
+        or each.found_nothing
+        or (each.f == "cas" and each.error == "mismatch")
+        for each in operations
+        if each.type == "fail" and each.complete_index is not None
+    }
 
 
 def _is_written(operation: Operation, reads: Reads) -> bool:
     return operation.f != "read" or operation.type != "ok" or reads(operation.role, operation.mode)
 
 
-def _lines(history: History, written: set[int], keyed: bool) -> Iterator[str]:
+def _lines(history: History, written: set[int], keyed: bool, refusals: Mapping[int, bool]) -> Iterator[str]:
     number = 0
     for event in history.events:
         if event.index in written:
-            yield _client(event, number, keyed)
+            yield _client(event, number, keyed, refusals.get(event.index))
         elif event.process == "nemesis":
             yield _nemesis(event, number)
         else:
@@ -45,7 +62,7 @@ def _lines(history: History, written: set[int], keyed: bool) -> Iterator[str]:
         number += 1
 
 
-def _client(event: Event, index: int, keyed: bool) -> str:
+def _client(event: Event, index: int, keyed: bool, observed: bool | None) -> str:
     value = _value(event.f, event.value)
     fields = [
         f":index {index}",
@@ -59,6 +76,8 @@ def _client(event: Event, index: int, keyed: bool) -> str:
     fields += [f":{name} {edn.write(word)}" for name, word in words if word is not None]
     if event.phase == "final":
         fields.append(":final? true")
+    if observed is not None:
+        fields.append(f":{REFUSAL_OBSERVED} {edn.write(observed)}")
     return "{" + ", ".join(fields) + "}"
 
 

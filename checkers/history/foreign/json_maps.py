@@ -52,6 +52,8 @@ def _by_line(data: bytes) -> Maps:
             lines.append(number + 1)
     if not maps:
         raise no_operations("an empty file")
+    if torn is None and texts[0].lstrip().startswith(b"[") and not texts[last].rstrip().endswith(b"]"):
+        torn = "the array was torn off behind its last operation"
     return Maps(maps, lines.__getitem__, Header(system="foreign"), torn)
 
 
