@@ -2,8 +2,11 @@
 
 The command is the user's: a driver of Porcupine, Knossos or elle-cli through java. `{file}` in it is the
 file as it was given, `{edn}` a copy of the judged history in Jepsen's EDN, made for it; with neither, the file is put
-at its end (of a run of ours: the EDN). Its verdict is the last word on its standard output that is a
-verdict, in the spelling of any of these tools; if there is none, its exit code (0 valid, 1 invalid).
+at its end. Of a run of ours, and where one key is judged, `{file}` is the EDN as well.
+
+Its verdict is the last word on its standard output that is a verdict, in the spelling of any of these tools, if its
+exit code allows that word: 0 any, 1 "invalid". Otherwise it is unknown, and so is that of a checker which cannot be
+started, or is ended: a program that breaks has exit code 1 too, often without a word.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ _WORDS: tuple[tuple[str, Result], ...] = (
 )
 _VERDICT = re.compile("|".join(rf"(?P<{result}>\b(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
 _NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
+_CODES: dict[Result, tuple[int, ...]] = {"valid": (0,), "invalid": (0, 1), "unknown": (0, 1, 2)}
+"""The exit codes with which a verdict counts: Jepsen's."""
 SAID_MAX = 300
 
 
@@ -57,9 +62,10 @@ class Opinion:
 
 
 def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
-    """Run the command to its end. `edn` is the judged history; `file` is None for a run of ours.
+    """Run the command to its end. `edn` is the judged history; `file` is None where no file holds just that.
 
-    Raises WrongUse if there is no such program; one that breaks or takes too long is of the opinion "unknown".
+    Raises WrongUse if it is no command. A program that cannot be started, breaks or takes too long is of the opinion
+    "unknown".
     """
     try:
         words = shlex.split(command)
@@ -91,7 +97,7 @@ def _run(command: str, words: list[str], timeout_s: float) -> Opinion:
             start_new_session=True,
         )
     except OSError as error:
-        raise WrongUse(f"--second-opinion: cannot run {words[0]}: {error.strerror or error}") from error
+        return Opinion(command, "unknown", f"it could not be started: {error.strerror or error}", "")
     try:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -112,8 +118,11 @@ def opinion(command: str, out: str, err: str, code: int) -> Opinion:
     """The result of a program with this output and exit code."""
     said = (out.strip() or err.strip())[-SAID_MAX:]
     words = list(_VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out)))
-    if words:
-        found: Any = words[-1].lastgroup
-        return Opinion(command, found, f"it said {words[-1][0]!r}", said)
-    results: dict[int, Result] = {0: "valid", 1: "invalid"}
-    return Opinion(command, results.get(code, "unknown"), f"it ended with exit code {code}", said)
+    if not words:
+        why = f": {err.strip().splitlines()[-1][:SAID_MAX]}" if err.strip() else ""
+        return Opinion(command, "unknown", f"it said no verdict, and ended with exit code {code}{why}", said)
+    found: Any = words[-1].lastgroup
+    if code not in _CODES[found]:
+        how = f"it said {words[-1][0]!r}, and ended with exit code {code}"
+        return Opinion(command, "unknown", how, said)
+    return Opinion(command, found, f"it said {words[-1][0]!r}", said)

@@ -163,6 +163,7 @@ def _check_run(
 ) -> int:
     import msgspec
 
+    from checkers.by_model import only_key
     from checkers.limits import Limits
     from harness.errors import WrongUse
     from harness.judge import repeat_line
@@ -190,7 +191,10 @@ def _check_run(
             history = read_history(folder)
             verified.add_to(verdict, history, verified.judged_in_run(plan, history))
         if edn is not None or second_opinion is not None:
-            _other_tools(read_history(folder), None, verdict, edn, second_opinion)
+            history = read_history(folder)
+            _other_tools(
+                history if key is None else only_key(history, key), None, verdict, edn, second_opinion
+            )
     if shiviz is not None:
         from harness.check_files import space_time
 

@@ -30,6 +30,7 @@ BAD = [
     "{:type :invoke, :process 0, :f :read, :value [y nil]}",
     "{:type :ok, :process 0, :f :read, :value [y 7]}",
 ]
+SIZE = "import sys; print(len(open(sys.argv[1]).readlines()), 'lines, unknown')"
 
 
 @pytest.fixture
@@ -148,7 +149,6 @@ def test_a_torn_file_is_no_evidence_unless_it_shows_an_anomaly(qsync: Qsync, tmp
         (("--promise", "peace"), "--promise 'peace' is not known"),
         (("--model", "kv"), "--model kv knows append, get, put"),
         (("--timeout", "-1"), "--timeout"),
-        (("--second-opinion", "no-such-checker"), "cannot run no-such-checker"),
         (("--second-opinion", "'"), "is no command"),
     ],
 )
@@ -256,14 +256,62 @@ def test_the_other_checker_is_given_the_history(qsync: Qsync, good: Path, tmp_pa
         ("linearizable: yes\n", 0, "valid"),
         ("result: Illegal", 0, "invalid"),
         ("result: Ok", 0, "valid"),
-        ("", 0, "valid"),
-        ("", 1, "invalid"),
+        ("", 0, "unknown"),
+        ("", 1, "unknown"),
         ("", 137, "unknown"),
+        ("usage: checker [true|false]\n", 2, "unknown"),
+        ("judged 7 valid keys\n", 1, "unknown"),
+        ("false\n", -9, "unknown"),
     ],
 )
 def test_how_other_checkers_say_it(out: str, code: int, result: str) -> None:
     """If it failed, agreement and disagreement would be mixed up."""
     assert opinion("checker", out, "", code).result == result
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("no-such-checker", "it could not be started: No such file or directory"),
+        (__file__, "it could not be started: Permission denied"),
+        ("sh -c 'exit 1'", "it said no verdict, and ended with exit code 1"),
+        ("sh -c 'echo invalid option >&2; exit 1'", "ended with exit code 1: invalid option"),
+        ("sh -c 'kill -9 $$'", "ended with exit code -9"),
+        (
+            shlex.join([sys.executable, "-c", "raise ValueError('invalid')"]),
+            "exit code 1: ValueError: invalid",
+        ),
+        ("true", "it said no verdict, and ended with exit code 0"),
+    ],
+)
+def test_a_checker_that_breaks_has_no_opinion(
+    qsync: Qsync, good: Path, bad: Path, command: str, why: str
+) -> None:
+    """If it failed, a missing file would look like a difference between two checkers, or like agreement."""
+    for path, code in ((good, 0), (bad, 1))[: 1 + (command == "no-such-checker")]:
+        done = qsync("check", path, "--second-opinion", command)
+        assert f"second opinion  unknown ({why}" in done.out or f"{why})" in done.out
+        assert "DISAGREEMENT" not in done.out
+        assert done.code == code
+
+
+def test_one_key_of_a_run_is_one_key_for_others(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, another tool would be asked about other operations than those that were judged."""
+    plan = small(time_limit_s=1.0, rate=60.0, faults=("none",), seed=5)
+    folder = execute(parts_of(plan), tmp_path / "results").folder
+    lone = tmp_path / "sent.jsonl"
+    lone.write_bytes((folder.path / "history.jsonl").read_bytes())
+    key = next(each.key for each in foreign.read(lone).operations if each.key is not None)
+    count = len([each for each in foreign.read(lone).operations if each.key == key and each.f != "dump"])
+    show = shlex.join([sys.executable, "-c", SIZE])
+    for path in (folder.path, lone):
+        edn = tmp_path / "key.edn"
+        done = qsync("check", path, "--key", key, "--edn", edn, "--json", "--second-opinion", show)
+        operations = foreign.read(edn).operations
+        assert 0 < len(operations) <= count
+        assert {each.key for each in operations} == {None}
+        told = json.loads(done.out)["second_opinion"]["said"]
+        assert told == f"{len(edn.read_text().splitlines())} lines, unknown"
 
 
 def test_the_page_and_the_edn_are_written_where_one_asks(qsync: Qsync, bad: Path, tmp_path: Path) -> None:
