@@ -276,6 +276,8 @@ def _meta(header: bytes) -> Meta:
     if kind not in ("XLOG", "SNAP") or version not in ("0.12", "0.13"):
         raise XlogError(f"expected an XLOG or SNAP of version 0.13, got {kind!r:.20} {version!r:.20}")
     fields = dict(_field(line) for line in lines)
+    if version == "0.12" and "Instance" in fields:
+        raise XlogError("expected 0.13 in the header of an xlog that names its instance, got 0.12")
     previous = fields.get("PrevVClock")
     return Meta(
         kind,

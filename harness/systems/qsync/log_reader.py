@@ -6,6 +6,7 @@ the log and the snapshot as rows of `_space`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
 NAME_DIGITS = 20
 """Of the names of files, which are the sums of their vclocks."""
+_VERSION = re.compile(r"\d+\.\d+\.\d+(-[-.\w]+)?")
 INSERT = Type.INSERT.value
 SPACE_ID, TUPLE = Key.SPACE_ID.value, Key.TUPLE.value
 
@@ -223,7 +225,7 @@ def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> 
     instance = max(instances, key=lambda each: (instances[each], each in logs), default="")
     vclocks = {signature(meta.vclock): meta.vclock for meta in headers.values() if meta.kind == "XLOG"}
     vclocks.setdefault(signature(end), end)
-    is_told = any(meta.server_version for meta in headers.values())
+    is_told = any(map(_names_a_version, headers.values()))
     found: dict[str, str] = {}
     for name, meta in headers.items():
         stem, _, _ = name.partition(".")
@@ -234,9 +236,13 @@ def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> 
             found[name] = f"its vclock is {text(meta.vclock)}, and the log comes to {text(vclocks[total])}"
         elif meta.instance_uuid != instance:
             found[name] = f"written by {meta.instance_uuid}, and the other files by {instance}"
-        elif is_told and not meta.server_version:
-            found[name] = "its header names no version"
+        elif is_told and not _names_a_version(meta):
+            found[name] = f"its header names no version but {meta.server_version!r}"
     return found
+
+
+def _names_a_version(meta: xlog.Meta) -> bool:
+    return _VERSION.fullmatch(meta.server_version) is not None
 
 
 def _unlike(one: Mapping[int, int], other: Mapping[int, int]) -> bool:

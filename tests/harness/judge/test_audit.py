@@ -299,3 +299,79 @@ def test_xlog_and_audit_agree_on_the_logs_of_a_run(tmp_path: Path) -> None:
         assert done.return_value == code, done.output
         seen = CliRunner().invoke(xlog_command, [str(folder.nodes)], standalone_mode=False)
         assert seen.return_value == (1 if code else 0), seen.output
+
+
+UUIDS = ("7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7", "11111111-2222-3333-4444-555555555555")
+
+
+def sound_files(uuid: str = UUIDS[0]) -> dict[str, bytes]:
+    """Of a node: a snapshot in the middle, and logs before and behind it, of which the last one is open."""
+    rows = [
+        Row(Type.INSERT.value, 1, lsn, 1.0, lsn, body={16: 512, 33: (f"k{lsn}", lsn)}) for lsn in range(1, 6)
+    ]
+    held = [Row(Type.INSERT.value, 0, place, 1.0, place, body=row.body) for place, row in enumerate(rows[:3])]
+    end = xlog.encode_eof()
+    return {
+        f"{0:020d}.snap": xlog.encode_header("SNAP", uuid, {}) + end,
+        f"{0:020d}.xlog": xlog.encode_header("XLOG", uuid, {}) + xlog.encode_block(rows[:3]) + end,
+        f"{3:020d}.snap": xlog.encode_header("SNAP", uuid, {1: 3}) + xlog.encode_block(held) + end,
+        f"{3:020d}.xlog": xlog.encode_header("XLOG", uuid, {1: 3}, {}) + xlog.encode_block(rows[3:]),
+    }
+
+
+def audited(folder: Path, nodes: dict[str, dict[str, bytes]]) -> dict[str, Any]:
+    for node, files in nodes.items():
+        (folder / node).mkdir(exist_ok=True, parents=True)
+        for name, data in files.items():
+            (folder / node / name).write_bytes(data)
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    said: dict[str, Any] = json.loads(done.output)
+    return said
+
+
+def test_a_flipped_bit_in_any_snapshot_is_told(tmp_path: Path) -> None:
+    """Breaks if a damaged snapshot leaves an audit valid. The bytes of the version are all that nothing denies."""
+    nodes = {name: sound_files(uuid) for name, uuid in zip(("n1", "n2"), UUIDS, strict=True)}
+    assert audited(tmp_path, nodes)["outcome"] == "valid"
+    for name, data in nodes["n1"].items():
+        if not name.endswith(".snap"):
+            continue
+        version = data.index(b"Version: ") + 9, data.index(b"\nInstance")
+        for place in range(len(data)):
+            spoilt = bytearray(data)
+            spoilt[place] ^= 1 << place % 8
+            log = log_of("n1", {**nodes["n1"], name: bytes(spoilt)})
+            is_told = any(name in each for each in (*log.unread, log.damage or ""))
+            assert is_told or version[0] <= place < version[1], (name, place)
+    name = f"{3:020d}.snap"
+    data = nodes["n1"][name]
+    spoilt = bytearray(data)
+    spoilt[-20] ^= 1
+    said = audited(tmp_path, {"n1": {name: bytes(spoilt)}})
+    assert said["outcome"] == "unknown"
+    assert said["sentence"].startswith(f"Snapshots are damaged: n1: {name}: ")
+    (tmp_path / "n3").mkdir()
+    said = audited(tmp_path, {"n1": nodes["n1"], "n3": {name: data[:-4]}})
+    assert said["outcome"] == "unknown", "a node of which nothing but a damaged snapshot is there"
+    assert f"n3: {name}: there is no end marker" in said["sentence"]
+
+
+@pytest.mark.parametrize("part", [slice(0, 2), slice(1, 3), slice(0, 3, 2)], ids=["end", "first", "middle"])
+def test_a_part_of_a_transaction_is_damage(tmp_path: Path, part: slice) -> None:
+    """Breaks if rows that are gone from the middle of a log leave an audit valid."""
+    rows = [
+        Row(Type.INSERT.value, 1, lsn, 1.0, 1, lsn == 3, body={16: 512, 33: ("x", lsn)}) for lsn in (1, 2, 3)
+    ]
+    begin, name = xlog.encode_header("XLOG", UUIDS[0], {}), f"{0:020d}.xlog"
+    sound = {name: begin + xlog.encode_block(rows)}
+    assert audited(tmp_path, {"n1": sound})["outcome"] == "valid"
+    behind = xlog.encode_block([Row(Type.NOP.value, 1, 4, 1.0, 4)])
+    for end in (b"", xlog.encode_eof(), behind, behind + xlog.encode_eof()):
+        said = audited(tmp_path, {"n1": {name: begin + xlog.encode_block(rows[part]) + end}, "n2": sound})
+        assert said["outcome"] == "unknown"
+        assert f"n1: {name}: the transaction 1:1 from row 1 on" in said["sentence"]
+    torn = xlog.encode_block(rows[:1])[:-2] + b"\0"
+    assert (
+        audited(tmp_path, {"n1": {name: begin + xlog.encode_block(rows) + torn}, "n2": sound})["outcome"]
+        == "valid"
+    )

@@ -10,12 +10,25 @@ from hypothesis import strategies as st
 
 from harness.systems.qsync.logs import log_of as log_of_files
 from nodes.iproto import xlog
-from nodes.iproto.messages import Answer, Call, Key, Type
+from nodes.iproto.messages import (
+    Answer,
+    Call,
+    JoinMeta,
+    JoinSnapshot,
+    Key,
+    RaftState,
+    Row,
+    Rows,
+    Stage,
+    Type,
+)
 from nodes.kernel.effects import Persist, Remove, Send, Truncate
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Received, Started
+from nodes.qsync.joining import Joining
 from nodes.qsync.journal import Draft, Journal
 from nodes.qsync.replica import Replica
+from nodes.qsync.snapshot import QueueState
 from tests.nodes.qsync.conversation import UUID, configuration
 from tests.nodes.qsync.virtual_cluster import VirtualCluster, memory
 
@@ -55,6 +68,52 @@ def log_of(values: int) -> tuple[bytes, list[int]]:
         data += written(journal, value).data
         ends.append(len(data))
     return data, ends
+
+
+@pytest.mark.parametrize("election", [None, {}, {1: 0}])
+@pytest.mark.parametrize("body", [{}, {2: 0, 3: 0, 0x26: {}}, {2: 0, 3: 0, 0x53: 0, 0x26: {}}])
+def test_a_node_starts_from_a_snapshot_whose_queue_has_no_term(
+    body: dict[int, object], election: dict[int, object] | None
+) -> None:
+    """Broken, the files of Tarantool 2.11.5 to 3.4, which write such a PROMOTE before the first real one, are refused,
+    and a node cannot join one of these."""
+    files = {
+        effect.file: effect.data
+        for effect in Replica(configuration("n1")).step(Started({}), Instant(3, 4))
+        if isinstance(effect, Persist) and effect.file == SNAPSHOT
+    }
+    found = xlog.decode(files[SNAPSHOT])
+    told = [Row(Type.PROMOTE.value, 0, 0, 0.0, 0, body=body)]
+    if election is not None:
+        told.insert(0, Row(Type.RAFT.value, 0, 0, 0.0, 0, group_id=1, body=election))
+    data = xlog.encode_header("SNAP", UUID.format(1), {1: 2}) + xlog.encode_block([*found.rows, *told])
+    files = {xlog.file_name({1: 2}, "SNAP"): data + xlog.encode_eof()}
+    node = Replica(configuration("n1"))
+    node.step(Started(files), Instant(9_000_000_000, 17_000_000_000))
+    limbo = node.commits.limbo
+    assert (limbo.owner_id, limbo.term, node.election.term) == (0, 1, 1)
+    (snapshot,) = log_of_files("n1", files).snapshots
+    assert (snapshot.owner, snapshot.queue_term) == (0, 0)
+    joining = Joining(is_anonymous=False)
+    joining.begin("n2")
+    assert all(map(joining.take, (Stage(0, {1: 2}), JoinMeta(0), RaftState(0, 0, 0, 1, 0, False))))
+    assert all(
+        map(joining.take, (Rows((told[-1],)), JoinSnapshot(0), Rows(tuple(found.rows)), Stage(0, {1: 2})))
+    )
+    assert joining.queue == QueueState()
+
+
+def test_a_log_with_a_part_of_a_transaction_is_refused() -> None:
+    """Broken, a node cuts off what no crash has left there, or goes on with half of a transaction."""
+    begin = xlog.encode_header("XLOG", UUID.format(1), {})
+    rows = [
+        Row(Type.REPLACE.value, 1, lsn, 0.0, 1, lsn == 3, body={16: 512, 33: ("x", lsn)}) for lsn in (1, 2, 3)
+    ]
+    for part, why in ((rows[:2], "has no end"), (rows[1:], "lacks its first row"), (rows[::2], "lacks rows")):
+        with pytest.raises(StartRefused, match=why):
+            opened({LOG: begin + xlog.encode_block(part)})
+    wrong = xlog.encode_block(rows[:1]).replace(b"\x92\xa1x", b"\x92\xc1x")
+    assert opened({LOG: begin + wrong})[0].rows == [], "a wrong checksum may be a torn tail"
 
 
 def test_a_node_knows_the_time_when_it_has_read_a_snapshot() -> None:
