@@ -48,7 +48,7 @@ _FOR_FEW = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }
-STEPS = 18
+STEPS = 19
 
 
 def analyze(
@@ -159,6 +159,15 @@ def _settings_for(spark: SparkSession, runs: int) -> Iterator[None]:
                 spark.conf.set(name, was)
 
 
+@contextmanager
+def _uncached(spark: SparkSession) -> Iterator[None]:
+    """Forget what was cached. A session that lives on would take it for the present content of the same files."""
+    try:
+        yield
+    finally:
+        spark.catalog.clearCache()
+
+
 class _Batch:
     """One call's new rows, from their runs into place."""
 
@@ -173,7 +182,7 @@ class _Batch:
 
     def run(self) -> None:
         """Put the rows in place."""
-        with _settings_for(self.spark, len(self.runs)):
+        with _settings_for(self.spark, len(self.runs)), _uncached(self.spark):
             removed = self._write(self._curated() if self.runs else {})
         self.state.runs |= {run.name: run.stamp for run in self.runs}
         self.state.batch += 1
@@ -260,7 +269,7 @@ class _Batch:
         """Small jobs leave cores idle: a few at once, each as soon as what it stands on is written."""
         from harness.pipeline.curate import NEEDS
 
-        order = TopologicalSorter({name: NEEDS.get(name, frozenset()) for name in jobs})
+        order = TopologicalSorter({name: NEEDS.get(name, frozenset()) & jobs.keys() for name in jobs})
         order.prepare()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             running: dict[Future[None], str] = {}

@@ -62,7 +62,7 @@ class Overview:
         ]
         says = {row["fingerprint"]: row["says"] for row in self.rows["flaky_or_fixed"]}
         for row in self.rows["recurrence"][:10]:
-            where = f"{row['runs']} runs, last {row['last_run']}"
+            where = f"{_many(row['runs'], 'run')}, last {row['last_run']}"
             lines.append(
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )

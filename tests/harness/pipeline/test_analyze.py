@@ -242,6 +242,65 @@ def test_a_newer_version_reads_all_again_and_keeps_what_retention_removed(
     assert analyze(moved, tables, lambda: nullcontext(spark)).known == 2
 
 
+@pytest.mark.parametrize("is_lost", [False, True], ids=["with its state", "without"])
+def test_anew_reads_all_again_and_keeps_what_retention_removed(
+    analyzed: tuple[Report, Path], results: Path, spark: Any, tmp_path: Path, is_lost: bool
+) -> None:
+    """If it failed, `--anew` would take months of runs out of the tables that are not kept any more."""
+    shutil.copytree(results, tmp_path / "results", symlinks=True)
+    moved, tables = tmp_path / "results", tmp_path / "results" / "_tables"
+    gone = next(name for name in sorted(runs(moved)) if name.startswith("nightly/"))
+    before = {
+        name: Counter(row["run"] for row in rows(tables, name)) for name in ("runs", "operations", "faults")
+    }
+    shutil.rmtree(runs(moved)[gone])
+    if is_lost:
+        (tables / "_state.json").unlink()
+        with pytest.raises(StoreError, match=r"_state[.]json is missing"):
+            analyze(moved, tables, lambda: nullcontext(spark))
+    for left in (2, 0):
+        report = analyze(moved, tables, lambda: nullcontext(spark), anew=True)
+        assert (report.new, report.changed, report.known, report.lost) == (left, 0, 0, ())
+        assert before == {name: Counter(row["run"] for row in rows(tables, name)) for name in before}
+        assert sum(row["runs"] for row in rows(tables, "trend")) == 3
+        for path in runs(moved).values():
+            shutil.rmtree(path)
+    assert analyze(moved, tables, lambda: nullcontext(spark)).new == 0
+
+
+def test_any_name_and_any_damage_takes_no_other_run_along(results: Path, spark: Any, tmp_path: Path) -> None:
+    """If it failed, one odd folder would stop the analysis of a night, or its rows be there twice or not at all."""
+    source = next(path for name, path in sorted(runs(results).items()) if name.startswith("nightly/"))
+    moved, tables = tmp_path / "results", tmp_path / "results" / "_tables"
+    plans = ("a b=c", "d:e+f", "50%20", "é#?x", "h*[i]{j}", "k'\"l", "^m\\n")
+    whole = {f"{plan}/{source.name}" for plan in plans} | {
+        "first/00010101T000000Z-1",
+        "last/99991231T235959Z-1",
+    }
+    damaged = {"damaged/99999999T999999Z-7", *(f"damaged/20261121T10150{digit}Z-7" for digit in range(4))}
+    for name in (*whole, *damaged):
+        shutil.copytree(source, moved / name)
+        (moved / name / "hashes.json").unlink()
+    outcome, history, columns, plan = (moved / name for name in sorted(damaged)[:4])
+    verdict = msgspec.json.decode((source / "verdict.json").read_bytes())
+    (outcome / "verdict.json").write_bytes(msgspec.json.encode({**verdict, "outcome": "perhaps"}))
+    lines = (source / "history.jsonl").read_bytes().splitlines(keepends=True)
+    (history / "history.jsonl").write_bytes(b"".join([*lines[:9], lines[9][:20], *lines[10:]]))
+    data = (source / "history.parquet").read_bytes()
+    (columns / "history.parquet").write_bytes(data[:200] + bytes(9) + data[209:])
+    (plan / "plan.json").write_bytes(b"[]")
+    report = analyze(moved, tables, lambda: nullcontext(spark))
+    assert {str(each.path.relative_to(moved)) for each in report.left_out} == damaged  # type: ignore[union-attr]
+    assert (report.new, report.reasons) == (len(whole), "4 damaged, 1 half-written")
+    operations = Counter(row["run"] for row in rows(tables, "operations"))
+    assert set(operations) == whole == {row["run"] for row in rows(tables, "runs")}
+    for name in whole:
+        (moved / name / "verdict.json").write_bytes(msgspec.json.encode({**verdict, "sentence": "again"}))
+    assert analyze(moved, tables, lambda: nullcontext(spark)).changed == len(whole)
+    assert operations == Counter(row["run"] for row in rows(tables, "operations"))
+    assert [row["sentence"] for row in rows(tables, "runs")] == ["again"] * len(whole)
+
+
 def test_the_overview_shows_what_came_out(analyzed: tuple[Report, Path], tmp_path: Path) -> None:
     """If it failed, nobody would see the anomaly, or the page would take markup from a stranger's file name."""
     report, tables = analyzed

@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import StoreError
+from harness.pipeline.analyze import analyze
+from harness.pipeline.session import SparkError
 from harness.pipeline.tables import COMMIT, DAMAGED, STATE, Tables
 from tests import examples
+from tests.harness.pipeline.stored_runs import store_run
 from tests.harness.pipeline.tiny_files import text_of, write_tiny
 
 
@@ -240,6 +243,22 @@ def test_a_file_that_changed_is_set_aside_and_no_other_row_is_lost(
     assert (tables.folder / DAMAGED / name).read_bytes() == data and not file.exists()
     with Tables(tables.folder).opened() as state:
         assert len(state.sums) == 2
+
+
+def test_a_spark_that_does_not_start_leaves_the_tables_as_they_were(tmp_path: Path) -> None:
+    """If it failed, `--anew` with a wrong option of Spark would end without any tables."""
+    tables = three_files(tmp_path / "results" / "_tables")
+    store_run(tmp_path / "results", 1, time_limit_s=0.5)
+
+    def no_session() -> Any:
+        raise SparkError("Spark did not start")
+
+    for state in ((tables.folder / STATE).read_bytes(), b"{}"):
+        (tables.folder / STATE).write_bytes(state)
+        before = content(tables.folder)
+        with pytest.raises(SparkError):
+            analyze(tmp_path / "results", tables.folder, no_session, anew=True)
+        assert content(tables.folder) == before
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 import harness.judge
 import harness.store
@@ -50,6 +53,40 @@ def test_the_stamp_changes_when_a_run_is_judged_again(tmp_path: Path) -> None:
     (after,) = scan(tmp_path).runs
     assert before == same
     assert before.stamp != after.stamp
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "99999999T999999Z",
+        "20260230T000000Z",
+        "20261301T000000Z",
+        "20261121T250000Z",
+        "20261121T235960Z",
+        "00000101T000000Z",
+    ],
+)
+def test_a_run_of_no_moment_is_named_and_hides_no_other(tmp_path: Path, moment: str) -> None:
+    """If it failed, one such folder would end the analysis of all runs."""
+    make(tmp_path, f"nightly/{moment}-7", *WHOLE)
+    make(tmp_path, "nightly/20261121T010203Z-7", *WHOLE)
+    found = scan(tmp_path)
+    assert [run.name for run in found.runs] == ["nightly/20261121T010203Z-7"]
+    (left_out,) = found.unfinished
+    assert left_out.why == f"damaged: expected a name that begins with a time, got {moment}-7"
+
+
+def test_names_that_are_no_text_and_links_in_a_circle_hide_no_run(tmp_path: Path) -> None:
+    """If it failed, one such entry would end the analysis of all runs, or a page with its name could not be written."""
+    make(tmp_path, "nightly/20261121T010203Z-7", *WHOLE)
+    make(tmp_path, os.fsdecode(b"nightly\xff/20261121T010203Z-7"), *WHOLE)
+    make(tmp_path, "nightly/٢٠261121T010203Z-7", *WHOLE)
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "nightly" / "circle").symlink_to("circle")
+    found = scan(tmp_path)
+    assert [run.name for run in found.runs] == ["nightly/20261121T010203Z-7"]
+    assert [each.place for each in found.unfinished] == [f"{tmp_path}/nightly\\xff/20261121T010203Z-7"]
+    assert [Path(each.place).name for each in found.foreign] == ["circle", "circle", "٢٠261121T010203Z-7"]
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
