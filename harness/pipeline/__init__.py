@@ -10,7 +10,8 @@
 | `curate` | all of these as one plan |
 | `workers` | files that only our own code can read |
 | `tables`, `remote_tables` | the folder, or an address: a batch gets in as a whole or not at all |
-| `places`, `sources` | folders and addresses; where runs come from |
+| `stock` | what tables hold, by their state or by their files alone |
+| `places`, `sources`, `usable` | folders and addresses; where runs come from; which of them are whole |
 | `overview`, `progress` | what a person sees |
 | `checking` | checks of runs over workers: checks, keys, segments, whole runs |
 | `spread` | registers of one big history.parquet over workers |

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--tables", type=Folder(takes_address=True), help="Folder of the tables. [default: results/_tables]"
 )
 @spark_options
-@click.option("--anew", is_flag=True, help="Forget the tables and make them from every run.")
+@click.option("--anew", is_flag=True, help="Read every run again. Rows of runs that are gone stay.")
 @click.option("--follow", is_flag=True, help="Keep the tables fresh until Ctrl-C.")
 @click.option("--html", type=OutputFile(), help="File of the overview. [default: in the tables]")
 @click.option(
