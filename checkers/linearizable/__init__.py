@@ -9,8 +9,8 @@
 """
 
 from checkers.history.line_kernels import ABSENT
-from checkers.linearizable.checker import check, promised_linearizable
+from checkers.linearizable.checker import NAME, check, promised_linearizable
 from checkers.linearizable.columnar import check_columns, check_parquet
 from checkers.linearizable.recorded import Registers
 
-__all__ = ["ABSENT", "Registers", "check", "check_columns", "check_parquet", "promised_linearizable"]
+__all__ = ["ABSENT", "NAME", "Registers", "check", "check_columns", "check_parquet", "promised_linearizable"]

@@ -46,7 +46,7 @@ class DrainedQueue(Queue):
                 taken = dict(progress)
                 if taken.get(drain, 0) != place or elements[:1] != (element,):
                     return ILLEGAL
-                taken[drain] = place + 1
+                taken[drain] = taken.get(drain, 0) + 1
                 return elements[1:], tuple(sorted(taken.items()))
             case "emptied", (drain, place):
                 return state if not elements and dict(progress).get(drain, 0) == place else ILLEGAL

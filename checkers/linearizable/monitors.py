@@ -13,17 +13,23 @@ given with an order that was replayed; if none was found, which the theorem excl
 A drain is dequeues and an "empty" (`drains`). The patterns leave their sequence open, and the replay does not. So a no
 stands, and a yes in another sequence is left to the search.
 
+A dequeue without an answer took one of the elements that never came out, or none. The earlier it was asked, the more it
+may have done, and elements leave in the order in which they came. So the first of the missing elements goes to the
+first of these dequeues, and so on; where their order is open, each order is tried (`TRIED_MAX`).
+
 The answer is None (ask the search) if an element was put in twice, or stood there before; if a queue did not begin
-empty; or if a dequeue's answer is unknown: it may have taken any element. A crashed add or enqueue of an element that
-no call returned is skipped: it can only be in the way.
+empty; or if no order was found of those that were tried, and there are more. A crashed add or enqueue of an element
+that no call returned is skipped: it can only be in the way.
 """
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from checkers.linearizable.drains import DrainedQueue, are_in_sequence
@@ -34,6 +40,7 @@ EVER = float("inf")
 NAME = "monitor"
 TOOK = ("dequeue", "drained")
 FOUND_EMPTY = ("empty", "emptied")
+TRIED_MAX = 50
 
 Times = tuple[float, float]  # of a call: begun, returned
 
@@ -55,8 +62,9 @@ def _no(failing: int) -> Found:
     return Found("no", failing, 1, algorithm=NAME)
 
 
-def _times(call: Call) -> Times:
-    return call.invoke, EVER if call.complete is None else call.complete
+def _times(call: Call, until: float = EVER) -> Times:
+    """As they were known at event `until`."""
+    return call.invoke, EVER if call.complete is None or call.complete > until else call.complete
 
 
 def _set(calls: Sequence[Call], first: frozenset[Any]) -> Found | None:
@@ -121,6 +129,8 @@ class _Element:
     put_by: int
     took: Times = (EVER, EVER)
     took_by: int | None = None
+    place: int = 0
+    """Behind how many others of the same drain it came out."""
 
 
 @dataclass(slots=True)
@@ -130,41 +140,113 @@ class _Queue:
     elements: dict[Any, _Element] = field(default_factory=dict)
     empty: list[tuple[Times, int]] = field(default_factory=list)
     wrong: list[tuple[float, int]] = field(default_factory=list)
+    optional: bool = False
+    """Whether some dequeue may not have happened."""
 
 
 def _queue(calls: Sequence[Call]) -> Found | None:
-    queue = _Queue()
-    for place, call in enumerate(calls):
-        if call.action.word == "take":
+    takes = [place for place, call in enumerate(calls) if call.action.word == "take"]
+    if not takes:
+        queue = _seen(calls, EVER)
+        if queue is None:
             return None
-        if call.action.word == "enqueue":
+        if wrong := [*queue.wrong, *_overtaken(queue), *_not_empty(queue)]:
+            return _no(min(wrong)[1])
+        order = None if queue.optional else _scheduled(queue)
+        return _yes(order) if order is not None and _replays(calls, order) else None
+    order = _order_with_takes(calls, takes)
+    if order is not None:
+        return _yes(order)
+    returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
+    if not returns or not _is_refuted(calls, takes, EVER):
+        return None
+    first = bisect_left(returns, True, key=lambda each: _is_refuted(calls, takes, each[0]))
+    return _no(returns[first][1])
+
+
+def _seen(calls: Sequence[Call], until: float) -> _Queue | None:
+    """The calls as they were known at event `until`, but for dequeues without an answer. None: not told apart."""
+    queue = _Queue()
+    known = [(call, _times(call, until)) for call in calls]
+    for place, (call, times) in enumerate(known):
+        if call.action.word == "enqueue" and times[0] <= until:
             if call.action.values[0] in queue.elements:
                 return None
-            queue.elements[call.action.values[0]] = _Element(_times(call), place)
-        elif call.action.word in FOUND_EMPTY and call.complete is not None:
-            queue.empty.append((_times(call), place))
-    optional = _take(queue, calls)
+            queue.elements[call.action.values[0]] = _Element(times, place)
+        elif call.action.word in FOUND_EMPTY and times[1] < EVER:
+            queue.empty.append((times, place))
+    optional = _take(queue, known, until)
     if optional is None:
         return None
-    queue.wrong += _overtaken(queue)
-    queue.wrong += _not_empty(queue)
-    if queue.wrong:
-        return _no(min(queue.wrong)[1])
-    order = None if optional else _scheduled(queue)
-    return _yes(order) if order is not None and _replays(calls, order) else None
+    queue.optional = optional
+    return queue
 
 
-def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
+def _order_with_takes(calls: Sequence[Call], takes: Sequence[int]) -> list[int] | None:
+    """An order in which dequeues without an answer took what never came out; None if none was found."""
+    queue = _seen(calls, EVER)
+    if queue is None or queue.optional or queue.wrong:
+        return None
+    for assigned in islice(_assigned(queue, calls, takes, EVER), TRIED_MAX):
+        order = _scheduled(assigned) if _is_possible(assigned) else None
+        if order is not None and _replays(calls, order):
+            return order
+    return None
+
+
+def _is_refuted(calls: Sequence[Call], takes: Sequence[int], until: float) -> bool:
+    """Whether no order was left at event `until`, whatever the dequeues without an answer took."""
+    queue = _seen(calls, until)
+    if queue is None or queue.wrong:
+        return queue is not None
+    for tried, assigned in enumerate(_assigned(queue, calls, takes, until)):
+        if tried == TRIED_MAX or _is_possible(assigned):
+            return False
+    return True
+
+
+def _is_possible(queue: _Queue) -> bool:
+    return not any(True for _ in _overtaken(queue)) and not any(True for _ in _not_empty(queue))
+
+
+def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until: float) -> Iterator[_Queue]:
+    """The queue with each dequeue without an answer as that of a missing element, for every order of these."""
+    begun = sorted((calls[place].invoke, place) for place in takes if calls[place].invoke <= until)
+    missing = {
+        value: each for value, each in queue.elements.items() if each.took_by is None and each.put[1] < EVER
+    }
+    for values in _lines(dict(sorted(missing.items(), key=lambda item: item[1].put)), len(begun)):
+        taken = {
+            value: replace(missing[value], took=(float(invoke), EVER), took_by=place)
+            for value, (invoke, place) in zip(values, begun, strict=False)
+        }
+        yield _Queue({**queue.elements, **taken}, queue.empty)
+
+
+def _lines(left: dict[Any, _Element], count: int) -> Iterator[tuple[Any, ...]]:
+    """The first `count` elements (all, if they are fewer), in every order in which they may have gone in."""
+    if not left or not count:
+        yield ()
+        return
+    soonest = min(each.put[1] for each in left.values())
+    for value in [value for value, each in left.items() if each.put[0] <= soonest]:
+        rest = {other: each for other, each in left.items() if other != value}
+        yield from ((value, *others) for others in _lines(rest, count - 1))
+
+
+def _take(queue: _Queue, calls: Sequence[tuple[Call, Times]], until: float) -> bool | None:
     """Note which dequeue took which element. True if some dequeue may not have happened: then only a no can be given.
     None: not even a no, since two dequeues may have taken the same element.
     """
     optional = False
     by_return = sorted(
-        (_times(call)[1], place) for place, call in enumerate(calls) if call.action.word in TOOK
+        (times[1], place)
+        for place, (call, times) in enumerate(calls)
+        if call.action.word in TOOK and times[0] <= until
     )
     for returned, place in by_return:
-        times = _times(calls[place])
-        element = queue.elements.get(calls[place].action.values[0])
+        call, times = calls[place]
+        element = queue.elements.get(call.action.values[0])
         optional = optional or returned == EVER
         if element is not None and element.took_by is not None and returned == EVER:
             return None
@@ -175,6 +257,7 @@ def _take(queue: _Queue, calls: Sequence[Call]) -> bool | None:
                 element.took = min(element.took[0], times[0]), EVER
         else:
             element.took, element.took_by = times, place
+            element.place = int(str(call.action.values[-1])) if call.action.word == "drained" else 0
     return optional
 
 
@@ -253,7 +336,7 @@ def _in_line(elements: list[_Element]) -> list[_Element] | None:
     put_returns = sorted((elements[each].put[1], each) for each in waiting)
     took_returns = sorted((elements[each].took[1], each) for each in waiting)
     gone = [False] * len(elements)
-    may: list[tuple[float, int]] = []
+    may: list[tuple[float, int, int]] = []
     line: list[_Element] = []
     at = put_at = took_at = 0
     while len(line) < len(elements):
@@ -262,11 +345,12 @@ def _in_line(elements: list[_Element]) -> list[_Element] | None:
         while gone[took_returns[took_at][1]]:
             took_at += 1
         while at < len(waiting) and elements[waiting[at]].put[0] < put_returns[put_at][0]:
-            heapq.heappush(may, (elements[waiting[at]].took[0], waiting[at]))
+            next_ = elements[waiting[at]]
+            heapq.heappush(may, (next_.took[0], next_.place, waiting[at]))
             at += 1
         if not may or may[0][0] > took_returns[took_at][0]:
             return None
-        _, chosen = heapq.heappop(may)
+        *_, chosen = heapq.heappop(may)
         gone[chosen] = True
         line.append(elements[chosen])
     return line
@@ -311,6 +395,8 @@ def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
         latest = max(latest, begun)
         if call.action.word == "enqueue":
             inside.append(call.action.values[0])
+        elif call.action.word == "take":
+            inside.popleft()
         elif call.action.word in FOUND_EMPTY:
             if inside:
                 return False

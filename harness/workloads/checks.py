@@ -12,12 +12,13 @@ from functools import partial
 
 from msgspec import structs
 
-from checkers import availability, convergence, crash, kept, leadership, quorum
+from checkers import availability, convergence, crash, kept, leadership, linearizable, quorum
 from checkers.check import Check
 from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.kept import Gone
+from checkers.meaning import Judged
 from harness.systems.promise import (
     FINAL_STATE,
     LEADERS,
@@ -59,6 +60,28 @@ def with_a_known_end(history: History) -> History:
         for each in history.operations
     )
     return replace(history, operations=operations)
+
+
+def refusals_observe(reads: Reads) -> bool:
+    """Whether a refused cas or dequeue surely saw what there was. A leader that does not know yet that it is deposed
+    compares with what it has: as stale as its reads."""
+    return reads("owner", "read-confirmed")
+
+
+def of_objects(model: str, promised: str, reads: Reads) -> Check:
+    """Whether each key, as an object of the sequential `model`, is linearizable. `promised` "": it need not be.
+
+    `reads`: those that must be fresh.
+    """
+    observes = refusals_observe(reads)
+    return Check(
+        linearizable.NAME,
+        "every key has one order of its operations that fits real time",
+        promised,
+        partial(linearizable.check, model=model, reads=reads, failed_cas_observes=observes),
+        is_per_key=True,
+        judged=Judged(model=model, reads=reads, failed_cas_observes=observes),
+    )
 
 
 LEADERSHIP = Check(

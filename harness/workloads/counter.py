@@ -23,6 +23,7 @@ from harness.workloads.checks import (
     is_fresh_at_the_end,
     kept_by,
     of_every_run,
+    of_objects,
     with_a_known_end,
 )
 from harness.workloads.keyed import Keyed, mixed, unread_keys
@@ -83,6 +84,7 @@ class Counter(Keyed):
                 counter.MODEL if promise.model(WRITES) == "linearizable" else "",
                 lambda history: counter.check(with_a_known_end(history), reads=reads),
             ),
+            of_objects(self.model, promise.model(WRITES), reads),
             *of_every_run(promise),
             *kept_by(promise, counter.gone_everywhere),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from checkers.domain import queues
 from checkers.history.declared import Declared
@@ -17,8 +18,8 @@ from harness.generators import Context, Draft, Generator
 from harness.generators.generator import Value
 from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Take, Transaction, Write
 from harness.run.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import STRICT, Promise
-from harness.workloads.checks import Check, kept_by, of_every_run
+from harness.systems.promise import STRICT, WRITES, Promise
+from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_write
 
@@ -76,13 +77,15 @@ class Queue(Keyed):
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         is_whole = promise.isolation(are_plain=False) == STRICT  # a drain reads, and then writes
+        reads = fresh_reads(promise, stricter)
         return (
             Check(
                 queues.NAME,
                 "what went in comes out once, and what went in first comes out first",
                 queues.MODEL if is_whole else "",
-                queues.check,
+                partial(queues.check, failed_cas_observes=refusals_observe(reads)),
             ),
+            of_objects(self.model, promise.model(WRITES) if is_whole else "", reads),
             HONESTY,
             *of_every_run(promise),
             *kept_by(promise, queues.gone_everywhere),

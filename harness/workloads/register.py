@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from checkers import dirty, linearizable, prefix
+from checkers import dirty, prefix
 from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import NOTHING_THERE, SUBMITTED
 from checkers.history.operation import Operation as Recorded
-from checkers.meaning import Judged
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value
@@ -33,6 +32,7 @@ from harness.workloads.checks import (
     fresh_reads,
     is_fresh_at_the_end,
     of_every_run,
+    of_objects,
 )
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 
@@ -147,18 +147,9 @@ class Register:
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        # A leader that does not know yet that it is deposed compares with what it has: as stale as its reads.
-        observes = reads("owner", "read-confirmed")
         quorum, convergence, *others = of_every_run(promise, SPACE)
         return (
-            Check(
-                "linearizable",
-                "every key has one order of its operations that fits real time",
-                promise.model(WRITES) if self.has_cas else promise.of_plain_writes,
-                lambda history: linearizable.check(history, reads=reads, failed_cas_observes=observes),
-                is_per_key=True,
-                judged=Judged(model="register", reads=reads, failed_cas_observes=observes),
-            ),
+            of_objects("register", promise.model(WRITES) if self.has_cas else promise.of_plain_writes, reads),
             quorum,
             Check(
                 "prefix",

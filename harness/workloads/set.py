@@ -21,7 +21,14 @@ from harness.generators.generator import Value
 from harness.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.run.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import WRITES, Promise
-from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
+from harness.workloads.checks import (
+    Check,
+    fresh_reads,
+    is_fresh_at_the_end,
+    kept_by,
+    of_every_run,
+    of_objects,
+)
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 
@@ -84,6 +91,7 @@ class Set(Keyed):
                 set_full.MODEL if promise.model(WRITES) == "linearizable" else "",
                 lambda history: set_full.check(history, stale_allowed=False, reads=reads),
             ),
+            of_objects(self.model, promise.model(WRITES), reads),
             HONESTY,
             *of_every_run(promise),
             *kept_by(promise, durability.gone_everywhere, self.as_written),

@@ -1,0 +1,104 @@
+"""A workload's checks are as strict as the model of its operations: what `qsync check --model` rejects, a run does not
+pass, where the store promises linearizability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers import by_model
+from checkers.check import run_here
+from checkers.history import Header, History
+from harness.systems.qsync.promises import FIXED_OWNER
+from harness.workloads import WORKLOADS
+from tests import examples
+from tests.checkers.brute import tiny_domains, tiny_objects, tiny_transactions
+from tests.checkers.brute.histories import Line, history_of
+
+Draw = Callable[[int], list[Line]]
+
+DRAWN: dict[str, Draw] = {
+    "register": lambda seed: tiny_objects.drawn(seed, model="cas-register", unique=True),
+    "read-write": lambda seed: tiny_objects.drawn(seed, model="register", unique=True),
+    "set": lambda seed: tiny_domains.with_final_reads(seed, model="set"),
+    "counter": lambda seed: tiny_objects.drawn(seed, model="counter", unique=False),
+    "queue": tiny_domains.queue,
+    "bank": tiny_domains.bank,
+    "restore": tiny_domains.bank,
+    "long-fork": tiny_domains.long_fork,
+    "unique-ids": tiny_domains.unique_ids,
+    "append": lambda seed: tiny_transactions.drawn(seed, workload="append"),
+    "rw-register": lambda seed: tiny_transactions.drawn(seed, workload="rw-register"),
+}
+"""Small histories of a workload's operations, right and wrong; all answers come from the one owner."""
+
+WRONG_EMPTY = [
+    Line("invoke", 2, "enqueue", 2, key="q"),
+    Line("invoke", 0, "enqueue", 1, key="q"),
+    Line("ok", 0, "enqueue", 1, key="q"),
+    Line("invoke", 3, "dequeue", key="q"),
+    Line("fail", 3, "dequeue", key="q", error="empty"),
+    Line("invoke", 1, "dequeue", key="q"),
+    Line("ok", 1, "dequeue", 1, key="q"),
+    Line("ok", 2, "enqueue", 2, key="q"),
+]
+
+
+def of_the_owner(name: str, lines: list[Line]) -> History:
+    """The history as a run of one fixed owner would have it."""
+    answered = [replace(line, node="n1", role="owner", mode="read-confirmed") for line in lines]
+    header = Header(workload=name, owner="n1", nodes=("n1",), effects=dict(WORKLOADS[name].effects))
+    return replace(history_of(answered), header=header)
+
+
+def is_accepted(name: str, history: History) -> bool:
+    """Whether no promised check of the workload finds anything; one that does not decide accepts nothing."""
+    checks = WORKLOADS[name].checks(FIXED_OWNER, None)
+    return all(
+        verdict.details.get("vacuous") or verdict.result == "valid"
+        for check in checks
+        if check.model and not check.is_of_nodes
+        for verdict in (run_here(check, history),)
+        if check.name not in ("quorum", "convergence", "kept")  # they judge faults, and dumps
+    )
+
+
+def test_every_workload_is_drawn() -> None:
+    """If this fails, a new workload is not compared with its model."""
+    assert DRAWN.keys() | {"mixed-spaces"} == WORKLOADS.keys(), (
+        "its operations have no model but its own check"
+    )
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@examples.up_to(250)
+@given(seed=st.integers(0, 100_000))
+def test_what_the_model_rejects_the_checks_of_the_workload_do_not_accept(name: str, seed: int) -> None:
+    """If this fails, a run is called valid although its history is not what was promised."""
+    history = of_the_owner(name, DRAWN[name](seed))
+    judged = by_model.judge(history, WORKLOADS[name].model)
+    if judged.result == "invalid":
+        assert not is_accepted(name, history), judged.violations
+
+
+def test_a_queue_that_is_wrongly_called_empty_is_an_anomaly() -> None:
+    """If this fails, the workload `queue` does not see what its model does; or sees it where nothing is promised."""
+    history = of_the_owner("queue", WRONG_EMPTY)
+    assert not is_accepted("queue", history)
+    stale = FIXED_OWNER.but(owner_reads="stale")
+    said = {check.name: run_here(check, history).result for check in WORKLOADS["queue"].checks(stale, None)}
+    assert said["linearizable"] == "valid"
+
+
+@pytest.mark.parametrize(("name", "least"), [("queue", 10), ("set", 10), ("counter", 10), ("register", 10)])
+def test_the_drawn_histories_are_right_and_wrong(name: str, least: int) -> None:
+    """If this fails, the comparison has nothing to compare."""
+    results = [
+        by_model.judge(of_the_owner(name, DRAWN[name](seed)), WORKLOADS[name].model).result
+        for seed in range(100)
+    ]
+    assert min(results.count("valid"), results.count("invalid")) >= least
