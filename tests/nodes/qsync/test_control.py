@@ -223,3 +223,21 @@ def test_a_quorum_that_is_lowered_ends_an_election() -> None:
     assert answers(*script) == []
     told = answers(*script, 'c2 call box.cfg {"replication_synchro_quorum":2}')
     assert sorted(told) == [OK, "c2: ok []"]
+
+
+def test_a_promote_that_a_newer_one_overtook_waits_no_more() -> None:
+    """Broken, a node that has seen two PROMOTEs of one owner's queue never takes a snapshot again."""
+    script = (
+        "replica n4 elections=candidate nodes=5 quorum=3",
+        "n1 rows 1/2 CONFIRM 1 n1",
+        "written all",
+        "n2 rows 2/1 PROMOTE 3 n1 1",
+        "written all",
+        "n3 rows 3/1 PROMOTE 4 n1 1",
+        "written all",
+        "n3 rows 3/2 CONFIRM 1 n3",
+        "written all",
+        "c1 snapshot",
+        "written all",
+    )
+    assert answers(*script) == ['c1: ok ["ok"]']

@@ -59,3 +59,15 @@ def test_an_acknowledgement_during_a_rollback_says_nothing() -> None:
     limbo.append(Entry(Transaction(()), wait_ack=True, lsn=5))
     limbo.is_in_rollback = True
     assert not limbo.acknowledge(2, 5) and limbo.acknowledged == {}
+
+
+def test_an_entry_that_is_still_being_written_is_not_confirmed() -> None:
+    """Broken, the CONFIRM of an entry commits and answers those behind it that are on no disk yet."""
+    for wait_ack in (True, False):
+        limbo = Limbo()
+        written = Entry(Transaction(()), wait_ack=True, lsn=5)
+        behind = Entry(Transaction(()), wait_ack=wait_ack)
+        limbo.append(written)
+        limbo.append(behind)
+        assert limbo.confirm(5) == [written]
+        assert list(limbo.entries) == [behind]

@@ -15,7 +15,7 @@ from nodes.qsync.bootstrap import Stored, first_snapshot
 from nodes.qsync.definitions import SpaceDefinition
 from nodes.qsync.snapshot import BLOCK_ROWS, ElectionState, QueueState, Snapshot, file_of, queue_rows
 from nodes.qsync.spaces import Space, Transaction
-from tests.nodes.qsync.conversation import configuration
+from tests.nodes.qsync.conversation import Conversation, configuration
 
 UUID = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
 POOL: tuple[Stored, ...] = tuple(
@@ -93,3 +93,20 @@ def test_a_process_of_many_clusters_keeps_few_of_their_first_rows() -> None:
         gc.collect()
         counts.append(sum(type(each) is tuple and len(each) > 200 for each in gc.get_objects()))
     assert counts[2] <= counts[1]
+
+
+def test_a_write_that_failed_under_a_snapshot_is_not_in_it() -> None:
+    """Broken, a snapshot holds a row whose client was answered with an error, because its lsn has been used again."""
+    conversation = Conversation()
+    script = (
+        "owner n1",
+        "c1 replace notes a 1",
+        "c2 snapshot",
+        "disk fails",
+        "c3 replace notes b 2",
+        "written all",
+    )
+    effects = [effect for line in script for effect in conversation.happen(line)]
+    assert "send c1: error 40 Failed to write to disk" in effects
+    (written,) = (effect for effect in effects if ".snap: " in effect)
+    assert '["a", 1]' not in written
