@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 
 from checkers.history.rest import at_rest
 from harness.judge import judge
+from harness.run.assemble import parts_of
 from harness.systems.own import OwnStore
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER
 from harness.systems.system import TellsLittle
+from harness.systems.tarantool import system
 from harness.systems.tarantool.system import Tarantool
 from tests import examples
 from tests.harness.judge.test_judge import NODES, PLAN, Line, good, history, outcome
 
 SINCE_MS, UNTIL_MS = 3_000, 23_000
+PLAN_2_6 = planned(system="tarantool", configuration="B", rate=10, time_limit_s=3, faults=("pause",))
 LATE_MS = SINCE_MS + (UNTIL_MS - SINCE_MS) // 2
 """A node that moved after this may go on moving."""
 
@@ -127,9 +131,20 @@ def test_a_store_of_ones_own_without_positions_is_told_apart() -> None:
     assert not store.is_settled({"n1": one, "n2": {**other, "vclock": 2}})
 
 
-def test_a_tarantool_whose_applier_ended_has_stopped() -> None:
+def test_a_tarantool_whose_applier_ended_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, nodes that say why they follow no more would be waited for, and the run be inconclusive."""
+    monkeypatch.setattr(system, "program", lambda: "/usr/bin/tarantool")
     why = "CONFIRM message arrived for an unknown master id 2, expected 3"
     upstreams = {"n1": {"status": "stopped", "message": why}, "n2": {"status": "disconnected"}}
     assert Tarantool().stopped({"upstreams": upstreams}) == {"n1": why}
     assert Tarantool().stopped({}) == {}
+    lines = unequal({"n2": SINCE_MS, "n3": SINCE_MS}, {"n2": 28})
+    lines += [state("n1", at, vclock={"1": 22}, upstreams={}) for at in range(SINCE_MS + 250, UNTIL_MS, 250)]
+    lines.append(state("n2", UNTIL_MS - 1, vclock={"1": 21}, upstreams=upstreams))
+    plan = parts_of(PLAN_2_6).plan
+    verdict = judge(plan, Tarantool().promise(plan), history(lines))
+    found = [each["summary"] for each in verdict["findings"] if each["checker"] == "convergence"]
+    assert f"n2 stopped following n1: {why}" in found
+    assert any("not promised here, and not kept: n1 and n2 differ" in text for text in found)
+    assert not any("not quiet" in text for text in verdict["evidence"]["missing"])
+    assert "only one node can make synchronous transactions" in verdict["documented"]["convergence"]
