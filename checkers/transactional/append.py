@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from checkers.history.errors import ModelError
-from checkers.transactional.append_kernels import RULES, SAMPLES
+from checkers.transactional.append_kernels import INCOMPATIBLE, LOST, RULES, SAMPLES, note
 from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, completed_at, graph_of
 
@@ -124,6 +124,8 @@ class _Lists:
             *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, owner, previous, last, shown),
             *(longest, part, table, base, maker, made, bad, committed, counts, samples),
         )
+        if counts[INCOMPATIBLE]:
+            _note_lost_updates(c, owner, previous, version, counts, samples)
         return cls(
             committed=committed,
             owner=owner,
@@ -137,6 +139,24 @@ class _Lists:
             counts=counts,
             samples=samples,
         )
+
+
+def _note_lost_updates(
+    columns: Columns, owner: Int32s, previous: Int32s, version: Int32s, counts: Int64s, samples: Any
+) -> None:
+    """Lost updates of lists that are no version, because they do not fit into the order of their key."""
+    c = columns
+    updates: dict[tuple[int, bytes], int] = {}
+    first_reads = (c.f != WRITE) & (c.length > 0) & (previous < 0) & (version < 0) & (c.outcome[owner] == OK)
+    for micro in numpy.flatnonzero(first_reads).tolist():
+        behind = numpy.arange(micro + 1, c.first[owner[micro] + 1])
+        appends = behind[(c.f[behind] == WRITE) & (c.key[behind] == c.key[micro])]
+        if not len(appends):
+            continue
+        shown = c.elements[c.value[micro] : c.value[micro] + c.length[micro]].tobytes()
+        other = updates.setdefault((int(c.key[micro]), shown), int(appends[0]))
+        if other != appends[0]:
+            note(counts, samples, LOST, int(appends[0]), other)
 
 
 def twice_written(columns: Columns, one: int, other: int) -> ModelError:

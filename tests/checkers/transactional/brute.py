@@ -113,7 +113,7 @@ class Brute:
                     if value in orders.get(key, []) and orders[key].index(value) < found.get(key, 0):
                         self._see("future-read")
                     elif key in first and not mine[key]:
-                        updates[key, len(first[key])].add(number)
+                        updates[key, tuple(first[key])].add(number)
                     mine[key].append(value)
                     if key in state:
                         state[key] = [*state[key], value]
@@ -133,9 +133,9 @@ class Brute:
                         if writer != number and self._writes(writer, key)[-1] != base[-1]:
                             self._see("G1b")
                     found[key] = max(found.get(key, 0), len(base))
-                    if not mine[key]:
-                        first.setdefault(key, value)
                     external.append((number, key, base, f))
+                if key not in state and not mine[key]:
+                    first[key] = value
                 state[key] = value
         for number in sorted(self.committed):
             self._own_order(self.txns[number], orders)

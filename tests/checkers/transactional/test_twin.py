@@ -126,6 +126,15 @@ def test_an_impossible_read_hides_no_lost_update(words: tuple[str, ...]) -> None
     assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
 
 
+def test_a_list_that_fits_into_no_order_hides_no_lost_update() -> None:
+    """As above, of lists: two read one that is incompatible with a longer one, and both append to it."""
+    written = (ok(1, "ax1 ax2", 0, 1), ok(2, "rx12", 2, 3))
+    found = history(*written, ok(3, "rx2 ax3", 0, 99), ok(4, "rx2 ax4", 0, 99))
+    verdict = _judged(found, "append", "serializable")
+    assert {"incompatible-order", "lost-update"} <= verdict.details["anomalies"].keys()
+    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
+
+
 def test_a_circle_of_versions_hides_no_other_order_of_the_key() -> None:
     """As above, of a key with some versions in a circle: what comes after null and behind the circle is known."""
     circle = (ok(1, "rx1 wx2", 0, 99), ok(2, "rx2 wx1", 0, 99))
