@@ -327,6 +327,21 @@ def test_a_rollback_that_recovery_may_undo_is_no_failure() -> None:
     assert cluster.node("n1").stock.data.get(("r", key)) == ("v", 1)
 
 
+@pytest.mark.parametrize("servers", [("n1", "n2", "n3"), ("n1", "n2", "n3", "n4")])
+def test_half_of_the_servers_confirm_no_topology(servers: tuple[str, ...]) -> None:
+    """If it failed, a near node would commit by a topology that a majority of the servers has left behind."""
+    cluster = settled(servers=servers, one_phase=False)
+    heard = len(servers) // 2
+    unheard = cluster.world.network.stop([(server, "c1") for server in servers[heard:]], ["confirmed"])
+    asked = cluster.client.txn("c1", ["write", "r", 1, "v"])
+    cluster.run(200)
+    assert asked.answer is None
+    (transaction,) = cluster.node("c1").near.open.values()
+    assert (transaction.state, transaction.confirmed) == (State.PREPARED, {*servers[:heard]})
+    cluster.world.network.go_on(unheard)
+    assert answered(cluster, asked)["type"] == "ok"
+
+
 def test_a_backup_that_has_rolled_back_takes_no_late_prepare() -> None:
     """If it failed, a transaction answered "fail" would be prepared again, and recovery could commit it."""
     cluster = settled(one_phase=False)
