@@ -10,6 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodes.txlog.configuration import MILLISECOND
+from nodes.txlog.recovery import winner_of
+from nodes.txlog.refs import Ref
 from nodes.txlog.sometimes import RESTORED_IN_SPLIT, SPLIT_GREW
 from tests import examples
 from tests.nodes.txlog.driver import Driver, Violated
@@ -142,6 +144,14 @@ def test_smart_keeps_the_log_of_the_majority() -> None:
     assert ids(driver, "n4")[: len(of_majority)] == of_majority
     assert driver.executed["n1"][: len(done)] == done
     assert len(driver.executed["n1"]) == len(driver.made)
+
+
+def test_of_branches_with_as_many_supporters_the_longer_one_wins() -> None:
+    """If it failed, the master with the smaller id would win, and more entries than needed would be made anew."""
+    refs = [Ref(ts, f"n1-1-{ts}", "n1") for ts in range(1, 8)]
+    assert winner_of({"n1": refs[:2], "n2": refs[2:]}) == "n2"
+    assert winner_of({"n1": refs[:3], "n2": refs[3:6]}) == "n1", "equally long"
+    assert winner_of({"n1": refs[:2], "n2": refs[:2], "n3": refs[2:]}) == "n1", "more supporters"
 
 
 def test_without_a_strategy_queues_stay_different() -> None:
