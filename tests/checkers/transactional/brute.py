@@ -112,7 +112,9 @@ class Brute:
                 if f == "append":
                     if value in orders.get(key, []) and orders[key].index(value) < found.get(key, 0):
                         self._see("future-read")
-                    elif key in first and not mine[key]:
+                        if first.get(key) == orders[key][: len(first.get(key, ()))]:
+                            first.pop(key)  # then no version that others can have read
+                    if key in first and not mine[key]:
                         updates[key, tuple(first[key])].add(number)
                     mine[key].append(value)
                     if key in state:
