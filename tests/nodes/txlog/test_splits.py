@@ -154,6 +154,22 @@ def test_of_branches_with_as_many_supporters_the_longer_one_wins() -> None:
     assert winner_of({"n1": refs[:2], "n2": refs[:2], "n3": refs[2:]}) == "n1", "more supporters"
 
 
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+def test_a_backup_is_no_newer_than_the_queue_of_a_master_that_lags(strategy: str) -> None:
+    """If it failed, a master that fell behind before the split would refuse all digests, and no recovery would end."""
+    driver = met(strategy)
+    driver.cut = {(name, "n5") for name in FIVE[:-1]}
+    driver.submit("n1")
+    driver.submit("n5")
+    driver.pass_ms(100)
+    driver.separate("n5")
+    driver.pass_ms(500)
+    assert len(ids(driver, "n5")) < len(ids(driver, "n1")) == len(driver.executed["n1"])
+    driver.pass_ms(SPLIT_MS)
+    assert set(modes(driver).values()) == {"split"}
+    healed(driver)
+
+
 def test_without_a_strategy_queues_stay_different() -> None:
     """If it failed, the documented loss of agreement would be hidden, or masters that agree would stay apart."""
     driver = met("none")
