@@ -143,14 +143,17 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
     violations: tuple[str, ...]
     strongest: str | None
+    torn: str | None = None
+    """What the file has lost: then it is not valid."""
     supposed: Start = PLAIN_START
     """Of an invalid foreign history that does not say how it began: the start that its first reads suggest."""
 
     @property
     def result(self) -> Result:
-        """Invalid if the promise is broken; unknown if what was promised could not be decided."""
+        """Invalid if the promise is broken; unknown if what was promised could not be decided, or the file is torn."""
         weighed = [verdict for verdict in self.verdicts if is_promised(verdict, self.promise)]
-        return merged(verdict.result for verdict in weighed)
+        found = merged(verdict.result for verdict in weighed)
+        return "unknown" if found == "valid" and self.torn is not None else found
 
 
 def is_promised(verdict: Verdict, promise: str) -> bool:
@@ -225,6 +228,7 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
         promise=promised,
         verdicts=verdicts,
         violations=violations,
+        torn=history.torn,
         strongest=_strongest(history, model, verdicts, failed_cas_observes),
         supposed=supposed(history.operations) if is_open else PLAIN_START,
     )

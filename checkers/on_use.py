@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -25,10 +26,16 @@ def on_use(package: str, parts: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 class CalledChecker(ModuleType):
-    """A checker's module, which can be called as its `check` can."""
+    """A checker's module, which can be called as its `check` can.
+
+    Beside a caller who knows what a torn record has lost there are those who do not: to them no torn one is valid.
+    """
 
     def __call__(self, history: Any, **options: Any) -> Any:
-        return vars(self)["check"](history, **options)
+        verdict = vars(self)["check"](history, **options)
+        if verdict.result != "valid" or getattr(history, "torn", None) is None:
+            return verdict
+        return replace(verdict, result="unknown", summary=f"the file is torn: {history.torn}")
 
 
 class Checkers(ModuleType):

@@ -91,3 +91,13 @@ def test_python_says_what_the_command_says(path: Path) -> None:
             _same(path, history, model, observes)
         except ModelError:
             assert results(path, model=model)[0] == "unknown"
+
+
+def test_a_torn_file_is_not_valid(tmp_path: Path) -> None:
+    """If it failed, what a file lost would not be missed by whoever calls a checker by hand."""
+    path = tmp_path / "history.edn"
+    path.write_text(REFUSED[:-20])
+    history = api.read(path)
+    assert history.torn and api.linearizable(history, model="cas-register").result == "unknown"
+    assert api.judge(history, "cas-register").result == "unknown"
+    assert results(path)[0] == "inconclusive"
