@@ -94,7 +94,11 @@ def plan_options(function: F) -> F:
             "--cluster", type=Text(), help="Cluster that runs the nodes: local, docker, ssh or sim."
         ),
         click.option("--workload", type=Text(), help="The workload of the clients."),
-        click.option("--faults", type=Text(), help="Names, separated by commas; or all, or none; all,-NAME leaves one out."),
+        click.option(
+            "--faults",
+            type=Text(),
+            help="Names, separated by commas; or all, or none; all,-NAME leaves one out.",
+        ),
         click.option("--nodes", type=Whole(), help="Number of nodes."),
         click.option("--time-limit", "time_limit_s", type=Number(), help="Seconds of load."),
         click.option("--rate", type=Number(), help="Operations per second, all workers together."),

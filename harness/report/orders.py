@@ -111,7 +111,9 @@ def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOf
     proof = _proof(details, witness)
     if proof is None:
         return None
-    model: Model = MODELS[details["model"]](failed_cas_observes=bool(details.get("failed_cas_observes", True)))
+    model: Model = MODELS[details["model"]](
+        failed_cas_observes=bool(details.get("failed_cas_observes", True))
+    )
     if "initial" in details:
         start = Start.from_json(details["initial"])
         model = model.beginning({key: start.of(key) for key in proof["keys"]})

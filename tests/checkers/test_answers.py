@@ -114,7 +114,9 @@ def test_parquet_refuses_the_same(tmp_path: Path) -> None:
     parquet.write(tmp_path / "h.parquet", msgspec_history(history, wrong))
     with pytest.raises(HistoryError, match="with value 2"):
         parquet.read(tmp_path / "h.parquet")
-    assert recorded.read(tmp_path / "h.parquet", reads=promised_linearizable) is None  # then `parquet.read` looks
+    assert (
+        recorded.read(tmp_path / "h.parquet", reads=promised_linearizable) is None
+    )  # then `parquet.read` looks
     parquet.write(tmp_path / "good.parquet", history)
     assert recorded.read(tmp_path / "good.parquet", reads=promised_linearizable) is not None
 
