@@ -52,11 +52,13 @@ Known = Mapping[int, Txn]
 
 def judged(history: History, asked: Judged) -> Iterable[Txn]:
     """The transactions that write, and of those that only read the answered ones that are judged."""
-    for each in history.operations:
-        if each.f != "txn":
-            continue
+    txns = [each for each in history.operations if each.f == "txn"]
+    are_lists = not any(micro[0] == "w" for each in txns for micro in each.value)
+    for each in txns:
         begun = history.start
-        micros = tuple((f, name_of(key), _since(begun.of(key), f, value)) for f, key, value in each.value)
+        micros = tuple(
+            (f, name_of(key), _since(begun.of(key), f, value, are_lists)) for f, key, value in each.value
+        )
         looks = all(f in READS for f, _, _ in micros)
         if looks and (each.type != "ok" or not asked.reads(each.role, each.mode)):
             continue
@@ -73,11 +75,11 @@ def judged(history: History, asked: Judged) -> Iterable[Txn]:
         )
 
 
-def _since(begun: Any, f: str, value: Any) -> Any:
+def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
     """What a micro-operation shows of a key that began so, as if it had begun with nothing."""
-    if begun in (None, []) or f not in READS:
+    if begun is None or f not in READS:
         return value
-    if isinstance(begun, list | tuple):
+    if are_lists:
         shown, there = list(value or []), len(begun)
         is_there = name_of(shown[:there]) == name_of(list(begun))
         return shown[there:] if is_there else [*shown, None]  # nobody writes null

@@ -4,7 +4,7 @@ Values are JSON's, and one more: an EDN set (`Set`), which JSON would have to wr
 
 | equal | different |
 |---|---|
-| objects with the same members in any order | true and 1; 1 and 1.0; 1 and "1" |
+| objects with the same members in any order; 0.0 and -0.0 | true and 1; 1 and 1.0; 1 and "1" |
 | sets with the same elements in any order | a set and an array |
 
 What a notation itself takes for equal is decided where it is read (`checkers.history.foreign.edn`).
@@ -54,7 +54,7 @@ def identity(value: Any) -> Value:
     """The value as something hashable that equals only what is the same value."""
     if value is None or type(value) is int or type(value) is str:
         return value
-    return Composite(value)
+    return Composite(value if value != 0 or value is False else 0.0)  # -0.0 is 0.0
 
 
 def _text(value: Any) -> str:
@@ -99,6 +99,8 @@ def value_words(value: object, limit: int = LIMIT) -> str:
             text = "nothing"
         case bool():
             text = "true" if value else "false"
+        case "":
+            text = '""'
         case bytes():
             text = value.decode(errors="replace")
         case Fraction():

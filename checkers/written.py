@@ -1,14 +1,16 @@
-"""Written: a read shows only what some client had asked for by then. The least that any store promises.
+"""Written: a read shows only what some client asked for. The least that any store promises.
 
 | model | an answer is wrong if |
 |---|---|
-| register, cas-register, multi-register | it shows a value that no client had asked to write, or to set by a cas |
-| list | it has an element that no client had asked to append, or only clients that were refused |
+| register, cas-register, multi-register | it shows a value that no client asked to write, or to set by a cas |
+| list | it has an element that no client asked to append, or only clients that were refused |
 | kv | it is no value of a put (or the empty text) with values of appends behind it |
-| counter | it is no sum of some of the additions that had been asked for, and were not refused |
+| counter | it is no sum of some of the additions that were asked for, and were not refused |
+
+When it was asked for does not matter here: a read from the future breaks real time, which not every promise includes.
 
 What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
-too, because every promise includes this one. Rules: never-written, read-from-the-future. Other checkers have the same
+too, because every promise includes this one. Rule: never-written. Other checkers have the same
 rule for their models (`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write
 was refused.
 
@@ -31,6 +33,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
 from checkers.value_columns import first_asked, odd_keys
+from checkers.value_order import NEVER
 from checkers.values import Number, Value, exact, identity, value_words
 from checkers.verdict import Verdict, Witness
 
@@ -59,12 +62,10 @@ def check(history: History, *, model: str) -> Verdict:
     return verdict(NAME, MODEL, judged.witnesses, {"reads": judged.reads}, judged=judged.reads, valid=valid)
 
 
-def _wrong(read: Operation, key: Key, what: str, asked: Sequence[Operation]) -> Witness:
+def _wrong(read: Operation, key: Key, what: str) -> Witness:
     where = f" at {read.node}" if read.node else ""
-    why = "before any client had asked to write it" if asked else "which no client ever asked to write"
-    rule = "read-from-the-future" if asked else "never-written"
-    summary = f"process {read.process} read {what}{where}, {why}"
-    return witness(rule, summary, [*asked[:1], read], key=key, node=read.node)
+    summary = f"process {read.process} read {what}{where}, which no client ever asked to write"
+    return witness("never-written", summary, [read], key=key, node=read.node)
 
 
 def _answered(operations: Sequence[Operation]) -> list[Operation]:
@@ -96,7 +97,9 @@ def _of_register(operation: Operation, answer: bool) -> Values:
             if answer or identity(old) != identity(new):
                 yield operation.key, old if answer else new
         case "cas", value:
-            raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
+            raise ModelError(
+                expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
+            )
 
 
 def _of_registers(operation: Operation, answer: bool) -> Values:
@@ -129,7 +132,7 @@ def _by_columns(history: History) -> tuple[int, set[Key]] | None:
     places = numpy.concatenate((answered, replaced))
     shown = numpy.concatenate((columns.new[answered], columns.old[replaced]))
     asked, _ = first_asked(columns, places, shown)
-    wrong = places[(shown != ABSENT) & (asked > columns.complete[places])]
+    wrong = places[(shown != ABSENT) & (asked == NEVER)]
     return len(places), {columns.words[code] for code in numpy.unique(columns.key[wrong]).tolist()}
 
 
@@ -148,18 +151,14 @@ def _values(
     start: Callable[[Any], set[Value]] = _start_of_register,
 ) -> _Judged:
     """`of`: of an operation, what it showed, or what it would write. `start`: what was there before."""
-    asked: dict[tuple[Key, Value], list[Operation]] = {}
-    for operation in operations:
-        for key, value in of(operation, False):
-            asked.setdefault((key, identity(value)), []).append(operation)
+    asked = {(key, identity(value)) for operation in operations for key, value in of(operation, False)}
     judged = _Judged()
     for read in _answered(operations):
         judged.reads += read.f in ("read", "cas", "txn")
         for key, value in of(read, True):
-            askers = asked.get((key, identity(value)), [])
-            there = start(history.start.of(key))
-            if identity(value) not in there and all(read.precedes(asker) for asker in askers):
-                judged.witnesses.append(_wrong(read, key, value_words(value), askers))
+            same = identity(value)
+            if (key, same) not in asked and same not in start(history.start.of(key)):
+                judged.witnesses.append(_wrong(read, key, value_words(value)))
     return judged
 
 
@@ -169,29 +168,16 @@ def _values(
 def _texts(history: History) -> _Judged:
     judged = _Judged()
     for key, operations in by_key(history.select(f=("get", "put", "append"))).items():
-        pieces = sorted(
-            (each for each in operations if each.f != "get" and each.type != "fail"),
-            key=lambda each: each.invoke_index,
-        )
-        starts, appends, asked = {str(history.start.of(key) or "")}, set[str](), 0
+        pieces = [each for each in operations if each.f != "get" and each.type != "fail"]
+        starts = {str(history.start.of(key) or ""), *(str(each.value) for each in pieces if each.f == "put")}
+        appends = {str(each.value) for each in pieces if each.f == "append"}
         gets = [each for each in _answered(operations) if each.f == "get"]
         judged.reads += len(gets)
-        for get in sorted(gets, key=lambda each: each.complete_index or 0):
-            while asked < len(pieces) and not get.precedes(pieces[asked]):
-                (starts if pieces[asked].f == "put" else appends).add(str(pieces[asked].value))
-                asked += 1
+        for get in gets:
             text = get.value or ""
             if not _is_made_of(text, starts, appends):
-                later = pieces[asked:] if _is_made_of(text, *_all(pieces, starts, appends)) else ()
-                judged.witnesses.append(_wrong(get, key, value_words(text), later))
+                judged.witnesses.append(_wrong(get, key, value_words(text)))
     return judged
-
-
-def _all(pieces: Sequence[Operation], starts: set[str], appends: set[str]) -> tuple[set[str], set[str]]:
-    return (
-        starts | {str(each.value) for each in pieces if each.f == "put"},
-        appends | {str(each.value) for each in pieces if each.f == "append"},
-    )
 
 
 def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
@@ -210,22 +196,26 @@ def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
 def _sums(history: History) -> _Judged:
     judged = _Judged()
     for key, operations in by_key(history.select(f=("add", "read"))).items():
-        adds = sorted(
-            (each for each in operations if each.f == "add" and each.type != "fail"),
-            key=lambda each: each.invoke_index,
-        )
-        sums, asked = _Sums(exact(history.start.of(key)) or 0), 0
+        sums = _Sums(exact(history.start.of(key)) or 0)
+        for add in operations:
+            if add.f == "add" and add.type != "fail":
+                sums.add(_amount(add))
         reads = [each for each in _answered(operations) if each.f == "read"]
         judged.reads += len(reads)
-        for read in sorted(reads, key=lambda each: each.complete_index or 0):
-            while asked < len(adds) and not read.precedes(adds[asked]):
-                sums.add(exact(adds[asked].value))
-                asked += 1
-            shown = exact(read.value)
-            if shown is not None and not sums.may_be(shown):
+        for read in reads:
+            shown = _amount(read)
+            if not sums.may_be(shown):
                 summary = f"process {read.process} read {value_words(shown)}, and no additions give that"
                 judged.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
     return judged
+
+
+def _amount(operation: Operation) -> Number:
+    amount = exact(operation.value)
+    if amount is None:
+        came = value_words(operation.value, 60)
+        raise ModelError(expected="a number", came=came, index=operation.invoke_index)
+    return amount
 
 
 class _Sums:
@@ -235,9 +225,7 @@ class _Sums:
         self.known: set[Number] = {first}
         self.least = self.greatest = first
 
-    def add(self, amount: Number | None) -> None:
-        if amount is None:
-            return
+    def add(self, amount: Number) -> None:
         self.least, self.greatest = self.least + min(amount, 0), self.greatest + max(amount, 0)
         if self.known:
             more = self.known | {each + amount for each in self.known}

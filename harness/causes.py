@@ -156,6 +156,7 @@ TABLE: tuple[Row, ...] = (
         *("coherence", "read-your-writes", "monotonic-reads", "monotonic-writes", "writes-follow-reads"),
         "staleness",
         "dirty",
+        "written",
         *("bank", "balances", "set-full", "counter", "queues", "unique-ids", "long-fork", "causal-reverse"),
         *("monotonic", "restored-total", "durability", "kept"),
     ),

@@ -22,7 +22,7 @@ from checkers.domain.proof import active, is_judged, shown, verdict, while_activ
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import Number, exact, in_json
+from checkers.values import Number, exact, in_json, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "bank"
@@ -69,7 +69,9 @@ def _balances(read: Operation) -> Mapping[str, Number | None]:
         amounts[each] is None and value[each] is not None for each in value
     ):
         raise ModelError(
-            expected="balances {account: number or null, …}", came=repr(value)[:60], index=read.invoke_index
+            expected="balances {account: number or null, …}",
+            came=value_words(value, 60),
+            index=read.invoke_index,
         )
     return amounts
 

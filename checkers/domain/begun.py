@@ -9,6 +9,7 @@ from typing import Any
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.values import value_words
 
 
 def with_first_elements(history: History, f: str) -> History:
@@ -27,7 +28,7 @@ def with_first_elements(history: History, f: str) -> History:
 def _first(f: str, key: str | None, elements: Any) -> Iterator[Operation]:
     if elements is not None and not isinstance(elements, list | tuple):
         raise ModelError(
-            expected="a list of elements as the start value", came=repr(elements)[:60], index=None
+            expected="a list of elements as the start value", came=value_words(elements, 60), index=None
         )
     for place, element in enumerate(elements or (), start=-len(elements or ())):
         yield Operation(

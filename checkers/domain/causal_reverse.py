@@ -21,7 +21,7 @@ from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.values import Value, identity
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "causal-reverse"
@@ -52,7 +52,9 @@ def check(history: History) -> Verdict:
 
 def _seen(read: Operation) -> set[Value]:
     if read.value is not None and not isinstance(read.value, list):
-        raise ModelError(expected="a list of values", came=repr(read.value)[:60], index=read.invoke_index)
+        raise ModelError(
+            expected="a list of values", came=value_words(read.value, 60), index=read.invoke_index
+        )
     return {identity(value) for value in read.value or ()}
 
 

@@ -120,7 +120,7 @@ def _gone(
 def _first(value: Any) -> Number:
     number = 0 if value is None else exact(value)
     if number is None:
-        raise ModelError(expected="a number as the start value", came=repr(value)[:60], index=None)
+        raise ModelError(expected="a number as the start value", came=value_words(value, 60), index=None)
     return number
 
 
@@ -159,7 +159,7 @@ def _amount(operation: Operation) -> Number:
     amount = exact(operation.value)
     if amount is not None:
         return amount
-    raise ModelError(expected="a number", came=repr(operation.value)[:60], index=operation.invoke_index)
+    raise ModelError(expected="a number", came=value_words(operation.value, 60), index=operation.invoke_index)
 
 
 def _outside(

@@ -24,6 +24,7 @@ from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
+from checkers.values import value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "monotonic"
@@ -54,7 +55,7 @@ def _rows(read: Operation) -> list[Row]:
     if isinstance(rows, list) and all(_is_row(row) for row in rows):
         return rows
     raise ModelError(
-        expected="rows with val (a whole number) and sts", came=repr(rows)[:60], index=read.invoke_index
+        expected="rows with val (a whole number) and sts", came=value_words(rows, 60), index=read.invoke_index
     )
 
 

@@ -33,7 +33,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.value_order import NEVER
-from checkers.values import Value, identity
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
@@ -143,7 +143,9 @@ def _drained(drain: Operation) -> list[Any]:
         return []
     if isinstance(drain.value, list):
         return drain.value
-    raise ModelError(expected="a list of elements", came=repr(drain.value)[:60], index=drain.invoke_index)
+    raise ModelError(
+        expected="a list of elements", came=value_words(drain.value, 60), index=drain.invoke_index
+    )
 
 
 def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) -> None:

@@ -1,9 +1,10 @@
 """Rollback honesty: no read shows a write that the store reported as surely failed.
 
 "fail" is a promise: the operation had no effect, and has none later. So no answer may show a value or an element that
-only failed operations wrote. `effects` says what operations write and show. Two kinds of values prove nothing: those
-that an operation with another outcome (ok, or unknown) wrote too, and those shown before their write was invoked,
-because they were there first. Reads of mode "dirty" are skipped, because they may show what is rolled back later.
+only failed operations wrote. `effects` says what operations write and show. Three kinds of values prove nothing: those
+that an operation with another outcome (ok, or unknown) wrote too, those shown before their write was invoked, and those
+that the object held before the first operation. Reads of mode "dirty" are skipped, because they may show what is rolled
+back later.
 
 Rule: failed-yet-seen. Cost: linear. Cannot see: effects that no operation reads; counters and balances, where a value
 does not identify its writer (`counter`, `bank`).
@@ -19,8 +20,9 @@ from checkers.domain.proof import is_judged, shown, verdict, while_active, witne
 from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
+from checkers.history.start import Start
 from checkers.history.stored import StoredOperations
-from checkers.values import Value
+from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "rollback-honesty"
@@ -48,6 +50,7 @@ def check(history: History) -> Verdict:
             elif place not in failed or operation.invoke_index < failed[place].invoke_index:
                 failed[place] = operation
     possible |= _shown_before(operations, failed)
+    possible |= {place for place in failed if _was_there(history.start, place)}
     witnesses: list[Witness] = []
     by_node: dict[str, int] = {}
     seen = shown_by_others if failed else 0
@@ -111,6 +114,14 @@ def _shown_before(operations: Sequence[Operation], failed: Mapping[Place, Operat
                 if place in failed and operation.precedes(failed[place]):
                     before.add(place)
     return before
+
+
+def _was_there(start: Start, place: Place) -> bool:
+    """Whether the object held it before the first operation."""
+    held = start.of(place.cell)
+    if place.is_element:
+        return isinstance(held, list | tuple) and place.value in map(identity, held)
+    return held is not None and identity(held) == place.value
 
 
 def _witness(history: History, failed: Operation, seen: Operation, cell: Cell, value: Value) -> Witness:

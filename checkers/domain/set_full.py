@@ -31,7 +31,7 @@ from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.values import Value, identity
+from checkers.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "set-full"
@@ -114,7 +114,9 @@ def _list(read: Operation) -> list[Value]:
     if read.value is None:
         return []
     if not isinstance(read.value, list):
-        raise ModelError(expected="a list of elements", came=repr(read.value)[:60], index=read.invoke_index)
+        raise ModelError(
+            expected="a list of elements", came=value_words(read.value, 60), index=read.invoke_index
+        )
     return [identity(value) for value in read.value]
 
 

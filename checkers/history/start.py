@@ -6,12 +6,9 @@ a test wrote before it began to record. Few files say so. `Start` is what the us
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import msgspec
 
 from checkers.history.operation import Operation
 from checkers.values import Value, identity, value_words
@@ -40,11 +37,6 @@ class Start:
     def from_json(cls, document: Mapping[str, Any]) -> Start:
         return cls(value=document["value"], by_key=document["by_key"])
 
-    @property
-    def option(self) -> str:
-        """How a user says it: `--initial 0`."""
-        return f"--initial {shlex.quote(msgspec.json.encode(self.by_key or self.value).decode())}"
-
     def __str__(self) -> str:
         return value_words(self.by_key or self.value)
 
@@ -61,11 +53,11 @@ _REGISTERS = frozenset({"write", "cas", "txn", "read", "dump"})
 def supposed(operations: Sequence[Operation]) -> Start:
     """The start that the first reads of each key suggest, if they agree; else the plain one.
 
-    A first read began before any change of its key was over, and no client asked to write what it shows. Of objects
-    other than registers it was over before any change began.
+    A first read began before any change of its key was over, and ended before a client asked to write what it shows.
+    Of objects other than registers it was over before any change began.
     """
     changed: dict[str | None, tuple[int, int]] = {}
-    written: set[tuple[str | None, Value]] = set()
+    written: dict[tuple[str | None, Value], int] = {}
     for operation in operations:
         for key, values in _changes(operation):
             began, over = changed.get(key, (_NEVER, _NEVER))
@@ -74,18 +66,22 @@ def supposed(operations: Sequence[Operation]) -> Start:
                 min(began, operation.invoke_index),
                 min(over, _NEVER if returned is None else returned),
             )
-            written.update((key, identity(value)) for value in values)
+            for value in values:
+                place = key, identity(value)
+                written[place] = min(written.get(place, _NEVER), operation.invoke_index)
     are_registers = {operation.f for operation in operations} <= _REGISTERS
     shown: dict[str | None, dict[Value, Any]] = {}
     for operation in operations:
         for key, value in _seen(operation) if operation.type == "ok" else ():
             began, over = changed.get(key, (_NEVER, _NEVER))
             is_first = operation.invoke_index < over if are_registers else operation.events[-1] < began
-            if is_first and (key, identity(value)) not in written:
+            if is_first and operation.events[-1] < written.get((key, identity(value)), _NEVER):
                 shown.setdefault(key, {})[identity(value)] = value
     agreed = {key: next(iter(values.values())) for key, values in shown.items() if len(values) == 1}
     if len({identity(value) for value in agreed.values()}) == 1 and len(agreed) == len(shown):
-        return _supposed(next(iter(agreed.values())), {})
+        value = next(iter(agreed.values()))
+        if not isinstance(value, dict) or set(agreed) == {None}:  # of a file with keys a map is by key
+            return _supposed(value, {})
     return _supposed(None, {key: value for key, value in agreed.items() if value is not None})
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
-from checkers.values import identity
+from checkers.values import identity, value_words
 
 State = Hashable
 Kind = Literal["observe", "overwrite", "update"]
@@ -154,5 +154,7 @@ def cas_values(operation: Operation) -> tuple[State, State]:
     """(old, new) of a cas. Raises ModelError if its value is no such pair."""
     value = operation.value
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
+        raise ModelError(
+            expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
+        )
     return identity(value[0]), identity(value[1])

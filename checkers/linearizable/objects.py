@@ -24,11 +24,11 @@ from typing import Any, Self
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
-from checkers.values import exact, identity
+from checkers.values import exact, identity, value_words
 
 
 def _strange(operation: Operation, expected: str) -> ModelError:
-    came = f"f {operation.f!r} with value {str(operation.value)[:60]!r}"
+    came = f"{operation.f} with value {value_words(operation.value, 60)}"
     return ModelError(expected=expected, came=came, index=operation.invoke_index)
 
 
@@ -266,13 +266,15 @@ class MultiRegister(_Object):
 def _start(state: State, expected: str, came: Any) -> State:
     """The state that the objects begin with. Raises ModelError if there is none."""
     if state is None:
-        raise ModelError(expected=f"{expected} as the start value", came=repr(came)[:60], index=None)
+        raise ModelError(expected=f"{expected} as the start value", came=value_words(came, 60), index=None)
     return state
 
 
 def _start_elements(value: Any) -> tuple[State, ...]:
     if not isinstance(value, list | tuple):
-        raise ModelError(expected="a list of elements as the start value", came=repr(value)[:60], index=None)
+        raise ModelError(
+            expected="a list of elements as the start value", came=value_words(value, 60), index=None
+        )
     return tuple(map(identity, value))
 
 

@@ -21,7 +21,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
 from checkers.history.operation import Operation
 from checkers.value_columns import are_writes, numbered
-from checkers.values import Value, identity
+from checkers.values import Value, identity, value_words
 
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
@@ -108,7 +108,9 @@ def pair(operation: Operation) -> tuple[Value, Value]:
     """(old, new) of a cas."""
     value: Any = operation.value
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ModelError(expected="[old, new] of a cas", came=repr(value), index=operation.invoke_index)
+        raise ModelError(
+            expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
+        )
     return identity(value[0]), identity(value[1])
 
 

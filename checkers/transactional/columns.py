@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import msgspec
 import numpy
 from numpy.typing import NDArray
 
@@ -25,7 +24,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.start import Start
-from checkers.values import Value, identity, value_words
+from checkers.values import Composite, Value, identity, value_words
 
 Int8s = NDArray[numpy.int8]
 Int32s = NDArray[numpy.int32]
@@ -142,7 +141,8 @@ class Columns:
 
 
 def _shown(name: Any) -> str:
-    return name if isinstance(name, str) else msgspec.json.encode(name).decode()
+    """As it stands in JSON, but for sets; a text without quotes."""
+    return name if isinstance(name, str) and name else repr(Composite(name))
 
 
 Session = Callable[[Operation], str | None]
@@ -226,7 +226,7 @@ class _Reader:
     def _value(self, operation: Operation, f: int, key: int, value: Any) -> tuple[int, int]:
         begun = self.begun.get(key)
         if f == WRITE:
-            if value is None or (begun is not None and identity(value) in _parts(begun)):
+            if value is None or (begun is not None and identity(value) in self._parts(begun)):
                 expected = f"a value other than {value_words(value)}, with which {self.key_names[key]} began,"
                 raise _not_a_transaction(operation, f"{expected} to be written", value)
             return self._number(value), 0
@@ -252,6 +252,10 @@ class _Reader:
             else (*shown, None)
         )
 
+    def _parts(self, begun: Any) -> set[Value]:
+        """The values that a key began with: of a list its elements."""
+        return set(map(identity, begun)) if self.workload == "append" else {identity(begun)}
+
     def _key(self, key: Any) -> int:
         number = self.keys.setdefault(identity(key), len(self.keys))
         if number == len(self.key_names):
@@ -259,7 +263,7 @@ class _Reader:
             begun = self.start.of(key)
             if self.workload == "append" and begun is not None and not isinstance(begun, list | tuple):
                 raise ModelError(expected="a list as the start value", came=_shown(begun), index=None)
-            if begun not in (None, []):
+            if begun is not None and (self.workload == "rw-register" or len(begun)):
                 self.begun[number] = begun
         return number
 
@@ -273,10 +277,5 @@ class _Reader:
         return number
 
 
-def _parts(begun: Any) -> set[Value]:
-    """The values that a key began with: of a list its elements."""
-    return set(map(identity, begun)) if isinstance(begun, list | tuple) else {identity(begun)}
-
-
 def _not_a_transaction(operation: Operation, expected: str, came: Any) -> ModelError:
-    return ModelError(expected=expected, came=repr(came), index=operation.invoke_index)
+    return ModelError(expected=expected, came=_shown(came), index=operation.invoke_index)

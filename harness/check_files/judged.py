@@ -17,7 +17,7 @@ from typing import Any
 from checkers import by_model
 from checkers.by_model import MODELS, Judgement
 from checkers.history import HistoryError, ModelError
-from checkers.history.foreign import given, read
+from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
 from checkers.history.start import Start
 from checkers.limits import Limits
@@ -210,7 +210,11 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
 
 def _unless(start: Start) -> str:
     """What would take an anomaly away, where the file does not say how the store began."""
-    return "" if start.is_plain else f" If the store began with {start}, say {start.option}."
+    return (
+        ""
+        if start.is_plain
+        else f" If the store began with {start}, say --initial {shlex.quote(edn.start(start))}."
+    )
 
 
 def _command(asked: Asked, judgement: Judgement) -> str:

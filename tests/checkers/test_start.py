@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import checkers as checkers_package
 from checkers import by_model, verify, verify_isolation
 from checkers.history import HistoryError, ModelError
+from checkers.history.foreign import edn, parse
 from checkers.history.foreign import given as as_given
-from checkers.history.foreign import parse
 from checkers.history.history import History
 from checkers.history.start import Start
 from tests.examples import up_to
@@ -172,7 +172,7 @@ def test_first_reads_that_agree_name_the_option() -> None:
     """If it failed, a file that does not say how its store began would be called an anomaly without a way out."""
     zero: list[Asked] = [("read", None, "ok", 0), ("write", 1, "ok", 1)]
     found = judged(zero, "register", None)
-    assert (found.result, found.supposed.option) == ("invalid", "--initial 0")
+    assert (found.result, edn.start(found.supposed)) == ("invalid", "0")
     assert judged(zero, "register", "nil").supposed.is_plain
     late: list[Asked] = [("write", 1, "ok", 1), ("read", None, "ok", 0)]
     assert judged(late, "register", None).supposed.is_plain
@@ -231,3 +231,72 @@ def test_values_of_several_kinds_as_a_start() -> None:
         history = parse(lines.encode(), initial=initial)
         (witness,) = api.linearizable(history).witnesses
         assert f"read {shown[0]}" in witness.summary
+
+
+WRITTEN_SO: list[tuple[str, str, str, str]] = [
+    ("true", "{true 5}", "5", "valid"),
+    ("[1 2]", "{[1 2] 5}", "5", "valid"),
+    ('"1"', '{1 5, "1" 6}', "6", "valid"),
+    ('"1"', "{1 5}", "5", "invalid"),
+    ("1", '{"1": 5}', "5", "valid"),
+    (":x", '{"x": 5}', "5", "valid"),
+    ('"x"', "{:x 5}", "5", "valid"),
+    ('"x"', '{:x 6, "x" 5}', "5", "valid"),
+    (":x", "{:x :a}", ":a", "valid"),
+    (":x", '{:x "a"}', ":a", "invalid"),
+    ("nil", ":a", '"a"', "invalid"),
+    ("nil", "#{1 2}", "#{2 1}", "valid"),
+    ("nil", "#{1 2}", "[1 2]", "invalid"),
+    ("nil", "{:a 1}", "{:a 1}", "valid"),
+]
+"""A key, `--initial`, what the only read of the key shows, and what is right."""
+
+
+@pytest.mark.parametrize(("key", "initial", "shown", "result"), WRITTEN_SO)
+def test_a_start_is_read_as_the_file_is(key: str, initial: str, shown: str, result: str) -> None:
+    """If it failed, a start value would miss its key, or stand for a value of another kind."""
+    text = "".join(
+        f"{{:process 0, :type :{kind}, :f :read, :key {key}, :value {value}}}\n"
+        for kind, value in (("invoke", "nil"), ("ok", shown))
+    )
+    assert by_model.judge(parse(text.encode(), initial=initial), "register").result == result
+
+
+def test_the_hint_can_be_used_as_it_stands() -> None:
+    """If it failed, `say --initial …` would not take the anomaly away."""
+    for shown in ("0", '"a"', "#{1 2}", "[1 [2]]", "1.5", "{:a 1}", "true"):
+        text = "".join(
+            f"{{:process 0, :type :{kind}, :f :read, :value {value}}}\n"
+            for kind, value in (("invoke", "nil"), ("ok", shown))
+        )
+        supposed = by_model.judge(parse(text.encode()), "register").supposed
+        again = parse(text.encode(), initial=edn.start(supposed))
+        assert by_model.judge(again, "register").result == "valid", edn.start(supposed)
+
+
+@pytest.mark.parametrize("model", ["register", "set", "queue", "rw-register"])
+def test_what_was_there_is_not_what_failed(model: str) -> None:
+    """If it failed, a read of the start value would be called a read of a failed write."""
+    steps: dict[str, list[Asked]] = {
+        "register": [("write", 1, "fail", 1), ("read", None, "ok", 1)],
+        "set": [("add", 1, "fail", 1), ("read", None, "ok", [1])],
+        "queue": [("enqueue", 1, "fail", 1), ("dequeue", None, "ok", 1)],
+        "rw-register": [
+            ("txn", [["w", "x", 2]], "fail", [["w", "x", 2]]),
+            ("txn", [["r", "x", None]], "ok", [["r", "x", 1]]),
+        ],
+    }
+    initial = "[1]" if model in ("set", "queue") else "1"
+    assert judged(steps[model], model, initial).result == "valid"
+
+
+@pytest.mark.parametrize("empty", ["[]", "{}", "#{}", '""'])
+def test_an_empty_register_is_not_nothing(empty: str) -> None:
+    """If it failed, a register that began with an empty list would be one that nobody wrote to."""
+    for shown, result in ((empty, "valid"), ("nil", "invalid")):
+        text = "".join(
+            f"{{:process 0, :type :{kind}, :f :txn, :value [[:r :x {value}]]}}\n"
+            for kind, value in (("invoke", "nil"), ("ok", shown))
+        )
+        history = parse(text.encode(), initial="{:x " + empty + "}")
+        assert by_model.judge(history, "rw-register").result == result

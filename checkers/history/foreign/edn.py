@@ -9,7 +9,8 @@
 | [ ], ( ) | list |
 | #{ } | `Set`, a list in the order of the text |
 | { } | dict; a key that is no text is written as EDN ({0 10} gives {"0": 10}) |
-| #tag value, #record{ }, ^meta value, #_ value | the value, the map, the value, nothing |
+| #tag value | `Spelled`, the value as a text |
+| #record{ }, #tag [ ], ^meta value, #_ value | the map, the list, the value, nothing |
 
 A vector equals a list of the same elements, as in Clojure; on purpose 12 equals 12N, and 1.5 equals 1.5M. A `Spelled`
 keeps how EDN writes it, so that a keyword can be told from a string of the same letters (`spelling`). Values nested
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -27,6 +29,7 @@ from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.nesting import DEPTH_MAX
+from checkers.history.start import Start
 from checkers.values import Set
 
 _TOKEN = re.compile(
@@ -66,16 +69,27 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Spelled(str):
-    """A text that EDN does not write as a string: `spelling` is how it does."""
+    """A text that EDN does not write as a string: `spelling` is how it does.
 
-    __slots__ = ("spelling",)
+    `plain`: the text alone, where this one is a spelling itself (names of a map that would be equal).
+    """
+
+    __slots__ = ("plain", "spelling")
     spelling: str
+    plain: str
 
     @classmethod
-    def of(cls, text: str, spelling: str) -> Spelled:
+    def of(cls, text: str, spelling: str, plain: str | None = None) -> Spelled:
         made = cls(text)
-        made.spelling = spelling
+        made.spelling, made.plain = spelling, text if plain is None else plain
         return made
+
+
+def _tagged(tag: str, value: Any) -> Any:
+    """A record is its map; a value with a tag is not the same value without it."""
+    if isinstance(value, dict | list):
+        return value
+    return Spelled.of(value if isinstance(value, str) else write(value), f"{tag} {spelling(value)}")
 
 
 def spelling(value: Any) -> str:
@@ -108,11 +122,14 @@ class _Open:
     starts: list[int] = field(default_factory=list)
     inner_starts: list[int] = field(default_factory=list)
     skip: int = 0
+    tag: str = ""
 
     def add(self, value: Any, start: int) -> None:
         if self.skip:
             self.skip -= 1
             return
+        if self.tag:
+            value, self.tag = _tagged(self.tag, value), ""
         self.values.append(value)
         self.starts.append(start)
 
@@ -158,7 +175,10 @@ def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
         case "text":
             top.add(_unescaped(found[kind]), start)
         case "character":
-            top.add(Spelled.of(_character(found[kind]), f"\\{found[kind]}"), start)
+            character = _character(found[kind])
+            top.add(Spelled.of(character, f"\\{character}"), start)
+        case "tag":
+            top.tag = found[kind]
         case "symbolic":
             top.add(Spelled.of(found[kind], f"##{found[kind]}"), start)
 
@@ -171,7 +191,7 @@ def _closed(text: str, collection: _Open) -> Any:
         raise _not_edn(text, collection.start, "a map with a key that has no value")
     made = {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
     if len(made) < len(values) // 2:  # such as {1 "a", "1" "b"}
-        names = [Spelled.of(spelling(key), spelling(key)) for key in values[::2]]
+        names = [Spelled.of(spelling(key), spelling(key), str(_key(key))) for key in values[::2]]
         made = dict(zip(names, values[1::2], strict=True)) if len(set(names)) > len(made) else made
     return made
 
@@ -273,6 +293,15 @@ def write(value: Any) -> str:
 def text(string: str) -> str:
     """A string in its quotes."""
     return '"' + "".join(_UNESCAPED.get(letter, letter) for letter in string) + '"'
+
+
+def start(start: Start) -> str:
+    """What the objects held before, as `--initial` takes it."""
+    return write(start.value) if not start.by_key else _by_key(start.by_key)
+
+
+def _by_key(values: Mapping[str | None, Any]) -> str:
+    return "{" + ", ".join(f"{_key_text(str(key))} {write(value)}" for key, value in values.items()) + "}"
 
 
 def keyword(name: str) -> str:

@@ -8,11 +8,12 @@ together or takes apart (`get`, `put`) stay as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.history.foreign.edn import spelling
+from checkers.history.foreign.edn import Spelled, spelling, write
 from checkers.history.start import Start
 from checkers.values import Set
 
@@ -33,12 +34,10 @@ def is_transaction(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """A value as a word."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, list):
-        return " ".join(map(text, value))
-    return "nil" if value is None else str(value)
+    """A value as a word: what is no text as EDN writes it."""
+    if isinstance(value, Spelled):
+        return value.plain
+    return str(value) if isinstance(value, str) else write(value)
 
 
 @dataclass(slots=True)
@@ -54,6 +53,14 @@ class _Texts:
 
     def of(self, value: Any) -> str:
         return spelling(value) if self.are_spelled else text(value)
+
+
+def _is_literal(key: str) -> bool:
+    """Whether a key was written as a number, true, or a collection: then it stands for nothing else."""
+    return (
+        isinstance(key, Spelled)
+        and re.match(r"[-+]?\d|[\[{(#]|(?:true|false|nil)$", key.spelling) is not None
+    )
 
 
 class Kinds:
@@ -88,10 +95,27 @@ class Kinds:
                 yield from self._noted(each)
 
     def start(self, value: Any) -> Start:
-        """What the objects held before: a map is by key. It was not in the file, so it may be in another notation."""
-        if not isinstance(value, dict):
+        """What the objects held before: of a file with keys a map is by key.
+
+        Its texts are of the kinds that they are written in. Its keys may be in another notation: `:x` stands for "x" in
+        a file of JSON, unless the file has a key that is written the same.
+        """
+        if not isinstance(value, dict) or not self._keys.spellings:
+            for each in self._noted(value):
+                self._values.note(each)
             return Start(value=self.value(value))
-        return Start(by_key={self._keys.of(key): self.value(each) for key, each in value.items()})
+        for each in value.values():
+            for noted in self._noted(each):
+                self._values.note(noted)
+        if self._keys.are_spelled:
+            return Start(by_key={spelling(key): self.value(each) for key, each in value.items()})
+        by_key: dict[str, Any] = {}
+        for key, each in value.items():
+            known = self._keys.spellings.get(text(key))
+            is_same = known == spelling(key)
+            if is_same or (known is not None and not _is_literal(key) and text(key) not in by_key):
+                by_key[text(key)] = each
+        return Start(by_key={key: self.value(each) for key, each in by_key.items()})
 
     def key(self, key: Any) -> str | None:
         """The key as a history names it."""
@@ -102,7 +126,8 @@ class Kinds:
         if is_transaction(value):
             return [self._micro(micro) for micro in value]
         if isinstance(value, str):
-            return str(value) if self._has_texts else self._values.of(value)
+            is_plain = self._has_texts and not isinstance(value, Spelled)
+            return str(value) if is_plain else self._values.of(value)
         if isinstance(value, list):
             parts = map(self.value, value)
             return Set(parts) if isinstance(value, Set) else list(parts)
@@ -112,5 +137,5 @@ class Kinds:
 
     def _micro(self, micro: Sequence[Any]) -> list[Any]:
         word, key, *values = micro
-        is_named = isinstance(key, str) or (self._keys.are_spelled and not isinstance(key, int))
-        return [str(word), self._keys.of(key) if is_named else self.value(key), *map(self.value, values)]
+        is_number = type(key) is int
+        return [str(word), key if is_number else self._keys.of(key), *map(self.value, values)]

@@ -29,7 +29,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from checkers.history.errors import HistoryError
-from checkers.history.foreign.kinds import Kinds, is_transaction, text
+from checkers.history.foreign.kinds import Kinds, is_transaction
 from checkers.history.history import OBSERVING, Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
@@ -293,6 +293,13 @@ def _error(each: Map, f: str) -> str | None:
     if is_refused and (error is None or PRECONDITION.search(text(error))):
         return "mismatch"
     return None if error is None else text(error)
+
+
+def text(value: Any) -> str:
+    """A value as words: an error, or what a nemesis says."""
+    if isinstance(value, list):
+        return " ".join(map(text, value))
+    return "nil" if value is None else str(value)
 
 
 # ---- the nemesis
