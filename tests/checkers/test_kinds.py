@@ -113,7 +113,12 @@ def test_a_file_with_one_kind_is_shown_without_signs() -> None:
 def test_texts_that_a_model_joins_stay_texts() -> None:
     """If it failed, an append of "b" to "a" would make "a""b"."""
     for shown in ('"ab"', ":ab", "\\a"):
-        steps = (("put", '"a"', '"a"'), ("append", '"b"', '"b"'), ("get", "nil", '"ab"'), ("get", "nil", shown))
+        steps = (
+            ("put", '"a"', '"a"'),
+            ("append", '"b"', '"b"'),
+            ("get", "nil", '"ab"'),
+            ("get", "nil", shown),
+        )
         text = "".join(line("invoke", f, asked) + line("ok", f, answer) for f, asked, answer in steps)
         assert outcome(text, "kv") == ("valid" if shown == '"ab"' else "invalid")
 
