@@ -300,3 +300,19 @@ def test_an_empty_register_is_not_nothing(empty: str) -> None:
         )
         history = parse(text.encode(), initial="{:x " + empty + "}")
         assert by_model.judge(history, "rw-register").result == result
+
+
+def test_a_map_is_by_key_in_our_own_files_too() -> None:
+    """If it failed, `--initial '{"x": 5}'` would be the value of a register."""
+    lines = [
+        msgspec.json.encode({"index": place, "time_ns": place, "process": 0, "f": "read", "key": "x", **more})
+        for place, more in enumerate(({"type": "invoke"}, {"type": "ok", "value": 5}))
+    ]
+    for initial, result in (
+        ('{"x": 5}', "valid"),
+        ("{:x 5}", "valid"),
+        ("{}", "invalid"),
+        ('{"y": 5}', "invalid"),
+    ):
+        ours = parse(b'{"format":"qsync-history","version":1}\n' + b"\n".join(lines) + b"\n", initial=initial)
+        assert by_model.judge(ours, "register").result == result

@@ -15,10 +15,11 @@ from msgspec import UNSET
 from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
 from checkers.history.foreign import edn, jepsen_text, json_maps
-from checkers.history.foreign.kinds import Kinds
+from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
 from checkers.history.history import FORMAT, Header, History, Origin
 from checkers.history.jsonl import NOT_JSON
+from checkers.history.start import Start
 
 _BEFORE = r"(?:[\s,]|;[^\n]*\n)*"
 _OURS = re.compile(rb'\s*\{[^{}\n]{0,200}"format"\s*:\s*"' + FORMAT.encode() + b'"')
@@ -57,7 +58,13 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
 
 
 def _beginning(history: History, initial: str | None) -> History:
-    return history if initial is None else history.starting_at(Kinds().start(given(initial)))
+    """One of ours: its texts are of one kind, and a map is by key if there are keys."""
+    if initial is None:
+        return history
+    value, kinds = given(initial), Kinds()
+    if not isinstance(value, dict) or not ("txn" in history.names or history.keys() - {None}):
+        return history.starting_at(Start(value=kinds.value(value)))
+    return history.starting_at(Start(by_key={text(key): kinds.value(each) for key, each in value.items()}))
 
 
 def given(initial: str) -> Any:
