@@ -125,7 +125,7 @@ class Run:
         if f == "read" and chance.random() < self._hides:
             asked["node"] = None
         if f == "cas" and how == "fail":
-            answer = [*value, self._now(key)]
+            answer = [*value, self._now(key)] if question is value else None
         self._moments.append((begin, {**asked, "type": "invoke", "value": question}))
         if how:
             ended = {"type": how, "value": self._spoilt(answer) if f == "read" else answer, "role": role}

@@ -284,7 +284,8 @@ def write(value: Any) -> str:
         case Set():
             return f"#{{{' '.join(sorted(map(write, value)))}}}"
         case dict():
-            return "{" + ", ".join(f"{_key_text(key)} {write(each)}" for key, each in value.items()) + "}"
+            members = (f"{_key_text(key)} {write(each)}" for key, each in value.items())
+            return "{" + ", ".join(sorted(members)) + "}"
         case list() | tuple():
             return "[" + " ".join(write(each) for each in value) + "]"
     raise TypeError(f"no JSON value: {value!r}")
@@ -310,4 +311,6 @@ def keyword(name: str) -> str:
 
 
 def _key_text(key: str) -> str:
+    if isinstance(key, Spelled):
+        return key.spelling
     return key if re.fullmatch(r"0|-?[1-9]\d{0,17}", key) else keyword(key)
