@@ -46,7 +46,7 @@ def lines_of(model: str, seed: int) -> list[Line]:
     ]
 
 
-@examples.up_to(600)
+@examples.up_to(200)
 @given(
     model=st.sampled_from(["register", "cas-register", "queue", "kv"]),
     seed=st.integers(0, 10_000),

@@ -69,7 +69,7 @@ def of_sessions(history: History, workload: Workload, model: str) -> str:
     return verdict.result
 
 
-@examples.up_to(1_000)
+@examples.up_to(300)
 @given(
     chance=st.randoms(use_true_random=False),
     workload=st.sampled_from(WORKLOADS),

@@ -159,7 +159,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-@examples.up_to(1_000)
+@examples.up_to(300)
 @given(data=st.data(), model=st.sampled_from(sorted(written.MODELS.keys() - {"multi-register"})))
 def test_what_is_written_is_what_the_definition_says(data: st.DataObject, model: str) -> None:
     """If this fails, a value from nowhere is missed, or one that a client wrote is called invented."""

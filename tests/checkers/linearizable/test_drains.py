@@ -105,7 +105,7 @@ def drawn(draw: Any) -> list[Line]:
     return lines
 
 
-@examples.up_to(500)
+@examples.up_to(200)
 @given(lines=drawn())
 def test_a_drain_takes_one_after_the_other_until_the_queue_is_empty(lines: list[Line]) -> None:
     """If this fails, a wrong drain is not found, or a right one is called wrong; or its proof is refused."""
