@@ -13,6 +13,7 @@ import shlex
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--repeat-with", metavar="COMMAND", help="The command that runs one of these tests again."
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    with suppress(ValueError):  # "random"
+        examples.night = int(config.getoption("--hypothesis-seed", None) or 0)
 
 
 def pytest_collection_finish() -> None:

@@ -20,11 +20,20 @@ PROFILE = os.environ.get(VARIABLE, DEFAULT)
 USUAL = 100
 FEWEST = 25
 
+night = 0
+"""The seed of this night, `--hypothesis-seed` (`conftest.py` sets it)."""
+
 
 def times(number: int) -> int:
     """`number` in the long suite; by default a tenth of it, but not fewer than 25."""
     share = SHARES[PROFILE]
     return int(number * share) if share >= 1 else min(number, max(FEWEST, int(number * share)))
+
+
+def tonight(number: int, part: int = 0) -> range:
+    """`number` seeds that no other night draws, and no other part of this one."""
+    first = (night + 1) * 10_000_000 + part * number
+    return range(first, first + number)
 
 
 def up_to(number: int) -> Callable[[Any], Any]:
