@@ -29,6 +29,9 @@
     days = 30
     gib = 20
 
+    [certificate]                     # for `certify`: docs/certificates.md
+    product = "our store"
+
 Every cell is looked up in the tables of names before anything runs; an impossible cell is refused, by name.
 """
 
@@ -45,6 +48,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness.campaign.bars import Certifying
 from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Name, Plan, fault_names
@@ -94,6 +98,7 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exclude: list[Fields] = []
     change: list[Change] = []
     retention: Retention = Retention()
+    certificate: Certifying = Certifying()
 
     def __post_init__(self) -> None:
         if self.name == "latest":
@@ -122,6 +127,7 @@ class Campaign:
     budget_s: float | None
     concurrency: Mapping[str, int]
     retention: Retention
+    certificate: Certifying
     digest: str
     engine: Engine = "process"
     master: str | None = None
@@ -175,6 +181,7 @@ def campaign_of(file: CampaignFile, path: Path, *, runs_here: bool = True) -> Ca
         budget_s=file.budget_s,
         concurrency=_concurrency(file.concurrency),
         retention=file.retention,
+        certificate=file.certificate,
         digest=_digest(file, name),
         engine=file.engine,
         master=file.master,
@@ -183,7 +190,7 @@ def campaign_of(file: CampaignFile, path: Path, *, runs_here: bool = True) -> Ca
 
 
 def _digest(file: CampaignFile, name: str) -> str:
-    beside = ("engine", "master", "publish")
+    beside = ("engine", "master", "publish", "certificate")
     runs = {key: value for key, value in msgspec.to_builtins(file).items() if key not in beside}
     return hashlib.sha256(msgspec.json.encode([runs, name], order="sorted")).hexdigest()[:16]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.certification.document import Certificate
+from harness.campaign.bars import in_words
+from harness.certification.document import About, Certificate
+
+NOT_SAID = dict.fromkeys(About.__struct_fields__, "not said")
 
 
 def changes(old: Certificate, new: Certificate) -> list[str]:
@@ -18,6 +21,7 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
     yield from _word(
         "version", f"{was.code.version} {was.code.commit}", f"{now.code.version} {now.code.commit}"
     )
+    yield from _about(old, new)
     yield from _word("made", was.made, now.made)
     yield from _word("signed by", was.signed_by or "nobody", now.signed_by or "nobody")
     yield from _word("plan", old.shown["plan"]["sha256"][:16], new.shown["plan"]["sha256"][:16])
@@ -45,6 +49,16 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
     for name in dict.fromkeys((*old.shown["not_tested"], *new.shown["not_tested"])):
         before, after = (each.shown["not_tested"].get(name, ()) for each in (old, new))
         yield from _lists(f"not tested: {name}", before, after)
+
+
+def _about(old: Certificate, new: Certificate) -> Iterator[str]:
+    """What is certified and what was required; a certificate of before has neither."""
+    was, now = (each.given.about or About(**NOT_SAID) for each in (old, new))
+    for name in About.__struct_fields__:
+        yield from _word(in_words(name), getattr(was, name), getattr(now, name))
+    yield from _word("bar", *(each.given.bar.sentence if each.given.bar else "none" for each in (old, new)))
+    for name in dict.fromkeys((*old.given.environment, *new.given.environment)):
+        yield from _word(name, *(each.given.environment.get(name, "not said") for each in (old, new)))
 
 
 def _word(name: str, before: str, after: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from harness.campaign.bars import Bar
 from harness.campaign.plan import Campaign
 from harness.certification.facts import Row
 from harness.certification.sensitivity import Measured
@@ -46,14 +47,29 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What is certified, who says so, and the last day on which it counts (ISO 8601)."""
+
+    product: str
+    version: str
+    maker: str
+    valid_until: str
+
+
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed."""
+    """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed.
+
+    `about`, `bar` and `environment` (of the machine that ran the matrix) are missing in certificates of before 0.45.
+    """
 
     made: str
     code: Code
     images: dict[str, str]
     signed_by: str | None
     measured: Measured
+    about: About | None = None
+    bar: Bar | None = None
+    environment: dict[str, str] = {}
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

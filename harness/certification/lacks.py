@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
+from harness.campaign.bars import UNMEASURED, Bar, in_words
 from harness.campaign.plan import Campaign
 from harness.certification.facts import Row
 from harness.certification.sensitivity import Measured
@@ -19,9 +21,9 @@ class Lack(NamedTuple):
     text: str
 
 
-def of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> list[Lack]:
+def of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str, bar: Bar) -> list[Lack]:
     """What the runs of a matrix lack, anomalies first. `commit`: of the code that is certified with."""
-    return sorted(_of_matrix(campaign, rows, commit))
+    return sorted([*_of_matrix(campaign, rows, commit), *_below(rows, bar)])
 
 
 def _of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> Iterator[Lack]:
@@ -74,9 +76,45 @@ def _unseen_faults(rows: Sequence[Row]) -> Iterator[Lack]:
             yield Lack(INCONCLUSIVE, f"the fault {name} never took effect on the cluster {cluster}")
 
 
-def of_measure(measured: Measured) -> list[Lack]:
-    """A harness that raises an alarm where nothing is wrong certifies nothing."""
-    return [
-        Lack(ANOMALY, f"a run without any bug is an anomaly in the simulator: {each}")
-        for each in measured.clean.alarms
-    ]
+def of_plan(campaign: Campaign, bar: Bar, runs_per_bug: int) -> Iterator[Lack]:
+    """What no run of this plan could reach, said before hours were spent."""
+    plans = [cell.plan for cell in campaign.cells]
+    hours = timedelta(seconds=sum(plan.time_limit_s for plan in plans) * campaign.seeds)
+    asked = sum(plan.time_limit_s * plan.rate for plan in plans) * campaign.seeds
+    yield from _least(bar, "runs", len(plans) * campaign.seeds, "the plan has")
+    yield from _least(bar, "hours", hours / timedelta(hours=1), "the plan has")
+    yield from _least(bar, "operations", int(asked), "the plan asks for")
+    yield from _least(bar, "runs_per_bug", runs_per_bug, "--seeds-per-bug is")
+
+
+def _below(rows: Sequence[Row], bar: Bar) -> Iterator[Lack]:
+    """What the runs lack."""
+    effects = [row.in_effect for row in rows]
+    hours = timedelta(seconds=sum(row.plan.time_limit_s for row in rows)) / timedelta(hours=1)
+    yield from _least(bar, "runs", len(rows), "there are")
+    yield from _least(bar, "hours", hours, "there are")
+    yield from _least(bar, "operations", sum(row.evidence["ok"] for row in rows), "there succeeded")
+    yield from _least(bar, "kinds_of_faults", len(set().union(*effects)), "there took effect")
+    yield from _least(bar, "faults", sum(each.total() for each in effects), "there took effect")
+
+
+def of_measure(measured: Measured, bar: Bar) -> Iterator[Lack]:
+    """A harness that raises an alarm where nothing is wrong certifies nothing, nor does one that finds too little."""
+    for each in measured.clean.alarms:
+        yield Lack(ANOMALY, f"a run without any bug is an anomaly in the simulator: {each}")
+    yield from _least(bar, "runs_per_bug", measured.runs_per_bug, "the budget was")
+    if measured.bugs:
+        share = len(measured.named("found")) / len(measured.bugs)
+        yield from _least(bar, "seeded_bugs", share, "the share found is")
+    elif bar.requires.seeded_bugs:
+        needs = f"the bar {bar.name} requires that seeded bugs are found"
+        yield Lack(INCONCLUSIVE, f"{needs}, and this system has none; try: --bar {UNMEASURED}")
+
+
+def _least(bar: Bar, field: str, came: float, words: str) -> Iterator[Lack]:
+    wanted = getattr(bar.requires, field)
+    if came < wanted:
+        shown = f"{came:,.2f}" if isinstance(came, float) else f"{came:,}"
+        yield Lack(
+            INCONCLUSIVE, f"{in_words(field)}: {words} {shown}, the bar {bar.name} requires {wanted:,g}"
+        )

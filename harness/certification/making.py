@@ -6,22 +6,34 @@ finished campaign of the same plan and the same code is not run again, until it 
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
 from harness.campaign import journal
+from harness.campaign.bars import Bar
 from harness.campaign.journal import Journal
 from harness.campaign.known import KnownList
 from harness.campaign.nightly import Nightly
 from harness.campaign.plan import Campaign
 from harness.campaign.summary import CODES
 from harness.certification import lacks, page, sensitivity
-from harness.certification.document import CERTIFICATE, PAGE, Certificate, Code, Given, digest_of_code, shown
+from harness.certification.document import (
+    CERTIFICATE,
+    PAGE,
+    About,
+    Certificate,
+    Code,
+    Given,
+    digest_of_code,
+    shown,
+)
 from harness.certification.facts import Row, row_of
 from harness.certification.lacks import Lack
 from harness.errors import HarnessError
@@ -50,6 +62,7 @@ class Asked:
     results: Path
     root: Path
     commit: str
+    bar: Bar
     runs_per_bug: int
     jobs: int
     time_limit_s: float
@@ -62,7 +75,7 @@ class Asked:
 class Made:
     """What came of it: a certificate with its bundle, or why there is none."""
 
-    folder: Path
+    folder: Path | None
     lacks: Sequence[Lack]
     certificate: Certificate | None = None
     bundle: Path | None = None
@@ -70,7 +83,12 @@ class Made:
 
 
 def certify(asked: Asked, *, anew: bool = False) -> Made:
-    """Run the matrix, judge it again, measure what it finds, and write the certificate. Raises HarnessError."""
+    """Run the matrix, judge it again, measure what it finds, and write the certificate. Raises HarnessError.
+
+    A plan that cannot reach the bar is not run.
+    """
+    if short := list(lacks.of_plan(asked.campaign, asked.bar, asked.runs_per_bug)):
+        return Made(None, short)
     found = None if anew else _undecided(asked)
     if found is None:
         nothing_is_known = KnownList((), datetime.now(UTC).date())
@@ -82,9 +100,9 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
         found = journal.load(folder)
         assert found is not None  # it was written just now
     rows, broken = _rows(asked, found)
-    missing = sorted([*broken, *lacks.of_matrix(asked.campaign, rows, asked.commit)])
+    missing = sorted([*broken, *lacks.of_matrix(asked.campaign, rows, asked.commit, asked.bar)])
     if missing:
-        return _decided(Made(found.folder, missing), found)
+        return _decided(Made(found.folder, missing), found, asked.bar)
     code = Code(version=VERSION, commit=asked.commit, sha256=digest_of_code(asked.root))
     measured = sensitivity.measure(
         asked.campaign,
@@ -95,20 +113,30 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
         code=code.sha256,
         tell=asked.tell,
     )
-    if alarms := lacks.of_measure(measured):
-        return _decided(Made(found.folder, alarms), found)
+    if missing := list(lacks.of_measure(measured, asked.bar)):
+        return _decided(Made(found.folder, missing), found, asked.bar)
+    today = datetime.now(UTC)
+    words = asked.campaign.certificate
     certificate = Certificate(
         name=asked.campaign.name,
         given=Given(
-            made=datetime.now(UTC).isoformat(timespec="seconds"),
+            made=today.isoformat(timespec="seconds"),
             code=code,
             images=_images(asked.campaign),
             signed_by=None if asked.key is None else asked.key.name,
             measured=measured,
+            about=About(
+                product=words.product or ", ".join(sorted({row.plan.system for row in rows})),
+                version=words.version or ", ".join(sorted({each for row in rows for each in row.versions})),
+                maker=words.maker or "",
+                valid_until=(today.date() + timedelta(days=words.valid_days)).isoformat(),
+            ),
+            bar=asked.bar,
+            environment=_environment(),
         ),
         shown=shown(asked.campaign, asked.plan_file, rows),
     )
-    return _decided(_written(asked, found, rows, certificate), found)
+    return _decided(_written(asked, found, rows, certificate), found, asked.bar)
 
 
 def _undecided(asked: Asked) -> Journal | None:
@@ -117,12 +145,20 @@ def _undecided(asked: Asked) -> Journal | None:
     book = journal.load(newest[0]) if newest else None
     if book is None or book.head.digest != asked.campaign.digest:
         return None
-    if not (book.folder / journal.SUMMARY).exists() or (book.folder / DECIDED).exists():
+    if not (book.folder / journal.SUMMARY).exists() or _is_decided(book, asked.bar):
         return None
     if not all(_is_of(RunFolder(asked.results / each.run), asked.commit) for each in book.ended if each.run):
         return None
     asked.tell(f"the matrix of {book.head.begun} is done: going on with its certificate")
     return book
+
+
+def _is_decided(book: Journal, bar: Bar) -> bool:
+    """Whether this bar was asked for already."""
+    try:
+        return bool(msgspec.json.decode((book.folder / DECIDED).read_bytes())["bar"] == bar.name)
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        return False
 
 
 def _is_of(run: RunFolder, commit: str) -> bool:
@@ -166,6 +202,15 @@ def _images(campaign: Campaign) -> dict[str, str]:
     return {name: id_of(client, name) for name in sorted(names)}
 
 
+def _environment() -> dict[str, str]:
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "machine": f"{os.cpu_count()} cores, {gib:.0f} GiB of memory",
+        "operating system": platform.platform(),
+        "Python": platform.python_version(),
+    }
+
+
 def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Certificate) -> Made:
     files: dict[str, Path | bytes] = {
         CERTIFICATE: certificate.encode(),
@@ -188,12 +233,16 @@ def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Cert
     return Made(book.folder, (), certificate, out)
 
 
-def _decided(made: Made, book: Journal) -> Made:
+def _decided(made: Made, book: Journal, bar: Bar) -> Made:
     """Note in the campaign's folder what came of it."""
     if made.certificate is None:
         for name in (CERTIFICATE, PAGE, BUNDLE):
             with suppress(OSError):
-                (made.folder / name).unlink(missing_ok=True)
-    told = {"certified": made.certificate is not None, "lacks": [each.text for each in made.lacks]}
+                (book.folder / name).unlink(missing_ok=True)
+    told = {
+        "bar": bar.name,
+        "certified": made.certificate is not None,
+        "lacks": [each.text for each in made.lacks],
+    }
     book.write(DECIDED, msgspec.json.encode(told))
     return made

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from harness.campaign.bars import RELEASE
 from harness.certification.document import CERTIFICATE, Certificate
 from harness.certification.sensitivity import Bug, Measured
 from harness.report.tables_page import Cell, Page, Section
@@ -49,8 +50,8 @@ def html(certificate: Certificate) -> str:
             tone="valid",
             badge="CERTIFIED",
             sentence=(
-                f"{certificate.name}: in {tested['runs']} runs all that clients saw was allowed by what "
-                f"{', '.join(tested['systems'])} promises."
+                f"{_lower(certificate)}{_product(certificate)}: in {tested['runs']} runs all that clients saw was "
+                f"allowed by what {', '.join(tested['systems'])} promises."
             ),
             facts=(
                 ("runs", f"{tested['runs']:,}", f"{tested['cells']:,} cells"),
@@ -73,6 +74,19 @@ def html(certificate: Certificate) -> str:
     )
 
 
+def _lower(certificate: Certificate) -> str:
+    """The first words of a certificate that requires less than the default."""
+    bar = certificate.given.bar
+    if bar is None:
+        return "Nothing was required of its evidence. "
+    return f"By the bar “{bar.name}”, which is lower than “{RELEASE}”: {bar.lower}. " if bar.lower else ""
+
+
+def _product(certificate: Certificate) -> str:
+    about = certificate.given.about
+    return certificate.name if about is None else " ".join(filter(None, (about.product, about.version)))
+
+
 def _found(measured: Measured) -> str:
     if not measured.bugs:
         return "not measured"
@@ -86,18 +100,36 @@ def _table(title: str, caption: str, rows: Iterable[tuple[str, str]]) -> Section
 def _what(certificate: Certificate) -> Section:
     given, tested = certificate.given, certificate.shown["tested"]
     signed = given.signed_by or "nobody: anyone can write such a certificate"
+    about = given.about
     rows = [
+        *(
+            ()
+            if about is None
+            else (
+                ("product", f"{about.product}, version {about.version or 'not said'}"),
+                ("maker", about.maker or "not named"),
+                ("valid", f"from {given.made} to the end of {about.valid_until}"),
+            )
+        ),
+        ("required", given.bar.sentence if given.bar else "nothing"),
         ("signed by", f"the key {signed}" if given.signed_by else signed),
+        (
+            "to verify it",
+            f"./qsync certify --verify certificate.zip{' --key public.pem' if given.signed_by else ''}",
+        ),
         (
             "made",
             f"{given.made} by qsync-harness {given.code.version}, commit {given.code.commit or 'unknown'}",
         ),
         ("code", f"sha256 {given.code.sha256}"),
         ("plan", f"sha256 {certificate.shown['plan']['sha256']}"),
+        *given.environment.items(),
         ("images", "; ".join(f"{name} {digest}" for name, digest in given.images.items()) or "no container"),
         *((name, _words(value)) for name, value in tested.items()),
     ]
-    return _table("What was tested", "The signing key, the code, and the matrix.", rows)
+    return _table(
+        "What was tested", "The product, what was required of its evidence, the code, and the matrix.", rows
+    )
 
 
 def _words(value: object) -> str:

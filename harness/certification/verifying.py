@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from harness.campaign import plan as campaign_plan
+from harness.campaign.bars import TRIAL, Bar
 from harness.campaign.plan import Campaign
 from harness.certification import lacks, page
 from harness.certification.document import CERTIFICATE, PAGE, Certificate, read, shown
@@ -58,7 +60,7 @@ def opened(path: Path, folder: Path) -> tuple[Unpacked, Certificate]:
     return unpacked, read(folder / CERTIFICATE, path)
 
 
-def verify(path: Path, folder: Path, key: PublicKey | None, code: str) -> Verified:
+def verify(path: Path, folder: Path, key: PublicKey | None, code: str, today: date) -> Verified:
     """`folder`: an empty one to unpack to; `code`: the digest of this code. Raises HarnessError of a damaged bundle."""
     unpacked, certificate = opened(path, folder)
     found = Verified(certificate)
@@ -73,11 +75,36 @@ def verify(path: Path, folder: Path, key: PublicKey | None, code: str) -> Verifi
     )
     _members(found, unpacked, name, runs)
     rows = list(_rows(found, folder, runs))
-    found.refused += lacks.of_matrix(campaign, rows, certificate.given.code.commit)
-    found.refused += lacks.of_measure(certificate.given.measured)
-    _document(found, folder, campaign, rows, is_same=certificate.given.code.sha256 == code)
+    given = certificate.given
+    is_same = given.code.sha256 == code
+    bar = _bar(found, campaign, is_same=is_same)
+    found.refused += lacks.of_matrix(campaign, rows, given.code.commit, bar)
+    found.refused += lacks.of_measure(given.measured, bar)
+    if given.about is not None and given.about.valid_until < today.isoformat():
+        found.refuse(f"it was valid until {given.about.valid_until}")
+    _document(found, folder, campaign, rows, is_same=is_same)
     found.refused.sort()
     return found
+
+
+def _bar(found: Verified, campaign: Campaign, *, is_same: bool) -> Bar:
+    """The bar that the certificate names, which must be known or of its plan."""
+    bar = found.certificate.given.bar
+    if bar is None:
+        found.notes.append("it was made before there were bars: nothing was required of its evidence")
+        return campaign.certificate.asks(TRIAL)
+    try:
+        known = campaign.certificate.asks(bar.name)
+    except KeyError:
+        found.refuse(f"its bar {bar.name} is neither known nor of its plan")
+        return bar
+    if known != bar:
+        differs = f"its bar is {bar.sentence}; of this code {known.sentence}"
+        if is_same:
+            found.refuse(differs)
+        else:
+            found.notes.append(differs)
+    return bar
 
 
 def _signature(found: Verified, unpacked: Unpacked, key: PublicKey | None) -> None:
@@ -149,7 +176,7 @@ def _document(
     if is_same:
         _measure(found, campaign)
     found.notes.append(
-        "the sensitivity, the images and the date are as its maker says: no bundle can show them"
+        "the sensitivity, the images, the machine and the dates are as its maker says: no bundle can show them"
     )
 
 

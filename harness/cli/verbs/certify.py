@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,14 @@ from harness.cli.options import ROOT, results_option
 from harness.cli.param_types import InputPath, Number, OutputFile, Whole
 
 if TYPE_CHECKING:
+    from harness.campaign.bars import Bar
+    from harness.campaign.plan import Campaign
     from harness.certification.document import Certificate
     from harness.certification.lacks import Lack
 
 TOLD_MAX = 40
+PLAN = "plans/certify.toml"
+RUNS_PER_BUG = 8
 
 
 @click.command()
@@ -30,11 +35,17 @@ TOLD_MAX = 40
     help="The bundle to write. [default: certificate.zip in the campaign's folder]",
 )
 @click.option(
+    "--bar",
+    "bar_name",
+    metavar="NAME",
+    help="What the evidence must reach: release, unmeasured, trial, or the plan's own. "
+    "[default: the plan's, or release]",
+)
+@click.option(
     "--seeds-per-bug",
     type=Whole(1),
-    default=8,
-    show_default=True,
-    help="Runs in which a seeded bug may show.",
+    default=None,
+    help=f"Runs in which a seeded bug may show. [default: what the bar requires, at least {RUNS_PER_BUG}]",
 )
 @click.option(
     "--bugs-time",
@@ -66,7 +77,8 @@ def command(
     results: Path,
     key: Path | None,
     out: Path | None,
-    seeds_per_bug: int,
+    bar_name: str | None,
+    seeds_per_bug: int | None,
     bugs_time_s: float,
     jobs: int | None,
     anew: bool,
@@ -79,20 +91,27 @@ def command(
     The certificate says what was tested and promised, what happened, which seeded bugs this matrix finds, and what was
     not tested. certificate.json, certificate.html and the bundle certificate.zip are written to the campaign's folder.
 
-    With --verify FILE the bundle alone is judged again, and nothing runs. plans/certify.toml is an example.
+    Without PLAN it runs plans/certify.toml. A certificate says what was required of its evidence; --bar names a lower
+    bar than the default one. With --verify FILE the bundle alone is judged again, and nothing runs.
     """
     given = [each for each in (plan_file, verified_file, compare) if each]
-    if len(given) != 1:
-        raise click.UsageError(
-            "expected one of: PLAN, --verify FILE, --compare OLD NEW; try: plans/certify.toml"
-        )
+    if len(given) > 1:
+        raise click.UsageError("expected one of: PLAN, --verify FILE, --compare OLD NEW; try: qsync certify")
     if compare:
         return _compare(*compare)
     if verified_file is not None:
         return _verify(verified_file, key)
-    assert plan_file is not None
     return _certify(
-        plan_file, results, key, out, seeds_per_bug, bugs_time_s, jobs or os.cpu_count() or 1, anew, against
+        plan_file or ROOT / PLAN,
+        results,
+        key,
+        out,
+        bar_name,
+        seeds_per_bug,
+        bugs_time_s,
+        jobs or os.cpu_count() or 1,
+        anew,
+        against,
     )
 
 
@@ -101,13 +120,15 @@ def _certify(
     results: Path,
     key: Path | None,
     out: Path | None,
-    seeds_per_bug: int,
+    bar_name: str | None,
+    seeds_per_bug: int | None,
     bugs_time_s: float,
     jobs: int,
     anew: bool,
     against: Path | None,
 ) -> int:
     from harness.campaign import plan
+    from harness.campaign.bars import RELEASE
     from harness.certification.making import Asked, certify
     from harness.certification.sensitivity import lines_of
     from harness.cli.options import code_version
@@ -115,6 +136,7 @@ def _certify(
     from harness.terminal.working import working
 
     campaign = plan.read(plan_file)
+    bar = _bar(campaign, bar_name)
     signer = None if key is None else seal.private_key(key)
     old = None if against is None else _certificate(against)
     with working(f"certificate of {campaign.name}") as shown:
@@ -124,7 +146,8 @@ def _certify(
             results=results.absolute(),
             root=ROOT,
             commit=code_version(),
-            runs_per_bug=seeds_per_bug,
+            bar=bar,
+            runs_per_bug=seeds_per_bug or max(RUNS_PER_BUG, bar.requires.runs_per_bug),
             jobs=jobs,
             time_limit_s=bugs_time_s,
             tell=lambda line: shown.say(f"qsync: {line}"),
@@ -134,12 +157,19 @@ def _certify(
         made = certify(asked, anew=anew)
     if made.certificate is None:
         _say("no certificate", made.lacks)
-        click.echo(f"folder  {made.folder}")
+        if made.folder is not None:
+            click.echo(f"folder  {made.folder}")
         code = _code(made.lacks)
         return ExitCode.INTERRUPTED if made.is_interrupted and code != ExitCode.ANOMALY else code
-    operations = made.certificate.shown["operations"]
-    click.echo(f"CERTIFIED  {made.certificate.name}: {made.certificate.shown['tested']['runs']} runs, all valid; "
-               f"{operations['ok']:,} operations succeeded")  # fmt: skip
+    assert made.folder is not None
+    runs, done = (
+        made.certificate.shown[part][word] for part, word in (("tested", "runs"), ("operations", "ok"))
+    )
+    lower = f" by the bar {bar.name}, which is lower than {RELEASE}" if bar.lower else ""
+    click.echo(
+        f"CERTIFIED{lower}  {made.certificate.name}: {runs} runs, all valid; {done:,} operations succeeded"
+    )
+    click.echo(f"required     {bar.sentence}")
     for line in lines_of(made.certificate.given.measured):
         click.echo(_printable(line))
     click.echo(f"signed by    {made.certificate.given.signed_by or 'nobody (--key signs)'}")
@@ -148,6 +178,16 @@ def _certify(
     click.echo(f"page    {made.folder / 'certificate.html'}")
     click.echo(f"bundle  {made.bundle}")
     return ExitCode.VALID
+
+
+def _bar(campaign: Campaign, name: str | None) -> Bar:
+    from harness.campaign.bars import BARS
+
+    try:
+        return campaign.certificate.asks(name)
+    except KeyError as error:
+        names = ", ".join(dict.fromkeys((*BARS, campaign.certificate.bar)))
+        raise click.UsageError(f"--bar: expected one of {names}, got {name!r}") from error
 
 
 def _verify(path: Path, key: Path | None) -> int:
@@ -159,7 +199,7 @@ def _verify(path: Path, key: Path | None) -> int:
 
     public = None if key is None else seal.public_key(key)
     with scratch("certificate") as folder, working("verifying"):
-        found = verify(path, folder, public, digest_of_code(ROOT))
+        found = verify(path, folder, public, digest_of_code(ROOT), datetime.now(UTC).date())
     if found.refused:
         _say("refused", found.refused)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -33,8 +34,13 @@ rate = 30
 faults = "isolate-owner"
 [matrix]
 configuration = ["C", "H"]
+[certificate]
+product = "The Small Store"
+maker = "its authors"
+bar = "trial"
 """
 BUGS = ("confirm-early", "duplicate-confirm")
+TODAY = datetime.now(UTC).date()
 KEY = PrivateKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 PUBLIC = PublicKey(KEY.key.public_key())
 
@@ -55,8 +61,10 @@ def few_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(folder: Path, text: str = PLAN, tell: Callable[[str], None] = lambda line: None) -> Asked:
     file = folder / "small.toml"
     file.write_text(text)
+    campaign = campaign_plan.read(file)
     return Asked(
-        campaign=campaign_plan.read(file),
+        campaign=campaign,
+        bar=campaign.certificate.asks(),
         plan_file=file.read_bytes(),
         results=folder / "results",
         root=ROOT,
@@ -93,7 +101,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 def verified(path: Path, sample: Sample, folder: Path, key: PublicKey | None = None) -> Verified:
     folder.mkdir()
-    return verify(path, folder, key, sample.code)
+    return verify(path, folder, key, sample.code, TODAY)
 
 
 Edit = Callable[[Path], None]

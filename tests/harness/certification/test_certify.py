@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,21 @@ import msgspec
 import pytest
 
 from harness.campaign import plan as campaign_plan
+from harness.campaign.bars import BARS, Bar, Requires
+from harness.campaign.plan import Campaign
 from harness.certification import lacks, making, page
 from harness.certification.compare import changes
 from harness.certification.document import CERTIFICATE, PAGE, Certificate, shown
 from harness.certification.facts import Row, row_of
 from harness.certification.making import BUNDLE, DECIDED, certify
 from harness.certification.sensitivity import Clean, Measured
+from harness.errors import WrongUse
 from harness.judge.rare_turns import POWER_LOST_BYTES, rows_of
 from harness.store import RunFolder
 from harness.systems import system_of
 from tests.harness.certification.conftest import BUGS, PLAN, Sample, asked
 
+LOWEST = Bar(name="trial", requires=BARS["trial"])
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -77,7 +82,8 @@ def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[Row]) -
 def lacking(rows: list[Row], text: str = PLAN, folder: Path | None = None) -> list[lacks.Lack]:
     assert folder is not None
     (folder / "small.toml").write_text(text)
-    return lacks.of_matrix(campaign_plan.read(folder / "small.toml"), rows, rows[0].plan.code if rows else "")
+    campaign = campaign_plan.read(folder / "small.toml")
+    return lacks.of_matrix(campaign, rows, rows[0].plan.code if rows else "", campaign.certificate.asks())
 
 
 def changed(row: Row, **evidence: Any) -> Row:
@@ -110,7 +116,7 @@ def test_every_gap_of_the_evidence_is_said(rows: list[Row], tmp_path: Path) -> N
         assert any(each.exit_code == code and why in each.text for each in told), (why, told)
     assert min(lacking([replace(first, outcome="anomaly", exit_code=1)], folder=tmp_path)).exit_code == 1
     alarm = Measured(runs_per_bug=1, clean=Clean(runs=1, alarms=("n1 lost a write",)))
-    assert lacks.of_measure(alarm)[0].exit_code == 1
+    assert next(lacks.of_measure(alarm, LOWEST)).exit_code == 1
 
 
 @pytest.mark.long
@@ -144,6 +150,98 @@ def test_an_interrupted_certificate_goes_on(
     assert made.certificate.shown == sample.certificate.shown
     assert made.certificate.given.measured == sample.certificate.given.measured
     assert any("is done: going on" in line for line in told)
+
+
+def test_a_run_of_ten_seconds_is_no_evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If it failed, a certificate could stand on nothing; or a person would wait for runs that cannot be enough."""
+    monkeypatch.setattr(making, "Nightly", None)
+    text = (
+        PLAN.replace('"C", "H"', '"C"')
+        .replace("time_limit_s = 8", "time_limit_s = 10")
+        .replace('"trial"', '"release"')
+    )
+    made = certify(asked(tmp_path, text))
+    assert made.certificate is made.folder is None
+    assert [lack.exit_code for lack in made.lacks] == [3, 3, 3, 3]
+    assert [lack.text.partition(":")[0] for lack in made.lacks] == [
+        "runs",
+        "hours",
+        "operations",
+        "runs per bug",
+    ]
+    assert made.lacks[0].text == "runs: the plan has 1, the bar release requires 60"
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[Row], sample: Sample) -> None:
+    """If it failed, evidence below the bar would be certified."""
+    low = lacks.of_matrix(sample_campaign(sample), rows, rows[0].plan.code, Bar())
+    words = [lack.text.partition(":")[0] for lack in low]
+    assert sorted(words) == ["faults", "hours", "kinds of faults", "operations", "runs"]
+    measured = sample.certificate.given.measured
+    none_found = msgspec.structs.replace(
+        measured, bugs=tuple(msgspec.structs.replace(bug, word="missed") for bug in measured.bugs)
+    )
+    half = Bar(name="half", requires=Requires(seeded_bugs=0.5, runs_per_bug=2))
+    assert list(lacks.of_measure(measured, half)) == []
+    (too_few,) = lacks.of_measure(none_found, half)
+    assert too_few.text == "seeded bugs: the share found is 0.00, the bar half requires 0.5"
+    (no_bugs,) = lacks.of_measure(msgspec.structs.replace(measured, bugs=()), half)
+    assert "try: --bar unmeasured" in no_bugs.text
+    (small_budget,) = lacks.of_measure(
+        measured, Bar(name="more", requires=Requires(seeded_bugs=0, runs_per_bug=3))
+    )
+    assert small_budget.text == "runs per bug: the budget was 2, the bar more requires 3"
+
+
+def sample_campaign(sample: Sample) -> Campaign:
+    return campaign_plan.read(sample.folder / "small.toml")
+
+
+def test_a_lower_bar_stands_in_the_first_line(sample: Sample) -> None:
+    """If it failed, a trial would look like a release."""
+    text = page.html(sample.certificate)
+    first = "By the bar “trial”, which is lower than “release”: runs 1 instead of 60"
+    assert first in text
+    given = sample.certificate.given
+    as_release = msgspec.structs.replace(given, bar=Bar())
+    assert "which is lower than" not in page.html(
+        msgspec.structs.replace(sample.certificate, given=as_release)
+    )
+    for word in (
+        "The Small Store",
+        "its authors",
+        given.about.valid_until,
+        "certify --verify",
+        "GiB of memory",
+    ):  # type: ignore[union-attr]
+        assert word in text, word
+
+
+def test_a_lower_bar_needs_no_second_matrix(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, hours of runs that are below a bar would be done again for a lower one."""
+    ask = asked(sample.folder)
+    monkeypatch.setattr(making, "_is_of", lambda run, commit: True)
+    assert making._undecided(ask) is None
+    assert making._undecided(replace(ask, bar=Bar(name="unmeasured"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('bar = "low"', "expected one of the bars release, unmeasured, trial, got 'low'"),
+        ("[certificate.requires]\nruns = 3", "needs a name of its own"),
+        ('bar = "low"\n[certificate.requires]\nrun = 3', "run"),
+        ('bar = "low"\n[certificate.requires]\nseeded_bugs = 70', "seeded_bugs"),
+        ("valid_days = 0", "valid_days"),
+    ],
+)
+def test_a_wrong_bar_is_one_line(table: str, told: str, tmp_path: Path) -> None:
+    """If it failed, a slip in a plan would lower what its certificates require."""
+    (tmp_path / "small.toml").write_text(f"{PLAN.partition('[certificate]')[0]}[certificate]\n{table}\n")
+    with pytest.raises(WrongUse, match=told) as caught:
+        campaign_plan.read(tmp_path / "small.toml")
+    assert "\n" not in caught.value.message
 
 
 def hostile(value: Any) -> Any:

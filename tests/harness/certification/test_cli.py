@@ -60,7 +60,7 @@ def test_a_certificate_is_not_a_run(qsync: Qsync, sample: Sample) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        (),
+        ("PLAN", "--bar", "none"),
         ("PLAN", "--verify", "FILE"),
         ("--verify", "no-such.zip"),
         ("--compare", "no-such.zip", "no-such.zip"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.certification.verifying import verify
 from harness.errors import HarnessError, StoreError
 from harness.store import bundle
 from harness.store.seal import PrivateKey
-from tests.harness.certification.conftest import PUBLIC, Edit, Sample, forged, rewritten, verified
+from tests.harness.certification.conftest import PUBLIC, TODAY, Edit, Sample, forged, rewritten, verified
 
 
 def of_run(folder: Path, configuration: str = "C") -> Path:
@@ -78,11 +79,11 @@ def test_a_thousand_changed_bytes_are_refused(sample: Sample, tmp_path: Path) ->
             file.seek(place)
             file.write(bytes([data[place] ^ chance.randrange(1, 256)]))
             with pytest.raises(StoreError):
-                verify(path, to, None, sample.code)
+                verify(path, to, None, sample.code, TODAY)
             file.seek(place)
             file.write(data[place : place + 1])
     assert not any(to.iterdir())
-    assert verify(path, to, PUBLIC, sample.code).refused == []
+    assert verify(path, to, PUBLIC, sample.code, TODAY).refused == []
 
 
 def test_only_the_asked_key_signs(sample: Sample, tmp_path: Path) -> None:
@@ -250,16 +251,46 @@ def test_other_code_says_so(sample: Sample, tmp_path: Path) -> None:
     """If it failed, a reader would take the words of another version for those of this one."""
     to = tmp_path / "to"
     to.mkdir()
-    found = verify(sample.path, to, PUBLIC, "0" * 64)
+    found = verify(sample.path, to, PUBLIC, "0" * 64, TODAY)
     assert found.refused == []
     assert any("other code" in note for note in found.notes)
 
 
+def test_an_old_certificate_has_expired(sample: Sample, tmp_path: Path) -> None:
+    """If it failed, a certificate would count for ever."""
+    (tmp_path / "to").mkdir()
+    last = TODAY + timedelta(days=90)
+    found = verify(sample.path, tmp_path / "to", PUBLIC, sample.code, last + timedelta(days=1))
+    assert [lack.text for lack in found.refused] == [f"it was valid until {last}"]
+
+
+def test_a_bar_cannot_be_lowered_afterwards(sample: Sample, tmp_path: Path) -> None:
+    """If it failed, a trial could be passed off as a release, or with a bar of no plan."""
+
+    def as_bar(name: str) -> Edit:
+        def edit(folder: Path) -> None:
+            rewritten(folder / CERTIFICATE, lambda document: document["given"]["bar"].update(name=name))  # type: ignore[index]
+            as_unsigned(folder)
+
+        return edit
+
+    for name, told in (
+        ("release", "its bar is release: at least runs 1"),
+        ("ours", "its bar ours is neither known nor of its plan"),
+    ):
+        path = forged(sample, tmp_path, as_bar(name))
+        found = verified(path, sample, tmp_path / name)
+        assert any(lack.text.startswith(told) for lack in found.refused), (told, found.refused)
+        shutil.rmtree(tmp_path / "edited")
+
+
 def as_an_earlier_version(folder: Path) -> None:
-    """Neither verdicts nor certificate know of states."""
+    """Neither verdicts nor certificate know of states, nor the certificate of a bar."""
     for path in verdicts(folder):
         rewritten(path, lambda document: [document["evidence"].pop(name) for name in LATER])  # type: ignore[attr-defined]
     rewritten(folder / CERTIFICATE, lambda document: document["shown"].pop("states"))  # type: ignore[attr-defined]
+    for name in ("about", "bar", "environment"):
+        rewritten(folder / CERTIFICATE, lambda document, name=name: document["given"].pop(name))  # type: ignore[attr-defined,misc]
     as_unsigned_document(folder)
 
 
@@ -267,9 +298,10 @@ def test_a_certificate_of_an_earlier_version_holds(sample: Sample, tmp_path: Pat
     """If it failed, the certificate of the last release would be refused, as no state is in its verdicts."""
     earlier = forged(sample, tmp_path, as_an_earlier_version)
     (tmp_path / "to").mkdir()
-    found = verify(earlier, tmp_path / "to", None, "different code")
+    found = verify(earlier, tmp_path / "to", None, "different code", TODAY)
     assert found.refused == []
     assert "this code says differently: states" in found.notes
+    assert "it was made before there were bars: nothing was required of its evidence" in found.notes
 
 
 def test_a_bundle_of_a_run_is_none(sample: Sample, tmp_path: Path) -> None:
@@ -279,4 +311,4 @@ def test_a_bundle_of_a_run_is_none(sample: Sample, tmp_path: Path) -> None:
     run = next((sample.folder / "results" / "small").glob("*/plan.json")).parent
     bundle.write(tmp_path / "run.zip", bundle.of_run(run))
     with pytest.raises(HarnessError, match="bundle of a run"):
-        verify(tmp_path / "run.zip", to, None, sample.code)
+        verify(tmp_path / "run.zip", to, None, sample.code, TODAY)
