@@ -59,7 +59,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 class Given(msgspec.Struct, frozen=True, kw_only=True):
     """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed.
 
-    `about`, `bar` and `environment` (of the machine that ran the matrix) are missing in certificates of before 0.45.
+    `about`, `bar` and `environment` (of the machine that ran the matrix) are missing in certificates of before there were bars.
     """
 
     made: str
