@@ -313,7 +313,7 @@ def _explain(model: str, prover: Prover, judged: _Judged, is_refuted: Callable[[
                 model
             ):  # such as a circle in real time, of a model of sessions
                 continue
-            plain = next(each for each in reversed(anomalies.CYCLES) if name.startswith(each))
+            plain = max((each for each in anomalies.CYCLES if name.startswith(each)), key=len)
             title = ("G-single" if plain in ("G0", "G1c") else plain) + suffix
             picture = explanation.cycle_json(cycle) | {"of_keys": True}
             judged.add(title, explanation.cycle_witness(title, cycle), picture)

@@ -21,6 +21,17 @@ def _ok(process: int, f: str, value: object) -> tuple[tuple[str, int, str, objec
 
 
 FOUND: dict[str, tuple[tuple[str, ...], list[Line]]] = {
+    "a circle of items in real time, where keys alone are in order": (
+        ("rw-register strong-repeatable-read", "rw-register strong-session-repeatable-read"),
+        _one_by_one(
+            ("invoke", 1, [["w", "y", 2]]),
+            ("ok", 1, [["w", "y", 2]]),
+            ("invoke", 0, [["w", "x", 1], ["r", "y", None]]),
+            ("invoke", 1, [["w", "y", 1], ["r", "x", None]]),
+            ("ok", 0, [["w", "x", 1], ["r", "y", 2]]),
+            ("ok", 1, [["w", "y", 1], ["r", "x", None]]),
+        ),
+    ),
     "an info transaction seen in part, lists": (
         ("append serializable", "append repeatable-read", "append read-atomic"),
         _one_by_one(
