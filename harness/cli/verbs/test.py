@@ -48,7 +48,8 @@ class Suite:
 
     `minutes`: on two cores that have nothing else to do. `needs`: the findings of `qsync doctor` without which tests of
     the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most. `by_file`: the
-    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process.
+    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process. `waits`: they wait
+    for clusters more than they compute, so one process more than there are cores is of use.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Suite:
     needs: tuple[str, ...] = ()
     workers: int = 2
     by_file: bool = True
+    waits: bool = False
 
     @property
     def command(self) -> str:
@@ -72,17 +74,18 @@ CHECKED = "checks"
 LONG = "long"
 NIGHTLY = "nightly"
 SPREAD: Any = {"workers": 4, "by_file": False}
+REAL_NEEDS = ("tarantool", "faketime", "sshd", "fuse")
 SUITES = (
     Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
     Suite(LONG, 8, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
     Suite("browser", 2.5, "pages in Chromium", ("chromium",), workers=4),
+    Suite("real", 4, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS, workers=3, waits=True),
     Suite(
-        "real", 5, "Tarantool, ssh, mounted disks, control groups", ("tarantool", "faketime", "sshd", "fuse")
+        "docker", 4, "clusters of containers", ("docker", "compose", "nft", "nfqueue"), workers=3, waits=True
     ),
-    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
-    Suite("spark", 7, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
-    Suite(NIGHTLY, 240, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
+    Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
+    Suite(NIGHTLY, 60, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
 MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
 ALL = tuple(suite for suite in SUITES if suite.name != NIGHTLY)
@@ -206,7 +209,8 @@ def _expression(suite: Suite) -> str:
 
 def _spread(suite: Suite) -> list[str]:
     """Over how many processes, and how: each takes tests from the others when it has none left, or whole files."""
-    workers = min(os.cpu_count() or 1, suite.workers)
+    cores = os.cpu_count() or 1
+    workers = min(cores + suite.waits, suite.workers) if cores > 1 else 1
     how = "loadfile" if suite.by_file else "worksteal"
     return ["-n", str(workers if workers > 1 else 0), "--dist", how]
 
