@@ -50,6 +50,17 @@ BARS: Mapping[str, Requires] = {
 }
 
 
+WORDS = {
+    "runs": "runs",
+    "hours": "hours of load",
+    "operations": "operations that succeeded",
+    "kinds_of_faults": "kinds of faults in effect",
+    "faults": "faults in effect",
+    "seeded_bugs": "of the seeded bugs found",
+    "runs_per_bug": "runs for each seeded bug",
+}
+
+
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """A bar and its name."""
 
@@ -66,22 +77,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
             if getattr(self.requires, name) < getattr(release, name)
         ]
         return ", ".join(
-            f"{in_words(name)} {getattr(self.requires, name):,g} instead of {getattr(release, name):,g}"
+            f"{getattr(self.requires, name):,g} instead of {getattr(release, name):,g} {WORDS[name]}"
             for name in names
         )
 
     @property
     def sentence(self) -> str:
         """All that it requires."""
-        asked = ", ".join(
-            f"{in_words(name)} {getattr(self.requires, name):,g}" for name in Requires.__struct_fields__
-        )
-        return f"{self.name}: at least {asked}"
-
-
-def in_words(field: str) -> str:
-    """A requirement's name as people read it."""
-    return field.replace("_", " ")
+        asked = {WORDS[name]: getattr(self.requires, name) for name in Requires.__struct_fields__}
+        return f"{self.name}: at least {', '.join(f'{least:,g} {word}' for word, least in asked.items() if least)}"
 
 
 class Certifying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.campaign.bars import in_words
 from harness.certification.document import About, Certificate
 
 NOT_SAID = dict.fromkeys(About.__struct_fields__, "not said")
@@ -55,7 +54,7 @@ def _about(old: Certificate, new: Certificate) -> Iterator[str]:
     """What is certified and what was required; a certificate of before has neither."""
     was, now = (each.given.about or About(**NOT_SAID) for each in (old, new))
     for name in About.__struct_fields__:
-        yield from _word(in_words(name), getattr(was, name), getattr(now, name))
+        yield from _word(name.replace("_", " "), getattr(was, name), getattr(now, name))
     yield from _word("bar", *(each.given.bar.sentence if each.given.bar else "none" for each in (old, new)))
     for name in dict.fromkeys((*old.given.environment, *new.given.environment)):
         yield from _word(name, *(each.given.environment.get(name, "not said") for each in (old, new)))

@@ -59,7 +59,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 class Given(msgspec.Struct, frozen=True, kw_only=True):
     """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed.
 
-    `about`, `bar` and `environment` (of the machine that ran the matrix) are missing in certificates of before there were bars.
+    Certificates of before there were bars lack `about`, `bar` and `environment` (of the machine of the matrix).
     """
 
     made: str

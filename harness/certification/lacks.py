@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from harness.campaign.bars import UNMEASURED, Bar, in_words
+from harness.campaign.bars import UNMEASURED, WORDS, Bar
 from harness.campaign.plan import Campaign
 from harness.certification.facts import Row
 from harness.certification.sensitivity import Measured
@@ -112,9 +112,9 @@ def of_measure(measured: Measured, bar: Bar) -> Iterator[Lack]:
 
 
 def _least(bar: Bar, field: str, came: float, words: str) -> Iterator[Lack]:
-    wanted = getattr(bar.requires, field)
+    wanted: float = getattr(bar.requires, field)
     if came < wanted:
-        shown = f"{came:,.2f}" if isinstance(came, float) else f"{came:,}"
         yield Lack(
-            INCONCLUSIVE, f"{in_words(field)}: {words} {shown}, the bar {bar.name} requires {wanted:,g}"
+            INCONCLUSIVE,
+            f"{WORDS[field]}: {words} {round(came, 2):,}, the bar {bar.name} requires {wanted:,g}",
         )

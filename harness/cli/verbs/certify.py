@@ -167,7 +167,8 @@ def _certify(
     )
     lower = f" by the bar {bar.name}, which is lower than {RELEASE}" if bar.lower else ""
     click.echo(
-        f"CERTIFIED{lower}  {made.certificate.name}: {runs} runs, all valid; {done:,} operations succeeded"
+        f"CERTIFIED{lower}  {made.certificate.name}: {runs} run{'' if runs == 1 else 's'}, all valid; "
+        f"{done:,} operations succeeded"
     )
     click.echo(f"required     {bar.sentence}")
     for line in lines_of(made.certificate.given.measured):

@@ -165,9 +165,9 @@ def test_a_run_of_ten_seconds_is_no_evidence(monkeypatch: pytest.MonkeyPatch, tm
     assert [lack.exit_code for lack in made.lacks] == [3, 3, 3, 3]
     assert [lack.text.partition(":")[0] for lack in made.lacks] == [
         "runs",
-        "hours",
-        "operations",
-        "runs per bug",
+        "hours of load",
+        "operations that succeeded",
+        "runs for each seeded bug",
     ]
     assert made.lacks[0].text == "runs: the plan has 1, the bar release requires 60"
     assert not (tmp_path / "results").exists()
@@ -177,7 +177,13 @@ def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[Row], sample: Sam
     """If it failed, evidence below the bar would be certified."""
     low = lacks.of_matrix(sample_campaign(sample), rows, rows[0].plan.code, Bar())
     words = [lack.text.partition(":")[0] for lack in low]
-    assert sorted(words) == ["faults", "hours", "kinds of faults", "operations", "runs"]
+    assert sorted(words) == [
+        "faults in effect",
+        "hours of load",
+        "kinds of faults in effect",
+        "operations that succeeded",
+        "runs",
+    ]
     measured = sample.certificate.given.measured
     none_found = msgspec.structs.replace(
         measured, bugs=tuple(msgspec.structs.replace(bug, word="missed") for bug in measured.bugs)
@@ -185,13 +191,13 @@ def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[Row], sample: Sam
     half = Bar(name="half", requires=Requires(seeded_bugs=0.5, runs_per_bug=2))
     assert list(lacks.of_measure(measured, half)) == []
     (too_few,) = lacks.of_measure(none_found, half)
-    assert too_few.text == "seeded bugs: the share found is 0.00, the bar half requires 0.5"
+    assert too_few.text == "of the seeded bugs found: the share found is 0.0, the bar half requires 0.5"
     (no_bugs,) = lacks.of_measure(msgspec.structs.replace(measured, bugs=()), half)
     assert "try: --bar unmeasured" in no_bugs.text
     (small_budget,) = lacks.of_measure(
         measured, Bar(name="more", requires=Requires(seeded_bugs=0, runs_per_bug=3))
     )
-    assert small_budget.text == "runs per bug: the budget was 2, the bar more requires 3"
+    assert small_budget.text == "runs for each seeded bug: the budget was 2, the bar more requires 3"
 
 
 def sample_campaign(sample: Sample) -> Campaign:
@@ -201,7 +207,7 @@ def sample_campaign(sample: Sample) -> Campaign:
 def test_a_lower_bar_stands_in_the_first_line(sample: Sample) -> None:
     """If it failed, a trial would look like a release."""
     text = page.html(sample.certificate)
-    first = "By the bar “trial”, which is lower than “release”: runs 1 instead of 60"
+    first = "By the bar “trial”, which is lower than “release”: 1 instead of 60 runs"
     assert first in text
     given = sample.certificate.given
     as_release = msgspec.structs.replace(given, bar=Bar())
