@@ -43,18 +43,19 @@ def html(certificate: Certificate) -> str:
     shown, given = certificate.shown, certificate.given
     operations, tested = shown["operations"], shown["tested"]
     in_effect = sum(fault["took_effect"] for fault in shown["faults"])
+    lower = _lower(certificate)
     return page_html(
         Page(
             title=f"Certificate: {certificate.name}",
             crumbs=("certificate", certificate.name, given.made),
-            tone="valid",
-            badge="CERTIFIED",
+            tone="inconclusive" if lower else "valid",
+            badge=f"CERTIFIED: {given.bar.name}" if lower and given.bar else "CERTIFIED",
             sentence=(
-                f"{_lower(certificate)}{_product(certificate)}: in {tested['runs']} runs all that clients saw was "
+                f"{lower}{_product(certificate)}: in {_counted(tested['runs'], 'run')} all that clients saw was "
                 f"allowed by what {', '.join(tested['systems'])} promises."
             ),
             facts=(
-                ("runs", f"{tested['runs']:,}", f"{tested['cells']:,} cells"),
+                ("runs", f"{tested['runs']:,}", _counted(tested["cells"], "cell")),
                 ("operations", f"{operations['ok']:,}", f"ok of {operations['asked']:,} asked"),
                 ("under a fault", f"{operations['ok_under_fault']:,}", "ok"),
                 ("faults", f"{in_effect:,}", "took effect"),
@@ -72,6 +73,10 @@ def html(certificate: Certificate) -> str:
             style=_STYLE,
         )
     )
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _lower(certificate: Certificate) -> str:
