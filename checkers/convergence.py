@@ -41,7 +41,6 @@ NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
 Array = Any  # numpy's
 DIFFERENT_MAX = 5
-_ABSENT = ("absent",)
 AT_ONCE = 1 << 18
 """Operations whose values are put in order together: some 80 bytes each."""
 
@@ -214,7 +213,7 @@ def _different(one: Mapping[object, Any], other: Mapping[object, Any]) -> list[o
     return [
         key
         for key in sorted({**one, **other}, key=str)
-        if identity(one.get(key, _ABSENT)) != identity(other.get(key, _ABSENT))
+        if identity(one.get(key)) != identity(other.get(key))  # null: nothing, as before the first write
     ]
 
 
@@ -304,7 +303,7 @@ def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -
 def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:
     """Keys that no operation ever wrote to."""
     for key, value in dump.spaces.get(space, {}).items():
-        if key not in asked:
+        if key not in asked and value is not None:  # null: nothing, as before the first write
             summary = (
                 f"{dump.node} held {value} under key {key} at the end, to which no client ever asked to write"
             )
