@@ -97,7 +97,8 @@ def plan_options(function: F) -> F:
         click.option(
             "--faults",
             type=Text(),
-            help="Names, separated by commas; or all, or none; all,-NAME leaves one out.",
+            help="Names, separated by commas; or all, or none; all,-NAME leaves one out (default: all, and first a "
+            "partition, a crash and a wrong clock).",
         ),
         click.option("--nodes", type=Whole(), help="Number of nodes."),
         click.option("--time-limit", "time_limit_s", type=Number(), help="Seconds of load."),

@@ -2,13 +2,13 @@
 
 "All" means: first one fault of every group in random order, then every fault in ever new order. The first partition is
 the one that forces a decision about pending transactions (`isolate-owner`), and the first power loss the owner's, so
-that even a short run meets them.
+that even a short run meets them. "default" means the same, with the groups of `COMES_FIRST` in front of the others.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -37,8 +37,10 @@ from harness.faults.table import (
     why_not,
 )
 from harness.run.node_options import CHANGE_OPTIONS
-from harness.run.plan import LEAVES_OUT, SECOND_NS, Plan
+from harness.run.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
 
+COMES_FIRST = ("partition", "kill", "clock")
+"""The groups that every run of 20 s shows: its time is enough for five or six faults."""
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
 LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
@@ -51,10 +53,10 @@ LAST_HEALED_NS = SECOND_NS * 7 // 10
 
 
 def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str, ...]:
-    """The faults that a plan asks for, "all" resolved; WrongUse if one could not take effect in the run.
+    """The faults that a plan asks for, "all" and "default" resolved; WrongUse if one could not take effect in the run.
 
     `able`: what the plan's system is able to do; everything, if its nodes are ours. A word "-NAME" leaves one out of
-    "all".
+    "all" and "default".
     """
     left_out = _left_out(plan)
     possible = [
@@ -72,7 +74,7 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
     for name in plan.faults:
         if name == "none" or name.startswith(LEAVES_OUT):
             continue
-        if name == "all":
+        if name in (USUAL, ALL):
             names.extend(other for other in possible if other not in names)
             continue
         for each in TOGETHER.get(name, (name,)):
@@ -106,7 +108,7 @@ def _left_out(plan: Plan) -> frozenset[str]:
         each = TOGETHER.get(name, (name,))
         if unknown := [one for one in each if one not in FAULTS]:
             raise WrongUse(f"unknown fault {unknown[0]!r}; try one of: {', '.join((*FAULTS, *TOGETHER))}")
-        if "all" not in plan.faults:
+        if not plan.asks_for_all:
             raise WrongUse(f"{word!r} leaves a fault out of all, got no all; try: --faults all,{word}")
         if name in plan.faults:
             raise WrongUse(f"the fault {name!r} is both asked for and left out; leave out {name} or {word}")
@@ -160,7 +162,8 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
     faults: list[Fault] = []
     members = plan.members_at_first
     free_ns = [FIRST_NS] * plan.overlap
-    others = _order(names, chance, _beside_all(plan))
+    first = COMES_FIRST if USUAL in plan.faults else ()
+    others = _order(names, chance, _beside_all(plan), first)
     is_a_step_due = True
     alone = plan.streams()["first newcomer"].randrange(1, 4) if members.absent else 0
     while True:
@@ -246,9 +249,13 @@ def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
 
 def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
     """The faults behind each name that was asked for beside "all"; of members one must leave before one can come."""
-    if "all" not in plan.faults:
+    if not plan.asks_for_all:
         return ()
-    words = (word for word in dict.fromkeys(plan.faults) if word != "all" and not word.startswith(LEAVES_OUT))
+    words = (
+        word
+        for word in dict.fromkeys(plan.faults)
+        if word not in (USUAL, ALL) and not word.startswith(LEAVES_OUT)
+    )
     is_possible_at_first = plan.expectations.late > 0
     return tuple(
         tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD or is_possible_at_first)
@@ -257,11 +264,15 @@ def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
 
 
 def _order(
-    names: Sequence[str], chance: random.Random, wanted: Sequence[Sequence[str]] = ()
+    names: Sequence[str],
+    chance: random.Random,
+    wanted: Sequence[Sequence[str]] = (),
+    first: Collection[str] = (),
 ) -> Iterator[str]:
     """Names for ever: first one of every group, in random order; then all names, in ever new order.
 
-    Before all that one of each that is `wanted`: a user who names a fault beside "all" wants that one in any case.
+    Before all that one of each that is `wanted`: a user who names a fault beside "all" wants that one in any case. The
+    groups in `first` come before the other groups.
     """
     for each in wanted:
         possible = [name for name in each if name in names]
@@ -269,7 +280,9 @@ def _order(
     first_of_group: dict[str, str] = {}
     for name in names:
         first_of_group.setdefault(FAULTS[name].group, name)
-    yield from chance.sample(list(first_of_group.values()), len(first_of_group))
+    for is_first in (True, False):
+        group = [name for group, name in first_of_group.items() if (group in first) == is_first]
+        yield from chance.sample(group, len(group))
     while names:
         yield from chance.sample(list(names), len(names))
 

@@ -2,9 +2,9 @@
 
 A user who names a fault wants to know how the store behaves under it. A run in which the fault never took effect (there
 was no time, another fault was always in its way, or it had no observable effect) does not show that. For a name that
-stands for several faults one that took effect is enough; the missing ones are reported. "all" asks for no fault in
-particular, and a run hardly ever has time for all of them: the faults without time are reported beside those that took
-effect.
+stands for several faults one that took effect is enough; the missing ones are reported. "all" and "default" ask for no
+fault in particular, and a run hardly ever has time for all of them: the faults without time are reported beside those
+that took effect.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.faults.rollout import UPGRADE
 from harness.faults.schedule import names_for
 from harness.faults.table import DIRECTED, SCENIC, TOGETHER
 from harness.judge.versions import was_refused
-from harness.run.plan import LEAVES_OUT, Plan
+from harness.run.plan import ALL, LEAVES_OUT, USUAL, Plan
 from harness.systems import system_of
 
-EVERYTHING, NOTHING = "all", "none"
+NO_FAULT_IN_PARTICULAR = (USUAL, ALL, "none")
 
 
 def never_in_effect(plan: Plan, history: History) -> list[str]:
-    """All faults that the plan asks for, if only by "all", and that never took effect."""
+    """All faults that the plan asks for, if only by "all" or "default", and that never took effect."""
     in_effect = _in_effect(history)
     return [name for name in _asked(plan) if name not in in_effect]
 
@@ -68,7 +68,7 @@ def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, (name,)) for name in _asked(plan))
         return
     for word in dict.fromkeys(plan.faults):
-        if word not in (EVERYTHING, NOTHING) and not word.startswith(LEAVES_OUT):
+        if word not in NO_FAULT_IN_PARTICULAR and not word.startswith(LEAVES_OUT):
             yield word, TOGETHER.get(word, (word,))
 
 

@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 from harness.run.node_options import Decisive, Value
 
 COMPLETE = "complete"
+MIXED, MOSTLY_CONFIRMED = "mixed", "mostly-confirmed"
+READ_MIXES: Mapping[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
+    MIXED: (("linearizable", "read-confirmed", "dirty"), (0.7, 0.2, 0.1)),
+    MOSTLY_CONFIRMED: (("read-confirmed", "dirty"), (0.9, 0.1)),
+}
+"""Word → the modes that reads are drawn from, and the share of each."""
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -49,7 +55,7 @@ class Expectations:
     candidates: frozenset[str] = NOBODY
     """The nodes that stand for election by themselves."""
     read_mode: str = "read-confirmed"
-    """The mode of reads; "mixed" is mostly the usual one, and a few of every mode."""
+    """The mode of reads, or a word of `READ_MIXES` for several."""
     commit_wait: str = COMPLETE
     """When writes are answered: complete, submit and none are modes of a store; mixed: half of them complete, half at
     once. An answer that comes at once acknowledges nothing."""

@@ -46,7 +46,7 @@ class Lack:
 
 def without_what_it_lacks(plan: Plan, system: System) -> tuple[Plan, tuple[Lack, ...]]:
     """The plan, with all that only "all" asks for and that cannot be done here left out by name."""
-    if plan.drawn is not None or "all" not in plan.faults:
+    if plan.drawn is not None or not plan.asks_for_all:
         return plan, ()
     named = {each for word in plan.faults for each in TOGETHER.get(word, (word,))}
     lacks = _lacks(

@@ -36,8 +36,11 @@ DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
 RESTORING_WORKLOADS = ("restore",)
 """Workloads that write to a space with transactions that no quorum confirms."""
+USUAL, ALL = "default", "all"
+"""All faults that a correct store survives. "default" begins with a partition, a crash and a wrong clock, in any order
+(`harness.faults.schedule`); a plan that names no faults has it."""
 LEAVES_OUT = "-"
-"""In front of the name of a fault: "all" is to be without it."""
+"""In front of the name of a fault: "default" and "all" are to be without it."""
 SEEN = "@seen"
 """In a value: what the worker last saw under the key."""
 
@@ -97,6 +100,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     decides_operations: ClassVar[tuple[str, ...]] = ()
     """The fields that the operations of a drawn-out plan were drawn by."""
 
+    if_absent: ClassVar[Mapping[str, Any]] = {}
+    """The meaning of a field that a stored plan lacks, where it is older than the field and the default is another."""
+
     def check(self, plan: Plan) -> None:
         """ValueError if these options and the rest of the plan do not fit."""
 
@@ -121,7 +127,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     system: str = "qsync"
     cluster: str = "local"
     workload: str = "register"
-    faults: tuple[str, ...] = ("all",)
+    faults: tuple[str, ...] = (USUAL,)
     nodes: Annotated[int, msgspec.Meta(ge=1, le=31)] = 3
     seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)] = 0
     time_limit_s: Seconds = 20.0
@@ -280,6 +286,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.drawn is not None:
             return any(fault.options for fault in self.drawn.faults)
         return bool({*CHANGE_OPTIONS} & {*self.faults})
+
+    @property
+    def asks_for_all(self) -> bool:
+        """Some faults may be left out, where they cannot be done: nobody named them."""
+        return bool({USUAL, ALL} & {*self.faults})
 
     @property
     def writes_asynchronously(self) -> bool:

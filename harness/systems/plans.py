@@ -110,14 +110,29 @@ MOVED: Mapping[str, object] = {"commit_wait": "complete", "read": None, "start":
 """Common fields of version 2 that became options, with their defaults."""
 
 
+def _without_old_nulls(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
+    """Without each null that says nothing any more: today's field has a word for it."""
+    nulls = {field.name for field in msgspec.structs.fields(kind) if field.default is None}
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None or name in nulls or name not in kind.if_absent
+    }
+
+
 def _of_any_version(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields of a plan of any version, in today's form. An old field for which the system has no option is skipped
     if it has its default. With another value it stays, and the plan is refused.
     """
-    version = fields.get("version")
+    version, kind = fields.get("version"), options_of_system(fields)
+    fields = _without_old_nulls(fields, kind)
+    options = fields.get(OPTIONS)
+    if isinstance(options, dict):
+        fields = {**fields, OPTIONS: (options := _without_old_nulls(options, kind))}
+    there = {*fields, *(options if isinstance(options, dict) else ())}
+    fields = {**{name: value for name, value in kind.if_absent.items() if name not in there}, **fields}
     if version not in (1, 2):
         return fields
-    kind = options_of_system(fields)
     rest = {name: value for name, value in fields.items() if name not in ("version", *MOVED)}
     moved = {name: fields.get(name, usual) for name, usual in MOVED.items()}
     said = {name: value for name, value in moved.items() if value != MOVED[name]}

@@ -6,11 +6,9 @@ A client of the plan's share that *roams* reads at one node for a while, and the
 from __future__ import annotations
 
 from harness.generators import Context
+from harness.run.expectations import READ_MIXES
 from harness.run.plan import SECOND_NS, Plan
 
-MIXED = "mixed"
-MIXED_MODES = ("linearizable", "read-confirmed", "dirty")
-MIXED_SHARES = (0.7, 0.2, 0.1)
 STAYS_NS = SECOND_NS // 2
 """How long a client that roams stays at a node."""
 
@@ -19,8 +17,8 @@ def drawn_read(plan: Plan, context: Context) -> tuple[str, str]:
     """The node (the owner, or a replica for the plan's share of reads) and the read mode."""
     elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
     mode = plan.read_mode
-    if mode == MIXED:
-        mode = context.chance.choices(MIXED_MODES, MIXED_SHARES)[0]
+    if mix := READ_MIXES.get(mode):
+        mode = context.chance.choices(*mix)[0]
     return roams_to(plan, context) or ("@replica" if elsewhere else "@owner"), mode
 
 

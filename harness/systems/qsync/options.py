@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from harness.faults.membership import quorum_of
-from harness.run.expectations import Expectations
+from harness.run.expectations import MIXED, MOSTLY_CONFIRMED, Expectations
 from harness.run.node_options import Decisive, Value
 from harness.run.plan import SECOND_NS, Options, Plan, Seconds
 from harness.systems.qsync import starts
@@ -59,6 +59,10 @@ LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
 CLEANUP_DELAY_S = 4 * 3600
 """For so long a node keeps the logs that members may need which it has not seen since its start."""
+USUAL_READS, VARIED_READS = "usual", "varied"
+"""Words for the mode of reads that a configuration has, and for that mode most of the time."""
+VARIATIONS = {"linearizable": MIXED, "read-confirmed": MOSTLY_CONFIRMED}
+"""Usual mode → the word for that mode and some others that the configuration serves."""
 OF_ELECTIONS = ("election_fencing", "synchronous_promote")
 """Options without a meaning if there are no elections."""
 
@@ -73,8 +77,13 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(description="When writes are answered: confirmed (complete), or already when they are queued."),
     ] = "complete"
     read: Annotated[
-        str | None, Meta(description="Read mode: linearizable, read-confirmed, dirty or mixed.")
-    ] = None
+        str,
+        Meta(
+            description="Read mode: linearizable, read-confirmed, dirty or mixed; usual: the configuration's own; "
+            "varied: mostly that, and some of the others."
+        ),
+    ] = VARIED_READS
+    if_absent: ClassVar[Mapping[str, Any]] = {"read": USUAL_READS}
     start: Annotated[
         str | None,
         Meta(description="Stored logs that nodes begin with: NAME, NAME@CUT or NAME+join (list starts)."),
@@ -190,7 +199,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             voters=said.in_mode("voter") | said.without_a_vote,
             without_a_vote=said.without_a_vote,
             candidates=said.candidates,
-            read_mode=said.read_mode if self.read is None else self.read,
+            read_mode=said.read_mode,
             commit_wait=self.commit_wait,
             keeps_versions=said.keeps_versions,
             settings={node: said.options_of(node) for node in plan.node_names},
@@ -384,7 +393,15 @@ class Settings:
 
     @property
     def read_mode(self) -> str:
-        """The mode of reads if the plan does not say."""
+        """The mode of reads, or a word for several (`harness.run.expectations.READ_MIXES`)."""
+        if self.said.read == USUAL_READS:
+            return self.usual_read_mode
+        if self.said.read == VARIED_READS:
+            return VARIATIONS.get(self.usual_read_mode, self.usual_read_mode)
+        return self.said.read
+
+    @property
+    def usual_read_mode(self) -> str:
         if not self.keeps_versions:
             return "dirty"
         if self.named.election_mode == "off" and self.has_elections:

@@ -21,6 +21,7 @@ from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
+from harness.run.expectations import READ_MIXES
 from harness.run.node_options import CHANGE_OPTIONS, Value
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
@@ -52,6 +53,8 @@ from harness.systems.qsync.node_options import (
 from harness.systems.qsync.operator import ClearQueueOperator, take_over
 from harness.systems.qsync.options import (
     NEVER_S,
+    USUAL_READS,
+    VARIED_READS,
     QsyncOptions,
     is_2_6,
     protocol_of,
@@ -103,7 +106,6 @@ OPERATOR_PROCESS = -2
 ACK_WITHOUT_TERM = "ack-without-term"
 """The seeded bug that was how Tarantool worked up to 2.10, and is so in configurations of that time."""
 PROMOTE_TIMEOUT_NS = SECOND_NS
-MIXED_READS = "mixed"
 SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
 T = TypeVar("T", bound=str)
 
@@ -152,8 +154,8 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             raise WrongUse(f"--quorum: 2.6 knows no formula, only a number; got {plan.quorum!r}")
         if is_2_6(plan) and not settings_of(plan).rolls_back:
             raise WrongUse("--rollback-on-timeout: 2.6 always rolls back; try: --configuration C")
-        if plan.read_mode not in (*READ_MODES, MIXED_READS):
-            known = ", ".join((*READ_MODES, MIXED_READS))
+        if plan.read_mode not in (*READ_MODES, *READ_MIXES):
+            known = ", ".join((*READ_MODES, *READ_MIXES, USUAL_READS, VARIED_READS))
             raise WrongUse(f"unknown read mode {plan.read_mode!r}; try one of: {known}")
         must_serve_reads(plan)
         start = said_of(plan).start
@@ -572,7 +574,7 @@ def _loses_power(plan: Plan) -> bool:
     if plan.drawn is not None:
         return any(fault.does == "power" for fault in plan.drawn.faults)
     names = [each for name in plan.faults for each in TOGETHER.get(name, (name,))]
-    return "all" in names or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
+    return plan.asks_for_all or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
 
 
 def _others_join(plan: Plan) -> bool:

@@ -24,7 +24,7 @@ from harness.systems.qsync import node_options as options_of
 from harness.systems.qsync import starts
 from harness.systems.qsync.bug_plans import bug_plan
 from harness.systems.qsync.configurations import modes_of
-from harness.systems.qsync.options import protocol_of, quorum_follows, said_of, settings_of
+from harness.systems.qsync.options import USUAL_READS, protocol_of, quorum_follows, said_of, settings_of
 from harness.systems.qsync.reconfiguring import in_force
 
 READS: Mapping[str, Any] = {"read": "mixed"}
@@ -101,7 +101,7 @@ class Varies:
         may_elect = plan.has_elections or said_of(plan).rollback_on_timeout is False
         if "read" in given or (may_elect and plan.keeps_versions):
             return plan
-        return plan.changed(read=None)
+        return plan.changed(read=USUAL_READS)
 
     def unfit(self, plan: Plan) -> frozenset[str]:
         """A quorum of a node's own is a number, which does not follow the members."""

@@ -42,7 +42,7 @@ from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.logs import HasXlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
-from harness.systems.qsync.options import said_of, settings_of
+from harness.systems.qsync.options import USUAL_READS, VARIED_READS, said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.reconfiguring import ChangesInRuns
 from harness.systems.qsync.status import ReadsStatus
@@ -107,7 +107,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
         if said.configuration == DEFAULT:
             is_elected = said.election_mode not in (None, "off") and said.protocol != "2.6"
             return plan.changed(configuration="F" if is_elected else "B")
-        if plan.expectations.configuration == "E" and said.read is None:
+        if plan.expectations.configuration == "E" and said.read in (USUAL_READS, VARIED_READS):
             return plan.changed(read="dirty")
         return plan
 

@@ -77,7 +77,7 @@ class Varies:
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
         nodes, strategy, split_s = dice.nodes(), dice.weighted(STRATEGIES), dice.weighted(SPLIT_S)
-        is_fixed = {"nodes", "split_timeout"} & given or "all" not in plan.faults
+        is_fixed = {"nodes", "split_timeout"} & given or not plan.asks_for_all
         may_be_late = nodes > 2 and not split_s and not is_fixed
         return {
             "nodes": nodes,

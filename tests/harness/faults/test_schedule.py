@@ -71,6 +71,33 @@ def test_the_first_round_has_one_of_every_group(cluster: str, seed: int) -> None
     assert ("power-owner" in names) == (cluster in FAULTS["power-owner"].where.clusters)
 
 
+@pytest.mark.parametrize("system", ["qsync", "twophase", "txlog", "tests/systems/echo/echo.py"])
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_without_a_word_about_faults_has_a_partition_a_crash_and_a_clock(
+    system: str, cluster: str, seed: int
+) -> None:
+    """If it failed, a user who names no fault would not see the three that every such tool is asked for."""
+    of = system_of(system)
+    plan = of.completed(planned(seed=seed, cluster=cluster, system=system))
+    groups = {FAULTS[name].group for name in names_for(plan, of.abilities)}
+    faults = draw_faults(plan, of.owner(plan), of)
+    assert {FAULTS[fault.name].group for fault in faults[:3]} >= {"partition", "kill"}
+    assert ("clock" in groups) == ("clock" in of.abilities)
+    assert len(faults) > 3 and {FAULTS[fault.name].group for fault in faults[:3]} >= groups & {"clock"}
+
+
+def test_the_three_come_in_any_order() -> None:
+    """If it failed, no default run would show a crash of a cluster whose clocks are wrong already."""
+    assert len({tuple(fault.name for fault in drawn(seed=seed)[:3]) for seed in range(30)}) == 6
+
+
+def test_the_word_all_draws_as_it_did() -> None:
+    """If it failed, seeds of a hunt and stored plans would have another schedule than on the day they were found."""
+    names = [fault.name for fault in drawn(seed=1, cluster="local", faults=("all",))]
+    assert names == ["power-owner", "isolate-owner", "kill", "full-disk", "torn-tail"]
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_a_long_run_meets_every_fault(cluster: str) -> None:
     """If it failed, a fault of the table would never be tried."""

@@ -147,9 +147,9 @@ def test_screen_and_page_say_what_was_left_out(tmp_path: Path, monkeypatch: pyte
     folder = execute(parts_of(small(time_limit_s=2.0)), tmp_path).folder
     plan = plans.read(folder.plan_file)
     verdict = finish(folder, plan)
-    assert plan == replace(small(time_limit_s=2.0), faults=("all", "-kill"))
+    assert plan == replace(small(time_limit_s=2.0), faults=("default", "-kill"))
     assert "left out here: kill (no kills)" in last_screen(verdict, folder.path)
-    assert "--faults all,-kill" in verdict["repeat"]["command"]
+    assert "--faults default,-kill" in verdict["repeat"]["command"]
     assert not any("kill" in text for text in verdict["evidence"]["missing"])
     page = html(folder.path, verdict)
     assert "left out on this machine" in page and "no kills" in page

@@ -293,7 +293,7 @@ def test_a_pending_deletion_that_is_shown_at_once_is_found(monkeypatch: pytest.M
     plan = planned(
         cluster="sim", time_limit_s=6, rate=150, deletes=0.3, faults=("isolate-owner",), configuration="C"
     )
-    assert "linearizable" in try_seed(plan.changed(seed=1)).violated
+    assert "linearizable" in try_seed(plan.changed(seed=3)).violated
 
 
 @pytest.mark.usefixtures("a_tarantool")
