@@ -15,6 +15,7 @@ A `Walk` replays a log up to a place. Walks go forward; a place before the last 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -57,15 +58,22 @@ class Walk:
         self._synchronous = synchronous | synchronous_in(log)
         self._parts = list(transactions(log))
         self._behind: dict[Id, int] = {}
+        self._came: dict[int, tuple[list[int], list[int]]] = {}
+        """By replica the places behind its rows, and the lsn that the log had come to there."""
         for place, rows in enumerate(self._parts, start=1):
             for row in rows:
                 if row.kind != "vote":
                     self._behind.setdefault((row.origin, row.lsn), place)
+                if row.origin:
+                    places, lsns = self._came.setdefault(row.origin, ([], []))
+                    places.append(place)
+                    lsns.append(row.lsn)
         self._begin()
 
     def _begin(self) -> None:
         self._limbo = Limbo(Replayed(self.log), self._promotes)
         self._at = 0
+        self._last: NodeCut | None = None
         self._vclock = counted(self.log.begins)
         self._term = 0
         self._votes: dict[int, int] = {}
@@ -105,13 +113,16 @@ class Walk:
 
     def of_vclock(self, vclock: Mapping[int, int]) -> int | None:
         """The place at which the log has come to exactly this vclock, the last one; None if there is none."""
-        at, wanted = counted(self.log.begins), counted(vclock)
-        found = 0 if at == wanted else None
-        for place, rows in enumerate(self._parts, start=1):
-            at.update((row.origin, row.lsn) for row in rows if row.origin)
-            if at == wanted:
-                found = place
-        return found
+        wanted = counted(vclock)
+        place = max((self._behind.get(each, 0) for each in wanted.items()), default=0)
+        at, until = counted(self.log.begins), self.end
+        for origin, (places, lsns) in self._came.items():
+            number = bisect_right(places, place)
+            if number:
+                at[origin] = lsns[number - 1]
+            if number < len(places):
+                until = min(until, places[number] - 1)
+        return until if at == wanted else None
 
     def at_time(self, time_ns: int) -> int:
         """The place before the first row that was written later, by the clock of the node that made the row."""
@@ -136,6 +147,8 @@ class Walk:
     def cut(self, place: int) -> NodeCut:
         """The state of the node at the cut."""
         assert 0 <= place <= self.end, place
+        if self._last is not None and place == self._at:
+            return self._last
         if place < self._at:
             self._begin()
         for rows in self._parts[self._at : place]:
@@ -147,7 +160,7 @@ class Walk:
             for name, fate in replayed.fates.items()
             if fate in STATUSES and name in self._synchronous
         }
-        return NodeCut(
+        self._last = NodeCut(
             node=self.log.node,
             replica=self._replica,
             vclock=dict(self._vclock),
@@ -160,6 +173,7 @@ class Walk:
             confirmed=dict(self._limbo.confirmed_of),
             begins=counted(self.log.begins),
         )
+        return self._last
 
     def _read(self, rows: tuple[Record, ...]) -> None:
         self._limbo.read(rows)

@@ -18,7 +18,7 @@ from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems.plans import read
-from harness.systems.system import JudgesNodes
+from harness.systems.system import JudgesLogs, JudgesNodes
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
 from tests.suites import mostly_long
@@ -49,7 +49,8 @@ def test_a_bug_names_checkers_that_there_are(name: str) -> None:
     system = parts_of(plan).system
     promise = system.promise(plan)
     of_nodes = system.checks_of_nodes(plan, {}) if isinstance(system, JudgesNodes) else ()
-    run = {check.name for check in (*checks_of(plan, promise), *of_nodes)} | {AUDIT}
+    of_logs = system.checks_of_logs(plan, ()) if isinstance(system, JudgesLogs) else ()
+    run = {check.name for check in (*checks_of(plan, promise), *of_nodes, *of_logs)} | {AUDIT}
     assert set(bugs.bug(name).checkers) & run
     elsewhere = {check.name for each in WORKLOADS.values() for check in each.checks(promise, None)}
     assert set(bugs.bug(name).checkers) <= run | elsewhere

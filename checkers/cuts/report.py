@@ -84,6 +84,10 @@ class Report:
         """The judgement of a level on a cut; LookupError if there is no such cut."""
         return next(each for each in self.judgements[level] if each.cut == cut)
 
+    def had_nothing(self, level: Level) -> bool:
+        """Whether the level had nothing to judge of any cut; where material is missing, it had."""
+        return all(each.standing == "nothing to judge" for each in self.judgements[level])
+
     def verdict(self, level: Level) -> Verdict:
         """One level over all cuts. Cuts with nothing to judge do not count; all others must be valid."""
         said = self.judgements[level]

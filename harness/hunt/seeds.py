@@ -53,6 +53,8 @@ class Tried:
     configuration: str
     workload: str
     sometimes: dict[str, int]
+    cuts: int
+    """How many consistent cuts were judged."""
     again: str
     """The line that repeats this seed."""
 
@@ -101,6 +103,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
         configuration=plan.expectations.configuration,
         workload=plan.workload,
         sometimes=evidence["rare_turns"],
+        cuts=evidence.get("cuts", {}).get("judged", 0),
         again=verdict["repeat"]["command"],
     )
 
@@ -124,6 +127,7 @@ def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
             configuration=plan.expectations.configuration,
             workload=plan.workload,
             sometimes={},
+            cuts=0,
             again=repeat_line(plan, None),
         )
 

@@ -22,6 +22,7 @@ from harness.doing import doing
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
+from harness.judge.cuts import cuts_of
 from harness.judge.detected import could_not_join, may_only_be_detected, refusals
 from harness.judge.effects import without_effect
 from harness.judge.evidence import (
@@ -106,6 +107,8 @@ def judge(
     )
     if asks_by_name and history.faults and failure is None and not was_ended:
         evidence["missing"] += missing_by_name(plan, history, evidence["skipped_faults"])
+    if cuts := cuts_of(plan, verdicts):
+        evidence["cuts"] = cuts
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
     excused |= _shown_by_fresh_reads(promise, promised) | _without_opportunity(promised)
     weighed = [replace(each, result=_result(each)) for each in promised]

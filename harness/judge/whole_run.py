@@ -18,7 +18,7 @@ from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
 from harness.run.plan import Plan
 from harness.systems import system_of
-from harness.systems.system import DrawsRuns, JudgesNodes, KeepsLogs, NodeFiles
+from harness.systems.system import DrawsRuns, JudgesLogs, JudgesNodes, KeepsLogs, NodeFiles
 
 
 def verdict_of(
@@ -38,6 +38,8 @@ def verdict_of(
     """The content of verdict.json, by `judge`. `logs`: of all nodes that left one; `effects`: what their disks and
     links did, where the simulator kept it; `files`: what nodes left, for a system with checks of that."""
     system = system_of(plan.system)
+    of_files = system.checks_of_nodes(plan, files or {}) if isinstance(system, JudgesNodes) else ()
+    of_logs = system.checks_of_logs(plan, logs) if isinstance(system, JudgesLogs) else ()
     return judge(
         plan,
         promise_of(plan, history),
@@ -51,7 +53,7 @@ def verdict_of(
         run_check=run_check,
         asks_by_name=asks_by_name,
         key=key,
-        of_nodes=system.checks_of_nodes(plan, files or {}) if isinstance(system, JudgesNodes) else (),
+        of_nodes=(*of_files, *of_logs),
     )
 
 

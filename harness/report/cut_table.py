@@ -64,6 +64,10 @@ class CutTable:
     left_out: int
     pictures: tuple[CutPicture, ...]
 
+    @property
+    def has_variants(self) -> bool:
+        return any(row.variant for row in self.rows)
+
 
 def cut_table(verdict: Json) -> CutTable:
     """Without rows if the run had no cuts."""

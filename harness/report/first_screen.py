@@ -108,6 +108,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     for lack in as_mappings(evidence.get("not_here")):
         names = as_texts(lack.get("faults"))
         facts.append(Fact("left out on this machine", ", ".join(names), as_text(lack.get("why"), 300)))
+    facts += _cuts(as_mapping(evidence.get("cuts")))
     strongest = as_text(material.verdict.get("strongest"), 90)
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))
@@ -115,6 +116,16 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         extra = "" if rollbacks is None else f"{rollbacks:,} rollback{'s' if rollbacks != 1 else ''}"
         facts.append(Fact("under a fault", f"{under_fault:,} ok", extra))
     return facts
+
+
+def _cuts(cuts: Json) -> list[Fact]:
+    """How many consistent cuts were judged, or why none was taken."""
+    if why := as_text(cuts.get("why"), 200):
+        return [Fact("consistent cuts judged", "none", why)]
+    asked, judged = as_whole(cuts.get("asked")), as_whole(cuts.get("judged"))
+    if asked is None or judged is None:
+        return []
+    return [Fact("consistent cuts judged", f"{judged:,} of {asked:,}", "the others did not come about")]
 
 
 def _duration(material: Material) -> tuple[str, str]:

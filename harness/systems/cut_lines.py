@@ -62,6 +62,23 @@ def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
     }
 
 
+def series_of(cuts: Sequence[AskedCut], variant: str) -> list[dict[str, object]]:
+    """For the page (`harness.report.cut_table`): of every requested cut the time, the node, and the reported state."""
+    return [
+        {
+            "cut": each.value.get("named", each.cut),
+            "asked_for": each.cut,
+            "begun_ns": each.asked_ns,
+            "ended_ns": each.ended_ns if each.ended_ns >= 0 else None,
+            "by": each.node,
+            "variant": variant,
+            "state": each.state,
+            "why": each.why or ("" if each.value else NOT_OVER),
+        }
+        for each in cuts
+    ]
+
+
 def unfinished(history: History) -> Sequence[str]:
     """A sentence if cuts were asked for and none of them finished, with the cause that came most often."""
     cuts = asked_cuts(history)

@@ -151,6 +151,15 @@ class JudgesNodes(Protocol):
 
 
 @runtime_checkable
+class JudgesLogs(Protocol):
+    """A system with checks of its own that judge the logs of its nodes."""
+
+    def checks_of_logs(self, plan: Plan, logs: Sequence[NodeLog]) -> tuple[Check, ...]:
+        """The checks of a run that left these logs; each gets the run's history."""
+        ...
+
+
+@runtime_checkable
 class DrawsRuns(Protocol):
     """A system that draws more of a run than every system, in values that `harness.report` has a picture for."""
 
@@ -473,6 +482,15 @@ class TellsWhyItCannotJoin(Protocol):
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
         """The line in which a process reported that; "" if it ended for a different reason."""
+        ...
+
+
+@runtime_checkable
+class TellsWhyNoCuts(Protocol):
+    """A system of which consistent cuts are taken by default, but not in every configuration."""
+
+    def why_no_cuts(self, plan: Plan) -> str:
+        """Why none is taken, though nobody said so; "" if cuts are, or a person asked for none."""
         ...
 
 

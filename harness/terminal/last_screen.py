@@ -48,6 +48,7 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
         _counts(verdict),
         _faults(verdict),
         *_not_here(verdict),
+        *_cuts(verdict),
         *_versions(verdict),
         *_strongest(verdict),
     ]
@@ -122,6 +123,15 @@ def _not_here(verdict: Mapping[str, Any]) -> list[str]:
     lacks = verdict.get("evidence", {}).get("not_here") or ()
     told = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
     return [_cut(printable(f"left out here: {told}"), WIDTH)] if told else []
+
+
+def _cuts(verdict: Mapping[str, Any]) -> list[str]:
+    """How many consistent cuts were judged, or why none was taken."""
+    cuts = verdict.get("evidence", {}).get("cuts") or {}
+    if why := cuts.get("why"):
+        return [_cut(printable(f"no consistent cut was judged: {why}"), WIDTH)]
+    asked = cuts.get("asked")
+    return [f"consistent cuts judged: {cuts.get('judged', 0):,} of {asked:,}"] if asked is not None else []
 
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:

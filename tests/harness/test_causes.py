@@ -22,7 +22,7 @@ from checkers.wal.agreement import RULES as OF_LOGS
 from harness.causes import TABLE, Near, headline, place_of, ranked
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
-from harness.systems.system import JudgesNodes
+from harness.systems.system import JudgesLogs, JudgesNodes
 from harness.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
@@ -64,11 +64,9 @@ def names_of_checks() -> set[str]:
         promise = system.promise(plan)
         found |= {check.name for check in system.checks(plan)}
         found |= {each.name for load in WORKLOADS.values() for each in load.checks(promise, None)}
-        found |= (
-            {each.name for each in system.checks_of_nodes(plan, {})}
-            if isinstance(system, JudgesNodes)
-            else set()
-        )
+        of_nodes = system.checks_of_nodes(plan, {}) if isinstance(system, JudgesNodes) else ()
+        of_logs = system.checks_of_logs(plan, ()) if isinstance(system, JudgesLogs) else ()
+        found |= {each.name for each in (*of_nodes, *of_logs)}
     for path in (
         *ROOT.glob("checkers/**/*.py"),
         *ROOT.glob("harness/systems/**/*.py"),

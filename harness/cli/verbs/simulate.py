@@ -156,6 +156,8 @@ def _summary(tried: list[Any], system: Any) -> None:
         click.echo(f"configurations: {told}")
     workloads = Counter(one.workload for one in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
+    cuts = [one.cuts for one in tried if one.cuts]
+    click.echo(f"consistent cuts judged: {sum(cuts):,}, in {len(cuts):,} seeds")
     _sometimes(tried, system)
     found_by = Counter(name for one in tried for name in one.violated)
     if found_by:

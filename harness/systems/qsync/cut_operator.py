@@ -20,7 +20,7 @@ from harness.cluster.protocol import Cluster
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import ASKED, ENDED
 from harness.systems.qsync.calls import why_refused
-from harness.systems.qsync.options import said_of
+from harness.systems.qsync.options import settings_of
 from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
 
@@ -40,7 +40,7 @@ class CutOperator:
 
     async def run(self, is_over: Callable[[], bool]) -> None:
         """Take cuts until the run is over."""
-        every_ns = int(said_of(self.plan).cut_every_s * SECOND_NS)
+        every_ns = int(settings_of(self.plan).cut_every_s * SECOND_NS)
         while not is_over():
             begun_ns = self.cluster.now_ns()
             await self._cut()

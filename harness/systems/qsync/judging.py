@@ -4,7 +4,7 @@
 |---|---|
 | quorum | it finished, and the places that nodes named cannot be restored (`checkers.cuts.quorum_logs`) |
 | marker | a place is not right behind the marker in the node's log, or it finished with different statuses |
-| finish | it did not finish, and neither a fault, a refusal nor a second writer in the logs is the cause |
+| finish | it did not finish, and no fault, refusal, second writer or node that stopped following is the cause |
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from checkers.history.members import quorums
 from checkers.log_cuts import LogCuts
 from checkers.values import vclock_words
 from checkers.verdict import Verdict, Witness
-from checkers.wal.record import LogRules
+from checkers.wal.record import LogRules, NodeLog
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.cut_lines import AskedCut, asked_cuts, times_of
-from harness.systems.qsync.logs import logs_of
+from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT
 from harness.systems.qsync.options import said_of, settings_of
-from harness.systems.system import NodeFiles
+from harness.systems.qsync.status import stopped_of
 
+LEVELS: tuple[Level, ...] = ("quorum", "marker", "finish")
 OF_MARKERS = frozenset({"marker-differs", "status-differs"})
 """Rules of `quorum_logs` that only the cut of a marker must keep."""
 
 
-def checks_of_cuts(plan: Plan, files: NodeFiles, rules: LogRules, *, is_promised: bool) -> tuple[Check, ...]:
-    """One for each level; the logs are read once. `is_promised`: that logs agree; else all is a finding."""
-    if not said_of(plan).cut_every_s:
+def checks_of_cuts(
+    plan: Plan, logs: Sequence[NodeLog], rules: LogRules, *, is_promised: bool
+) -> tuple[Check, ...]:
+    """One for each level; the logs are replayed once. `is_promised`: that logs agree; else all is a finding."""
+    if not settings_of(plan).cut_every_s:
         return ()
-    judging = _Judging(plan, files, rules)
+    judging = _Judging(plan, logs, rules)
     return tuple(
         Check(
             f"cuts-{level}",
@@ -51,29 +53,36 @@ def checks_of_cuts(plan: Plan, files: NodeFiles, rules: LogRules, *, is_promised
 
 
 class _Judging:
-    def __init__(self, plan: Plan, files: NodeFiles, rules: LogRules) -> None:
+    def __init__(self, plan: Plan, logs: Sequence[NodeLog], rules: LogRules) -> None:
         self._plan = plan
-        self._files = files
+        self._logs = logs
         self._rules = rules
         self._report: tuple[History, Report] | None = None
 
     def verdict(self, level: Level, history: History) -> Verdict:
         if self._report is None or self._report[0] is not history:
             self._report = history, self._judged(history)
-        return self._report[1].verdict(level)
+        report = self._report[1]
+        verdict = report.verdict(level)
+        details: dict[str, object] = {}
+        if level == "finish":
+            details["series"] = series_of(asked_cuts(history), "")
+        if said_of(self._plan).cut_every_s is None and report.had_nothing(level):
+            details["opportunities"] = 0  # nobody asked for cuts, and faults left none to judge
+        return replace(verdict, details={**verdict.details, **details})
 
     def _judged(self, history: History) -> Report:
         quorum = min((each for each in quorums(history) if each is not None), default=self._rules.quorum)
-        logs = LogCuts(logs_of(self._files), replace(self._rules, quorum=quorum))
-        cuts = asked_cuts(history)
+        logs = LogCuts(self._logs, replace(self._rules, quorum=quorum))
+        cuts, after_ns = asked_cuts(history), _after_ns(self._plan)
+        # Cut by cut: the places of one are behind those of the one before, so logs are replayed once.
+        said = [
+            (_quorum(cut, logs), _marker(cut, logs), _finish(cut, logs, history, after_ns)) for cut in cuts
+        ]
         return Report(
             cuts=tuple(cut.cut for cut in cuts),
             times=times_of(cuts),
-            judgements={
-                "quorum": tuple(_quorum(cut, logs) for cut in cuts),
-                "marker": tuple(_marker(cut, logs) for cut in cuts),
-                "finish": tuple(_finish(cut, logs, history, _after_ns(self._plan)) for cut in cuts),
-            },
+            judgements={level: tuple(each[number] for each in said) for number, level in enumerate(LEVELS)},
         )
 
 
@@ -147,7 +156,11 @@ def _finish(cut: AskedCut, logs: LogCuts, history: History, after_ns: int) -> Ju
     if cut.state == "ok":
         summary = f"every node named its place, {len(_told(cut))} of them"
         return Judgement(level="finish", cut=cut.cut, result="valid", summary=summary)
-    causes: Sequence[str] = [*cut.causes(history, after_ns), *_second_writers(cut, logs)]
+    causes: Sequence[str] = [
+        *cut.causes(history, after_ns),
+        *_second_writers(cut, logs),
+        *_stopped(cut, history),
+    ]
     if causes:
         return skipped("finish", cut.cut, "; ".join(causes), lacks=False)
     summary = f"{cut.cut} did not finish, and nothing that was done explains why: {cut.why}"
@@ -168,6 +181,14 @@ def _second_writers(cut: AskedCut, logs: LogCuts) -> Sequence[str]:
         f"{node} had rows of a second writer by then"
         for node, place in places.items()
         if place is not None and counted(logs[node].cut(place).vclock) != named
+    ]
+
+
+def _stopped(cut: AskedCut, history: History) -> Sequence[str]:
+    """The nodes that followed no peer any more when the cut ended. Whether they may is another check's matter."""
+    told = {state.node: stopped_of(state.status) for state in history.states if state.time_ns <= cut.ended_ns}
+    return [
+        f"{node} had stopped following {', '.join(sorted(peers))}" for node, peers in told.items() if peers
     ]
 
 

@@ -59,6 +59,12 @@ LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
 CLEANUP_DELAY_S = 4 * 3600
 """For so long a node keeps the logs that members may need which it has not seen since its start."""
+CUT_EVERY_S, CUTS_MOST = 1.0, 60
+"""A run takes a cut every second, and not more than so many if nothing is said: each is compared with whole logs."""
+OPERATIONS_MOST = 300_000
+"""None in a run that asks for more operations than so many, if nothing is said: logs are replayed in memory."""
+TAKES_CUTS = "--configuration H --faults all"
+"""Options of a run with cuts."""
 USUAL_READS, VARIED_READS = "usual", "varied"
 """Words for the mode of reads that a configuration has, and for that mode most of the time."""
 VARIATIONS = {"linearizable": MIXED, "read-confirmed": MOSTLY_CONFIRMED}
@@ -71,6 +77,9 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """None: as the configuration has it. Times are in seconds."""
 
     decides_operations: ClassVar[tuple[str, ...]] = ("read", "commit_wait")
+    if_absent: ClassVar[Mapping[str, Any]] = {"cut_every_s": 0.0, "read": USUAL_READS}
+    has_markers: ClassVar[bool] = True
+    """The nodes write markers of cuts (`nodes.qsync.markers`)."""
 
     commit_wait: Annotated[
         Literal["complete", "submit", "none", "mixed"],
@@ -83,7 +92,6 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "varied: mostly that, and some of the others."
         ),
     ] = VARIED_READS
-    if_absent: ClassVar[Mapping[str, Any]] = {"read": USUAL_READS}
     start: Annotated[
         str | None,
         Meta(description="Stored logs that nodes begin with: NAME, NAME@CUT or NAME+join (list starts)."),
@@ -135,8 +143,12 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = True
     """False: nodes have no manager of versions, and every read sees what is prepared."""
     cut_every_s: Annotated[
-        float, Meta(ge=0, le=3600, description="Seconds between two consistent cuts; 0: none.")
-    ] = 0.0
+        Annotated[float, Meta(ge=0, le=3600)] | None,
+        Meta(
+            description="Seconds between two consistent cuts; 0: none (default: 1 and more, where they can be judged)."
+        ),
+    ] = None
+    """None: as `Settings.cut_every_s` has it."""
     node_options: Annotated[
         tuple[str, ...],
         Meta(
@@ -158,10 +170,8 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(
                 f"unknown fencing mode {self.election_fencing!r}; try one of: {', '.join(FENCING_MODES)}"
             )
-        if self.cut_every_s and (said.needs_operator or said.letter == "B" or plan.changes_members):
-            raise ValueError(
-                "consistent cuts need members that stay, and no operator who fails over; try: --configuration H"
-            )
+        if self.cut_every_s and self.has_markers and (why := said.why_no_cuts):
+            raise ValueError(f"no consistent cuts here: {why}; leave --cut-every out, or try: {TAKES_CUTS}")
         modes_of(self.election_mode or said.named.election_mode, plan.nodes)
         if said.named.protocol == "2.6" and said.has_elections:
             raise ValueError(f"protocol 2.6 has no elections, got --election-mode {self.election_mode}")
@@ -297,6 +307,33 @@ class Settings:
         """Bytes of log after which a node takes a snapshot."""
         is_long = self.plan.time_limit_s >= LONG_RUN_S and self.said.checkpoint_interval_s is None
         return LOG_BYTES if is_long else UNBOUNDED
+
+    @property
+    def cut_every_s(self) -> float:
+        """Seconds between two cuts; 0: none are taken."""
+        if self.said.cut_every_s is not None:
+            return self.said.cut_every_s
+        return 0.0 if self.why_none_is_taken else max(CUT_EVERY_S, self.plan.time_limit_s / CUTS_MOST)
+
+    @property
+    def why_none_is_taken(self) -> str:
+        """Why there are no cuts, though nobody said so, in words; empty if there are, or a person asked for none."""
+        if self.said.cut_every_s is not None:
+            return ""
+        is_long = self.plan.rate * self.plan.time_limit_s > OPERATIONS_MOST
+        too_long = f"more than {OPERATIONS_MOST:,} operations are asked for (--cut-every 60 takes some)"
+        return self.why_no_cuts or (too_long if is_long else "")
+
+    @property
+    def why_no_cuts(self) -> str:
+        """Why no cut of these nodes can be judged, in words; empty if cuts can."""
+        if not self.said.has_markers:
+            return f"nodes of {self.plan.system} write no markers"
+        if self.needs_operator or self.letter == "B":
+            return "an operator fails over, and no quorum decides which rows are before a cut"
+        if self.plan.changes_members:
+            return "members leave and join, and a cut is a place of each"
+        return ""
 
     @property
     def keeps_versions(self) -> bool:

@@ -15,9 +15,14 @@ class ReadsStatus:
         return tuple(f"{word} {number}" for word, number in words if isinstance(number, int))
 
     def stopped(self, status: Status) -> Mapping[str, str]:
-        told = status.get("stopped")
-        return told if isinstance(told, Mapping) else {}
+        return stopped_of(status)
 
     def rollbacks(self, status: Status) -> int | None:
         told = status.get("rollbacks")
         return told if isinstance(told, int) else None
+
+
+def stopped_of(status: Status) -> Mapping[str, str]:
+    """The peers that the node follows no more, and why."""
+    told = status.get("stopped")
+    return told if isinstance(told, Mapping) else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkers import early_timeout, stored_start
 from checkers.check import Check
-from checkers.wal.record import LogRules
+from checkers.wal.record import LogRules, NodeLog
 from harness.clients.reply import Replied
 from harness.cluster.place import Command, Version, node_host
 from harness.cluster.protocol import Administered, Cluster
@@ -76,7 +76,7 @@ from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switche
 from harness.systems.qsync.scenes import READY_MADE
 from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.variety import Varies
-from harness.systems.system import NodeFiles, Note
+from harness.systems.system import Note
 from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
@@ -293,7 +293,10 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
         return tuple(node for node in plan.node_names if node not in plan.voters)
 
     def is_operated(self, plan: Plan) -> bool:
-        return _is_cleared(plan) or said_of(plan).cut_every_s > 0
+        return _is_cleared(plan) or settings_of(plan).cut_every_s > 0
+
+    def why_no_cuts(self, plan: Plan) -> str:
+        return settings_of(plan).why_none_is_taken
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         if not _is_cleared(plan):
@@ -487,11 +490,11 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             ),
         )
 
-    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+    def checks_of_logs(self, plan: Plan, logs: Sequence[NodeLog]) -> tuple[Check, ...]:
         from harness.systems.qsync.judging import checks_of_cuts  # not before a run is judged
 
         is_promised = bool(self.promise(plan).model(LOGS))
-        return checks_of_cuts(plan, files, self.log_rules(plan), is_promised=is_promised)
+        return checks_of_cuts(plan, logs, self.log_rules(plan), is_promised=is_promised)
 
     def _kept_from_start(self, plan: Plan) -> Check:
         promise = self.promise(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -10,6 +10,7 @@ from harness.systems.qsync.options import QsyncOptions
 
 
 class TarantoolOptions(QsyncOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    has_markers: ClassVar[bool] = False
     wal_mode: Annotated[
         Literal["write", "fsync"] | None, Meta(description="write (as shipped) or fsync.")
     ] = None

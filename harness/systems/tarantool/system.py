@@ -120,7 +120,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
         is_2_6 = letter in ("A", "B")
         for option, is_said in (
             ("--queue-max-size", said.queue_max_size is not None),
-            ("--cut-every", said.cut_every_s > 0),
+            ("--cut-every", bool(said.cut_every_s)),
             ("--checkpoint-interval", said.checkpoint_interval_s is not None),
             ("--mvcc", not said.mvcc and letter in NO_READ_MODES),
             ("--rollback-on-timeout", said.rollback_on_timeout is False and is_2_6),

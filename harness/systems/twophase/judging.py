@@ -14,7 +14,7 @@ from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.verdict import Verdict
 from harness.run.plan import SECOND_NS, Plan
-from harness.systems.cut_lines import NOT_OVER, AskedCut, asked_cuts, times_of
+from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
@@ -62,7 +62,13 @@ class _Judging:
         verdict = self._report[1].verdict(level)
         if level != "finish":
             return verdict
-        return replace(verdict, details={**verdict.details, "series": _series(self._plan, history)})
+        return replace(
+            verdict,
+            details={
+                **verdict.details,
+                "series": series_of(asked_cuts(history), said_of(self._plan).variant),
+            },
+        )
 
     def _judged(self, history: History) -> Report:
         plan, files, servers = self._plan, self._files, servers_of(self._plan)
@@ -99,23 +105,6 @@ def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[
     places = [place for place, start in enumerate(starts) if start >= 0]
     moved = dict(zip(places, sorted(places, key=lambda place: starts[place]), strict=True))
     return [cuts[moved.get(place, place)] for place in range(len(cuts))]
-
-
-def _series(plan: Plan, history: History) -> list[dict[str, object]]:
-    """For the page: of every requested cut the time, the node, and the state that a node reported."""
-    return [
-        {
-            "cut": each.value.get("named", each.cut),
-            "asked_for": each.cut,
-            "begun_ns": each.asked_ns,
-            "ended_ns": each.ended_ns if each.ended_ns >= 0 else None,
-            "by": each.node,
-            "variant": said_of(plan).variant,
-            "state": each.state,
-            "why": each.why or ("" if each.value else NOT_OVER),
-        }
-        for each in asked_cuts(history)
-    ]
 
 
 def _cuts(history: History) -> Sequence[Cut]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.cuts.report import OF_REPLICA_SETS, Level
@@ -12,13 +14,15 @@ from checkers.history import History, jsonl
 from checkers.verdict import Verdict
 from harness.errors import WrongUse
 from harness.hunt.seeds import try_seed
-from harness.judge.whole_run import files_in
+from harness.judge.whole_run import files_in, verdict_of
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.plan import Plan
 from harness.systems.cut_lines import ENDED
-from harness.systems.plans import planned
-from harness.systems.system import JudgesNodes, NodeFiles
+from harness.systems.plans import from_json, planned
+from harness.systems.qsync.options import settings_of
+from harness.systems.system import JudgesLogs, KeepsLogs, NodeFiles
+from harness.terminal.last_screen import last_screen
 
 CUTS = [f"cuts-{level}" for level in OF_REPLICA_SETS]
 
@@ -36,10 +40,17 @@ def ran(plan: Plan) -> tuple[Plan, History, NodeFiles]:
     return parts.plan, jsonl.parse(file.getvalue()), cluster.files()
 
 
+def whole(plan: Plan, history: History, files: NodeFiles) -> dict[str, Any]:
+    """The verdict of a run, as verdict.json has it."""
+    system = parts_of(plan).system
+    assert isinstance(system, KeepsLogs)
+    return verdict_of(plan, history, system.logs_of(files), files=files)
+
+
 def judged(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verdict]:
     system = parts_of(plan).system
-    assert isinstance(system, JudgesNodes)
-    return {check.name: check.run(history) for check in system.checks_of_nodes(plan, files)}
+    assert isinstance(system, JudgesLogs) and isinstance(system, KeepsLogs)
+    return {check.name: check.run(history) for check in system.checks_of_logs(plan, system.logs_of(files))}
 
 
 @pytest.mark.parametrize(
@@ -135,8 +146,11 @@ def test_what_the_lines_say_is_not_taken_on_trust(
 )
 def test_cuts_are_refused_where_none_can_be_judged(fields: dict[str, Any]) -> None:
     """Every such run would end without evidence, or two operators would work against each other."""
-    with pytest.raises(ValueError, match="consistent cuts need members that stay"):
+    with pytest.raises(ValueError, match=r"no consistent cuts here: .*; leave --cut-every out, or try: "):
         plan(**fields)
+    without = plan(**fields, cut_every_s=None)
+    assert settings_of(without).cut_every_s == 0
+    assert settings_of(without).why_none_is_taken
 
 
 def test_real_tarantool_writes_no_markers() -> None:
@@ -146,9 +160,79 @@ def test_real_tarantool_writes_no_markers() -> None:
         parts_of(refused)
 
 
-def test_files_of_nodes_are_read_only_for_cuts(tmp_path: Any) -> None:
-    """Every run would be read into memory twice."""
+def test_files_of_nodes_are_not_read_for_cuts(tmp_path: Any) -> None:
+    """Every run would be read into memory twice: its logs are there already."""
     (tmp_path / "n1").mkdir()
     (tmp_path / "n1" / "00000000000000000000.xlog").write_bytes(b"x")
-    assert files_in(tmp_path, plan(cut_every_s=0.0)) == {}
-    assert [*files_in(tmp_path, plan())] == ["n1"]
+    assert files_in(tmp_path, plan()) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "every_s"),
+    [
+        ({}, 1.0),
+        ({"configuration": "A"}, 1.0),
+        ({"time_limit_s": 600, "rate": 100}, 10.0),
+        ({"time_limit_s": 3600, "rate": 300}, 0.0),
+        ({"cut_every_s": 7, "time_limit_s": 3600, "rate": 300}, 7.0),
+        ({"cut_every_s": 0}, 0.0),
+        ({"system": "tarantool", "cluster": "local", "configuration": "A", "read": "dirty"}, 0.0),
+    ],
+)
+def test_cuts_are_taken_unless_a_plan_says_otherwise(fields: dict[str, Any], every_s: float) -> None:
+    """The card of this harness names consistent cuts; nobody should have to ask for them."""
+    assert settings_of(planned(**{"cluster": "sim", **fields})).cut_every_s == every_s
+
+
+def test_a_stored_plan_that_says_nothing_of_cuts_has_none() -> None:
+    """A stored run of before would be repeated differently, and judged by cuts that it never took."""
+    stored = msgspec.to_builtins(plan(cut_every_s=None))
+    del stored["options"]["cut_every_s"]
+    for read in (from_json(msgspec.json.encode(stored), "a plan"), plan(cut_every_s=0)):
+        assert settings_of(read).cut_every_s == 0
+        assert not settings_of(read).why_none_is_taken
+    written = from_json(msgspec.json.encode(plan(cut_every_s=None)), "a plan")
+    assert settings_of(written).cut_every_s == 1
+
+
+def test_a_run_says_how_many_cuts_were_judged() -> None:
+    """Its green light could stand for no cut at all."""
+    told = [
+        whole(*ran(plan(cut_every_s=pace, time_limit_s=1, faults=("none",))))["evidence"].get("cuts")
+        for pace in (None, 0)
+    ]
+    assert told[0]["asked"] >= told[0]["judged"] >= 1
+    assert told[1] is None
+    of_d = whole(*ran(plan(cut_every_s=None, configuration="D", time_limit_s=1, faults=("none",))))
+    assert "operator" in of_d["evidence"]["cuts"]["why"]
+    assert "no consistent cut was judged: an operator fails over" in last_screen(of_d, Path("run"))
+
+
+@pytest.mark.parametrize(("pace", "missing"), [(None, False), (0.5, True)])
+def test_faults_that_leave_no_cut_void_only_a_run_that_asks_for_cuts(
+    pace: float | None, missing: bool
+) -> None:
+    """Nothing could be said of a run because of a check that nobody asked for."""
+    done, history, files = ran(plan(cut_every_s=0.5, faults=("none",), time_limit_s=1))
+    refused = {"state": "refused", "why": "read-only", "places": {}}
+    for event in history.events:
+        if event.f == ENDED:
+            event.value.clear()
+            event.value.update(refused | {"cut": "cut-1"})
+    asked = done.changed(cut_every_s=pace)
+    verdict = whole(asked, history, files)
+    told = " ".join(verdict["evidence"]["missing"])
+    assert ("cuts finished" in told) == missing, told
+    assert (verdict["outcome"] == "valid") != missing, verdict["sentence"]
+
+
+def test_a_node_that_stopped_following_is_a_cause() -> None:
+    """As shipped (F) a node may stop on split-brain: no later cut finishes, and a right store would be accused."""
+    done, history, files = ran(plan(configuration="F", faults=("none",), time_limit_s=1))
+    unfinished = _with(history, {"state": "unknown", "why": "n2 told no place in time"})
+    assert judged(done, unfinished, files)["cuts-finish"].result == "invalid"
+    for state in history.states:
+        state.status.update(stopped={"n1": "Split-Brain discovered"} if state.node == "n2" else {})  # type: ignore[attr-defined]  # a dict of JSON
+    found = judged(done, unfinished, files)["cuts-finish"]
+    assert found.result == "valid"
+    assert "n2 had stopped following n1" in str(found.details["cuts"])
