@@ -90,9 +90,9 @@ class Nemesis:
                 self.recorder.left_out(drawn, GONE if is_for_nobody else LATE)
                 continue
             is_late = is_late or present.does in ADMINISTERED
-            beside = [other for other in self.active.values() if self._exclude(present, other)]
-            if beside:  # its node was exchanged for one that is down already, say
-                self.recorder.left_out(present, f"fault {beside[0].id} ({beside[0].name}) was still at work")
+            beside = self.excluded_by(present)
+            if beside is not None:  # its node was exchanged for one that is down already, say
+                self.recorder.left_out(present, f"fault {beside.id} ({beside.name}) was still at work")
             else:
                 await self._fault(present)
 
@@ -152,11 +152,26 @@ class Nemesis:
 
     # ---- one fault
 
-    async def _fault(self, fault: Fault) -> None:
+    async def begin_fault(self, fault: Fault) -> None:
+        """One that is in no schedule, and lasts until `end_fault`."""
+        self._announce(fault)
+        await self._inject(fault)
+
+    async def end_fault(self, fault: Fault) -> None:
+        await self._heal(fault, None)
+
+    def excluded_by(self, fault: Fault) -> Fault | None:
+        """A fault at work beside which this one cannot begin."""
+        return next((other for other in self.active.values() if self._exclude(fault, other)), None)
+
+    def _announce(self, fault: Fault) -> None:
         self.recorder.record("invoke", "nemesis", fault.name, value=msgspec.to_builtins(fault))
         self.recorder.flush()  # so the record of a killed harness shows what was done to the nodes
         self.active[fault.id] = fault
         self.recorder.show()
+
+    async def _fault(self, fault: Fault) -> None:
+        self._announce(fault)
         broken: Exception | None = None
         try:
             await self._inject(fault)

@@ -120,7 +120,7 @@ def command(
     without: tuple[str, ...],
     pytest_arguments: tuple[str, ...],
 ) -> int:
-    """Run the project's own tests.
+    """Run the project's own tests, or those in a file of one's own (docs/stateful.md).
 
     PYTEST_ARGUMENTS go to pytest; paths are relative to the project: `qsync test tests/nodes -k limbo`.
     Tests run in parallel; `-n0` runs them in one process. `--durations-by-file` prints the seconds of each file.
@@ -169,7 +169,9 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
     """Become pytest, so that signals and the terminal reach it directly."""
     # Hundreds of processes start in a run. With this variable each would compile every module that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    options = ["--repeat-with", suite.command, *_spread(suite)]
+    options = _spread(suite)
+    if not _are_elsewhere(pytest_arguments):
+        options += ["--repeat-with", suite.command]
     if suite.name == DEFAULT:
         os.environ[PLAIN_VARIABLE] = AS_COMPILED
         if not pytest_arguments:
@@ -181,6 +183,12 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
         _compile_tests()
     sys.stdout.flush()
     os.execv(sys.executable, [*PYTEST, *options, "-m", _expression(suite), *pytest_arguments])
+
+
+def _are_elsewhere(pytest_arguments: tuple[str, ...]) -> bool:
+    """Tests that are not the project's, such as a state machine of one's own: tests/conftest.py is not for them."""
+    paths = (Path(argument.split("::")[0]) for argument in pytest_arguments)
+    return any(path.exists() and not path.resolve().is_relative_to(ROOT / "tests") for path in paths)
 
 
 def _compile_tests() -> None:

@@ -1,0 +1,302 @@
+"""A simulated run that goes on only when it is told to: one operation, one fault, some time after the other.
+
+The conductor is that of every run. Its workers wait for operations that are given to them, instead of drawing them; its
+nemesis begins and ends the faults that it is told. So history, evidence and verdict are those of `qsync run`, and the
+steps are kept as a drawn-out plan, which `qsync run --plan` does again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from checkers.check import run_here
+from checkers.crash import NAME as CRASH
+from checkers.history import jsonl
+from checkers.history.history import History
+from checkers.history.operation import SUBMITTED
+from harness.cluster.sim.cluster import SimCluster
+from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
+from harness.errors import HarnessError
+from harness.faults.fault import Fault
+from harness.generators.generator import Value
+from harness.judge.outcome import checks_of
+from harness.judge.promised import promise_of
+from harness.judge.whole_run import verdict_of
+from harness.operations import Completion
+from harness.run.assemble import Parts, header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.plan import SECOND_NS, Drawn, Operation, Plan
+from harness.systems.plans import planned
+from harness.systems.system import KeepsLogs
+
+MILLISECOND_NS = 1_000_000
+LASTS_NS = 86_400 * SECOND_NS
+"""A fault lasts until it is ended; its line in the history must say some time."""
+OVERLAP_MAX = 8
+
+
+@dataclass(slots=True)
+class _Commanded(Conductor):
+    """Workers that wait for their operations."""
+
+    waiting: dict[int, Pending[Operation | None]] = field(default_factory=dict)
+    """The idle workers."""
+    answers: dict[int, Completion] = field(default_factory=dict)
+    """The newest answer to each worker."""
+    is_over: bool = False
+
+    async def work(self, worker: int) -> None:
+        process = client = worker
+        seen: dict[str, Value] = {}
+        while (operation := await self._next(worker)) is not None:
+            done = self.answers[worker] = await self._perform(operation, process, seen, client=client)
+            if done.type == "info":
+                process, self._next_process = self._next_process, self._next_process + 1
+                client = client if done.error == SUBMITTED else process
+
+    async def _next(self, worker: int) -> Operation | None:
+        if self.is_over:
+            return None
+        asked = self.waiting[worker] = Pending()
+        return await asked
+
+    def begin(self, fault: Fault) -> Coroutine[Any, Any, None]:
+        return self._course.part(self._nemesis.begin_fault(fault))
+
+    def end(self, fault: Fault) -> Coroutine[Any, Any, None]:
+        return self._course.part(self._nemesis.end_fault(fault))
+
+    def excludes(self, fault: Fault) -> bool:
+        return self._nemesis.excluded_by(fault) is not None
+
+    @property
+    def active(self) -> dict[int, Fault]:
+        """The faults at work; one that is healing is among them until it has healed."""
+        return self._nemesis.active
+
+    @property
+    def failure(self) -> Exception | None:
+        return self._course.failure
+
+    def drawn_name(self, node: str) -> str:
+        """The name that a drawn-out plan has for this node: the present leader stands there as the first one."""
+        return self._present.name(node)
+
+    @property
+    def leader(self) -> str:
+        return self._present.leader
+
+
+class Stepped:
+    """A run of a plan, from its first operation on. `plan` has fields of a plan by name, as `planned` takes them.
+
+    Raises WrongUse for a plan that cannot be, ClusterError if the nodes do not come to serve.
+    """
+
+    def __init__(self, **plan: Any) -> None:
+        steps: dict[str, Any] = {
+            "cluster": "sim",
+            "faults": ("none",),
+            "overlap": OVERLAP_MAX,
+            "time_limit_s": 86_400.0,
+            "workers": 8,
+            **plan,
+        }
+        asked = msgspec.structs.replace(planned(**steps), drawn=Drawn(faults=(), operations=()))
+        self.parts: Parts = parts_of(asked)
+        self.plan: Plan = self.parts.plan
+        self.cluster: SimCluster = simulated(self.parts, None)
+        self._record = io.BytesIO()
+        writer = jsonl.Writer(self._record, header(self.parts))
+        self._conductor = _Commanded(self.plan, self.cluster, self.parts.system, self.parts.workload, writer)
+        self._begun: dict[int, Fault] = {}
+        self._healing: dict[int, VirtualTask[None]] = {}
+        self._tasks: list[VirtualTask[None]] = []
+        self._faults: list[Fault] = []
+        self._operations: list[Operation] = []
+        self.verdict: dict[str, Any] | None = None
+        """The content of verdict.json, once the run has ended."""
+        self._run = VirtualTask(self._conductor.run())
+        self._run.start()
+        self._until(lambda: len(self._conductor.waiting) == self.plan.workers)
+        self.run_for(1)
+
+    # ---- time
+
+    def now_ns(self) -> int:
+        return self.cluster.now_ns()
+
+    def run_for(self, milliseconds: float) -> None:
+        """Let so much virtual time pass."""
+        self._until(self._timer(milliseconds))
+
+    def _timer(self, milliseconds: float) -> Callable[[], bool]:
+        over: list[None] = []
+        self.cluster.world.agenda.after(int(milliseconds * MILLISECOND_NS), over.append, None)
+        return lambda: bool(over)
+
+    def _until(self, holds: Callable[[], bool]) -> None:
+        agenda = self.cluster.world.agenda
+        while not holds() and not self._run.done():
+            if not agenda.advance():
+                raise RuntimeError("nothing is left to happen, and the run is not done")
+        if self._run.done():
+            self._run.result()  # raises what ended it
+
+    # ---- operations
+
+    @property
+    def first(self) -> str:
+        """The node that is asked where none is named: the present leader, or the first node."""
+        return self._conductor.leader or self.plan.node_names[0]
+
+    @property
+    def idle(self) -> int | None:
+        """The first worker without an operation under way; None if all wait for answers."""
+        return min(self._conductor.waiting, default=None)
+
+    def ask(
+        self,
+        f: str,
+        key: str | None = None,
+        value: Value = None,
+        *,
+        node: str = "",
+        mode: str | None = None,
+        patience_ms: float = 0.0,
+    ) -> Completion | None:
+        """Begin an operation of the workload, and wait for its answer for so long; None if none has come by then.
+
+        `node` "": the present leader, or the first node. All workers busy: time passes until one is idle. Raises
+        WrongUse for an operation that the workload does not know.
+        """
+        self._until(lambda: self.idle is not None)
+        worker = self.idle
+        assert worker is not None
+        there = node or self.first
+        operation = Operation(
+            at_ns=self.now_ns(),
+            worker=worker,
+            f=f,
+            key=key,
+            value=value,
+            node=self._conductor.drawn_name(there),
+            mode=mode,
+        )
+        self.parts.workload.asked(operation, operation.value)  # refuses what it does not know
+        self._operations.append(operation)
+        self._conductor.answers.pop(worker, None)
+        self._conductor.waiting.pop(worker).resolve(operation)
+        is_late = self._timer(patience_ms)
+        self._until(lambda: worker in self._conductor.answers or is_late())
+        return self._conductor.answers.get(worker)
+
+    # ---- faults
+
+    @property
+    def active(self) -> tuple[Fault, ...]:
+        return tuple(self._conductor.active.values())
+
+    def begin(self, name: str, does: Any, **fields: Any) -> int | None:
+        """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it."""
+        number = len(self._begun)
+        now_ns = self.now_ns()
+        fault = Fault(
+            id=number, name=name, does=does, at_ns=now_ns, until_ns=now_ns + LASTS_NS, seed=number, **fields
+        )
+        if self._conductor.excludes(fault) or len(self._conductor.active) >= OVERLAP_MAX:
+            return None
+        self._begun[number] = fault
+        self._until(self._spawn(self._conductor.begin(fault)).done)
+        return number
+
+    def end(self, number: int, patience_ms: float = 0.0) -> None:
+        """Heal it, or restart what it stopped; healing goes on beside the next steps if it takes longer than that."""
+        if number in self._healing:
+            return
+        fault = self._begun[number]
+        self._faults.append(msgspec.structs.replace(fault, until_ns=self.now_ns()))
+        task = self._healing[number] = self._spawn(self._conductor.end(fault))
+        is_late = self._timer(patience_ms)
+        self._until(lambda: task.done() or is_late())
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> VirtualTask[None]:
+        self._tasks.append(task := self.cluster.spawn(coroutine))
+        return task
+
+    # ---- what it shows
+
+    @property
+    def history(self) -> History:
+        """All that was recorded so far."""
+        return jsonl.parse(self._record.getvalue())
+
+    def violated(self) -> str:
+        """What the record breaks by now, whatever follows: checks of single keys, and crashes; "" if nothing.
+
+        The other checks need the end of the run.
+        """
+        history = self.history
+        promise = promise_of(self._as_done(), history)
+        for check in checks_of(self.plan, promise):
+            if check.model and (check.is_per_key or check.name == CRASH):
+                verdict = run_here(check, history)
+                if verdict.result == "invalid":
+                    return f"{check.name}: {verdict.summary}"
+        return ""
+
+    def finish(self) -> dict[str, Any]:
+        """Heal all, wait for answers, settle, read everything, and judge; the content of verdict.json."""
+        if self.verdict is not None:
+            return self.verdict
+        failure: str | None = None
+        try:
+            for fault in reversed(list(self._conductor.active.values())):
+                self.end(fault.id)
+            self._until(lambda: all(task.done() for task in self._healing.values()))
+            self._conductor.is_over = True
+            for pending in list(self._conductor.waiting.values()):
+                pending.resolve(None)
+            while not self._run.done():
+                assert self.cluster.world.agenda.advance(), (
+                    "nothing is left to happen, and the run is not done"
+                )
+            self._run.result()
+        except HarnessError as error:
+            failure = error.message
+        files = self.cluster.files()
+        system = self.parts.system
+        self.verdict = verdict_of(
+            self._as_done(),
+            self.history,
+            system.logs_of(files) if isinstance(system, KeepsLogs) else (),
+            failure=failure,
+            effects=self.cluster.effects(),
+            asks_by_name=False,
+            files=files,
+        )
+        return self.verdict
+
+    def close(self) -> None:
+        """Leave a run that nobody will judge."""
+        for task in (*self._tasks, self._run):
+            task.cancel()
+
+    def _as_done(self) -> Plan:
+        """The plan with what was done drawn out: it decides what the system promised."""
+        begun = (fault for number, fault in self._begun.items() if number not in self._healing)
+        faults = tuple(sorted((*self._faults, *begun), key=lambda fault: fault.id))
+        return msgspec.structs.replace(
+            self.plan, drawn=Drawn(faults=faults, operations=tuple(self._operations))
+        )
+
+    @property
+    def drawn(self) -> Plan:
+        """The steps as a plan of their own, for `qsync run --plan`."""
+        last_ns = self.now_ns() + SECOND_NS
+        return msgspec.structs.replace(self._as_done(), time_limit_s=last_ns / SECOND_NS)
