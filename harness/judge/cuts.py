@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from checkers.cuts.report import LEVELS as OF_MESSAGES
+from checkers.cuts.report import OF_REPLICA_SETS
 from checkers.verdict import Verdict
-from harness.causes import OF_CUTS
 from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.system import TellsWhyNoCuts
+
+LEVELS = frozenset(f"cuts-{level}" for level in (*OF_MESSAGES, *OF_REPLICA_SETS))
 
 
 def cuts_of(plan: Plan, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -17,7 +20,7 @@ def cuts_of(plan: Plan, verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
     A cut is judged if some level had something to judge of it.
     """
-    told = [each.details.get("cuts", ()) for each in verdicts if each.checker.startswith(OF_CUTS)]
+    told = [each.details.get("cuts", ()) for each in verdicts if each.checker in LEVELS]
     if told:
         asked = {cut["cut"] for cuts in told for cut in cuts}
         judged = {cut["cut"] for cuts in told for cut in cuts if cut["standing"] == "judged"}

@@ -76,14 +76,21 @@ class _Judging:
         logs = LogCuts(self._logs, replace(self._rules, quorum=quorum))
         cuts, after_ns = asked_cuts(history), _after_ns(self._plan)
         # Cut by cut: the places of one are behind those of the one before, so logs are replayed once.
-        said = [
+        said: list[tuple[Judgement, ...]] = [
             (_quorum(cut, logs), _marker(cut, logs), _finish(cut, logs, history, after_ns)) for cut in cuts
         ]
+        if said_of(self._plan).cut_every_s is None:
+            said = [tuple(map(_as_unasked, each)) for each in said]
         return Report(
             cuts=tuple(cut.cut for cut in cuts),
             times=times_of(cuts),
             judgements={level: tuple(each[number] for each in said) for number, level in enumerate(LEVELS)},
         )
+
+
+def _as_unasked(judgement: Judgement) -> Judgement:
+    """A cut that nobody asked for leaves no doubt if logs do not decide it, as those of a node that joined anew."""
+    return replace(judgement, standing="nothing to judge") if judgement.result == "unknown" else judgement
 
 
 def _after_ns(plan: Plan) -> int:

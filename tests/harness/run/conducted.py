@@ -35,13 +35,14 @@ def operation(at_ms: int, f: str = "write", *, worker: int = 0, key: str = "x", 
 
 
 def drawn(*operations: Operation, faults: tuple[Fault, ...] = (), **others: Any) -> Plan:
+    own = {} if "system" in others else {"cut_every_s": 0}  # no operator among the recorded requests
     return planned(
         cluster="sim",
         configuration="C",
         workers=2,
         settle_timeout_s=1,
         drawn=Drawn(faults=faults, operations=operations),
-        **others,
+        **{**own, **others},
     )
 
 

@@ -114,12 +114,12 @@ def test_a_plan_of_version_1_is_read_as_what_it_was() -> None:
     """If it failed, stored runs would be judged by other options than those they had."""
     of_all = {"version": 1, "quorum": 2, "synchro_timeout_s": 0.4, "wal_mode": None, "mvcc": False, "seed": 4}
     plan = from_json(json.dumps(of_all).encode(), "the plan")
-    assert plan == planned(quorum=2, synchro_timeout_s=0.4, mvcc=False, seed=4, read="usual")
+    assert plan == planned(quorum=2, synchro_timeout_s=0.4, mvcc=False, seed=4, read="usual", cut_every_s=0)
     theirs = from_json(
         json.dumps({**of_all, "system": "tarantool", "wal_mode": "fsync"}).encode(), "the plan"
     )
     assert theirs.options == TarantoolOptions(
-        quorum=2, synchro_timeout_s=0.4, mvcc=False, wal_mode="fsync", read="usual"
+        quorum=2, synchro_timeout_s=0.4, mvcc=False, wal_mode="fsync", read="usual", cut_every_s=0
     )
 
 
@@ -130,11 +130,17 @@ def test_a_plan_of_version_2_is_read_as_what_it_was() -> None:
     """If it failed, stored runs would be judged by other read modes, or begin with other disks, than they had."""
     moved = {"commit_wait": "mixed", "read": "dirty", "start": "unmarked-by-hand@9"}
     said = {"version": 2, "seed": 4, **moved, "options": {"quorum": 2}}
-    assert from_json(json.dumps(said).encode(), "the plan") == planned(quorum=2, seed=4, **moved)
+    assert from_json(json.dumps(said).encode(), "the plan") == planned(
+        quorum=2, seed=4, cut_every_s=0, **moved
+    )
     unsaid = {**said, "commit_wait": "complete", "read": None, "start": None}
-    assert from_json(json.dumps(unsaid).encode(), "the plan") == planned(quorum=2, seed=4, read="usual")
+    assert from_json(json.dumps(unsaid).encode(), "the plan") == planned(
+        quorum=2, seed=4, read="usual", cut_every_s=0
+    )
     of_version_3 = {"version": 3, "seed": 4, "options": {"quorum": 2, "read": None}}
-    assert from_json(json.dumps(of_version_3).encode(), "the plan") == planned(quorum=2, seed=4, read="usual")
+    assert from_json(json.dumps(of_version_3).encode(), "the plan") == planned(
+        quorum=2, seed=4, read="usual", cut_every_s=0
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -208,6 +208,18 @@ def test_a_run_says_how_many_cuts_were_judged() -> None:
     assert "no consistent cut was judged: an operator fails over" in last_screen(of_d, Path("run"))
 
 
+@pytest.mark.parametrize(("pace", "outcome"), [(None, "valid"), (0.5, "unknown")])
+def test_logs_that_do_not_decide_a_cut_void_only_a_run_that_asks_for_cuts(
+    pace: float | None, outcome: str
+) -> None:
+    """Each run with a node that joins would end undecided: its log begins late, and has no votes."""
+    done, history, files = ran(plan(cut_every_s=0.5, faults=("none",), time_limit_s=1))
+    asked = done.changed(cut_every_s=pace)
+    verdict = whole(asked, _with(history, {"marker": [1, 99999]}), files)
+    assert verdict["outcome"] == outcome, verdict["sentence"]
+    assert verdict["evidence"]["cuts"]["asked"] == 3
+
+
 @pytest.mark.parametrize(("pace", "missing"), [(None, False), (0.5, True)])
 def test_faults_that_leave_no_cut_void_only_a_run_that_asks_for_cuts(
     pace: float | None, missing: bool
