@@ -52,12 +52,13 @@ def execute(
     on_progress: Callable[[Conductor], None] = lambda conductor: None,
     *,
     fails_fast: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Executed:
     """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised.
 
     `fails_fast`: the run is watched while it goes on (`harness.run.watch`), and ends at its first violation.
     WrongUse if this machine cannot do what the plan asks for by name. What only "all" asks for is left out; the plan in
-    the folder says so.
+    the folder says so, and `tell` gets a line before anything starts.
     """
     plan, lacks = without_what_it_lacks(parts.plan, parts.system)
     parts = replace(parts, plan=plan)
@@ -69,6 +70,7 @@ def execute(
     for lack in lacks:
         value = {"faults": lack.names, "why": lack.why}
         record.record("info", "harness", NOT_HERE, time_ns=0, value=value)
+        tell(f"left out here: {', '.join(lack.names)} ({lack.why})")
     try:
         with compiling(parts.plan):
             _conduct(parts, folder, record, on_progress, interrupts, fails_fast)

@@ -4,7 +4,7 @@
 |---|---|---|
 | of the network | docker | packet rules (nftables, root) |
 | slow, jitter, reorder, bandwidth | docker | packets that a program holds (NFQUEUE) too |
-| of cores and memory | local | groups of processes |
+| of cores and memory | local, docker | groups of processes; those of containers must be seen |
 | those that the system names (`DependsOnMachine`) | local | what the system says: libfaketime for clocks of Tarantool |
 
 A fault that the user names is refused. A fault that only "all" asks for is left out: nobody asked for it. The plan of
@@ -95,8 +95,12 @@ def _looks(does: Does, plan: Plan, system: System) -> Iterator[Look]:
         yield packet_filter.why_not
         if does in SHAPED:
             yield presence.why_not
-    if plan.cluster == "local" and does in LIMITS:
+    if does in LIMITS and plan.cluster == "local":
         yield why_no_limits
+    if does in LIMITS and plan.cluster == "docker":
+        from harness.cluster.limits.group import why_not_of_others
+
+        yield why_not_of_others
     if plan.cluster == "local" and isinstance(system, DependsOnMachine):
         yield partial(system.why_not_here, frozenset((does,)))
 

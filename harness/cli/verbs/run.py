@@ -108,7 +108,7 @@ def _run_once(
     parts = parts_of(plan)
     with ExitStack() as stack:
         show = _shower(stack, parts.plan, as_json)
-        executed = execute(parts, results, show, fails_fast=fail_fast)
+        executed = execute(parts, results, show, fails_fast=fail_fast, tell=_say)
     failure = None if executed.failure is None else Failure.of(executed.failure)
     recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
     if record_only:
@@ -117,6 +117,10 @@ def _run_once(
         verdict, code = conclude(recorded)
     _print(verdict, executed.folder.path, as_json)
     return ExitCode(code)
+
+
+def _say(line: str) -> None:
+    click.echo(f"qsync: {line}", err=True)
 
 
 def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:

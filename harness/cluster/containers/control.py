@@ -10,10 +10,22 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from harness.cluster.containers.image import ROOT, base_name, build, digest_of, id_of, is_there, node_image
+from harness.cluster.containers.base import LOCAL_BASE
+from harness.cluster.containers.image import (
+    ROOT,
+    base_name,
+    base_with,
+    build,
+    digest_of,
+    id_of,
+    is_there,
+    node_image,
+)
 
 REPOSITORY: Final = "qsync-control"
 LOCAL: Final = "local"
+PACKAGES: Final = ("iptables", "util-linux")
+"""What faults of the network need where the harness runs, beside the packages of a node: `nsenter` and `unshare`."""
 _FILES: Final = (
     "qsync",
     "pyproject.toml",
@@ -27,6 +39,8 @@ _FOLDERS: Final = ("harness", "nodes", "checkers", "plans", "docs")
 def control_image(client: Any) -> str:
     """The name of the image, built if there is none yet. Raises ClusterError."""
     base = base_name(client)
+    if base == LOCAL_BASE:
+        base = base_with(client, PACKAGES)
     versions, sources = _versions(), _sources()
     name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources)}"
     if not is_there(client, name):

@@ -178,6 +178,22 @@ def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:
     return Group(version, cpu, found["memory"][1])
 
 
+def why_not_of_others(proc: Path = Path("/proc")) -> str:
+    """Why groups that others have made, such as those of containers, cannot be limited here; "" if they can."""
+    try:
+        version = group_of("self", proc).version
+    except ValueError as error:
+        return str(error)
+    mounts = _mounts(proc)
+    mounted = [mounts[name] for name in (CONTROLLERS if version == 1 else ("",))]
+    is_apart = any("/.." in place for place in _places(proc / "1" / "cgroup").values())
+    if is_apart or any(root != "/" for root, _ in mounted):
+        return "the host's groups of processes cannot be seen in this container"
+    if not all(os.access(where, os.W_OK) for _, where in mounted):
+        return "groups of processes cannot be changed by this user"
+    return ""
+
+
 def _mounts(proc: Path) -> dict[str, tuple[str, Path]]:
     """Controller ("" for version 2) → the part of its hierarchy that is mounted, and where."""
     mounts: dict[str, tuple[str, Path]] = {}

@@ -170,10 +170,15 @@ def test_the_harness_runs_in_the_control_container(client: Any, project: Project
     """If it failed, a machine with Docker and no Python could look at five nodes, and test nothing."""
     environment = {**project.environment, "QSYNC_CONTROL_IMAGE": control_image(client), "PWD": str(tmp_path)}
     here = Project(project.name, project.subnet, project.files, environment)
-    options = ("--cluster", "docker", "--faults", "none", "--time-limit", "3", "--rate", "50", "--json")
+    options = ("--cluster", "docker", "--time-limit", "12", "--rate", "50", "--seed", "3", "--json")
     said = here.compose("run", "--rm", "control", "./qsync", "run", *options)
     verdict = json.loads(said[said.index("{") : said.rindex("}") + 1])
-    assert verdict["evidence"]["ok"] > 0 and verdict["violations"] == [], verdict["sentence"]
+    evidence = verdict["evidence"]
+    assert evidence["ok"] > 0 and verdict["violations"] == [], verdict["sentence"]
+    assert evidence["not_here"] == [], "default faults are left out in the container"
+    assert evidence["kinds_in_effect"]
+    reasons = [why for kind in evidence["attempts"] for why in kind["without_effect"]]
+    assert not [why for why in reasons if "Errno" in why], reasons
     folder = Path(verdict["folder"])
     assert folder.is_relative_to(tmp_path / "results"), "the results must outlive the container"
     assert all(list(folder.glob(f"nodes/{node}/*.xlog")) for node in ("n1", "n2", "n3"))

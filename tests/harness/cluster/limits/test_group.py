@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from harness.cluster.containers.nodes import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
-from harness.cluster.limits.group import Group, group_of
+from harness.cluster.limits.group import Group, group_of, why_not_of_others
 from harness.cluster.limits.share import Share
 from harness.errors import WrongUse
 from harness.run.assemble import refuse_shares
@@ -132,6 +133,27 @@ def test_the_group_of_a_process_is_found(tmp_path: Path) -> None:
     assert found.cpu == Path("/sys/fs/cgroup/s")
     with pytest.raises(ValueError, match="no control groups"):
         group_of("self", proc(tmp_path / "4", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("mount", "init", "says"),
+    [
+        ("/ /sys/fs/cgroup", "0::/init.scope\n", ""),
+        ("/docker/x /sys/fs/cgroup", "0::/\n", "cannot be seen in this container"),
+        ("/ /sys/fs/cgroup", "0::/../../init.scope\n", "cannot be seen in this container"),
+        ("/ /nowhere", "0::/init.scope\n", "cannot be changed by this user"),
+    ],
+    ids=["a host", "a part is mounted", "names of its own", "no rights"],
+)
+def test_a_container_that_sees_only_its_own_groups_says_so(
+    mount: str, init: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each limit on a container would fail with "No such file", and the run would be inconclusive."""
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != "/nowhere")
+    here = proc(tmp_path, f"32 1 0:32 {mount} rw - cgroup2 cgroup2 rw\n", "0::/docker/x/s\n")
+    folder(here / "1", {"cgroup": init})
+    why = why_not_of_others(here)
+    assert says in why and bool(says) == bool(why)
 
 
 def test_only_groups_of_ours_whose_harness_is_no_more_are_left_over(tmp_path: Path) -> None:
