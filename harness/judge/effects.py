@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from checkers.history.faults import CUTS, FaultSpan
 
+REFUSED: Final = "refused"
 HIDDEN: Final = "beside another fault"
 UNUSED: Final = "nothing was sent on its links"
 UNEXPLAINED: Final = "unexplained"
 ALLOWED: Final[Mapping[str, float]] = {
-    "refused": 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
+    REFUSED: 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
     "nothing to damage": 1 / 2,  # the log of that node was too short at that moment
     UNEXPLAINED: 1 / 10,  # the fault did not do what it is for: hardly ever, and never in a short run
 }
@@ -26,11 +27,15 @@ Two kinds of attempts are not counted: one beside another fault, which may have 
 links over which no node had ever sent anything, such as those between two replicas of a fixed primary.
 """
 _REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
-    "refused": lambda fault: fault.does == "failover" and bool(_detail(fault)),
+    REFUSED: lambda fault: fault.does == "failover" and bool(_detail(fault)),
     "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
     UNUSED: lambda fault: _counted(fault, "links_used") == 0 or _lacks_used_shapes(fault),
 }
 """Of a fault that took no effect: whether its evidence says this reason."""
+_OUTRUN: Final = ("was promoted first", "The term is outdated", "Interfering elections started")
+"""Words of Tarantool, and of the reference node, for a promotion that lost a race against an election."""
+ENOUGH_KINDS: Final = 3
+"""If so many other kinds took effect, promotions that lost a race are a fact of the run, however many they are."""
 _DETAIL_MAX: Final = 120
 
 
@@ -56,6 +61,12 @@ class Attempts:
             for reason, share in ALLOWED.items()
             if len(self.failed.get(reason, ())) > share * self.counted
         )
+
+    @property
+    def lost_races(self) -> bool:
+        """Each that was refused came too late: an election was quicker, so the leader did change."""
+        refused = self.failed.get(REFUSED, ())
+        return bool(refused) and all(any(word in _detail(fault) for word in _OUTRUN) for fault in refused)
 
     def in_words(self, reason: str) -> str:
         faults = self.failed[reason]
@@ -93,8 +104,7 @@ def attempts_of(faults: Iterable[FaultSpan], is_hidden: Callable[[FaultSpan], bo
 def missing_effects(kinds: Sequence[Attempts]) -> Iterator[str]:
     """A sentence for each kind of which too many attempts took no effect."""
     for kind in kinds:
-        for reason in kind.too_many:
-            yield kind.in_words(reason)
+        yield from map(kind.in_words, _too_many(kind, kinds))
     cuts = [kind for kind in kinds if kind.is_cut]
     if any(UNUSED in kind.failed for kind in cuts) and not any(kind.took_effect for kind in cuts):
         yield (
@@ -107,8 +117,15 @@ def without_effect(kinds: Sequence[Attempts]) -> Iterator[str]:
     """A sentence for each kind of which some attempts took no effect, as few as are allowed."""
     for kind in kinds:
         for reason in kind.failed:
-            if reason != HIDDEN and reason not in kind.too_many:
+            if reason != HIDDEN and reason not in _too_many(kind, kinds):
                 yield kind.in_words(reason)
+
+
+def _too_many(kind: Attempts, kinds: Sequence[Attempts]) -> tuple[str, ...]:
+    """The reasons for which too many attempts of the kind took no effect, in a run with these kinds."""
+    others = sum(other is not kind and other.took_effect > 0 for other in kinds)
+    is_excused = kind.lost_races and others >= ENOUGH_KINDS
+    return tuple(reason for reason in kind.too_many if not (is_excused and reason == REFUSED))
 
 
 def _reason(fault: FaultSpan) -> str:

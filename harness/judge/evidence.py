@@ -7,53 +7,32 @@ reads that had to be fresh. A workload may need more (`Workload.missing`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from textwrap import shorten
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy
 
 from checkers.availability import Asked
 from checkers.history.columns import TYPES
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
-from checkers.history.line_kernels import FAIL, INFO, OK, OTHER
+from checkers.history.line_kernels import FAIL, INFO, OK
 from checkers.history.members import is_settled_at_the_end
-from checkers.history.operation import NOTHING_THERE, SUBMITTED, Event, Operation
+from checkers.history.operation import Event
 from checkers.history.rest import Rest, at_rest
 from checkers.history.spans import NEVER, Spans, of_faults, united
-from checkers.history.stored import StoredOperations
-from harness.faults.overlap import STOPS_PROCESSES, hinders_no_owner
-from harness.faults.table import DIRECTED, SCENIC
+from harness.faults.overlap import hinders_no_owner
+from harness.faults.table import DIRECTED
 from harness.judge.asked_faults import asked_in_effect, never_in_effect
 from harness.judge.effects import Attempts, attempts_of, missing_effects
+from harness.judge.load import Quiet, answers_of, missing_load, wanted_under_faults
 from harness.judge.rare_turns import rare_turns_of
 from harness.judge.versions import missing_steps, was_refused
 from harness.run.node_options import Decisive
-from harness.run.plan import SECOND_NS, SUBMITTING, Plan
+from harness.run.plan import SECOND_NS, Plan
 from harness.systems import system_of
 from harness.systems.promise import Promise
 from harness.systems.system import TellsMore
-from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 
-Array = Any  # numpy's
-USEFUL_SHARE = 1 / 3
-"""The share of the operations asked for that must succeed."""
-USEFUL_SHARE_OF_PILED_UP = 1 / 8
-"""The same where faults come upon each other, deaths at the worst moment, or where the store serves little while any
-node is away."""
-USEFUL_SHARE_UNDER_FAULT = 1 / 20
-"""The share of the operations asked for that must succeed while a fault is active."""
-USEFUL_SHARE_WITHOUT_POWER = 1 / 100
-"""The same where all faults take whole nodes down, now and then all of them, or the only one; or where the store serves
-little while any node is away."""
-USEFUL_SHARE_OF_A_KIND = 1 / 10
-"""The share of each kind of operation (reads, writes, …) that must tell something."""
-TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
-"""Errors that are answers: what was asked for could not be, and the store says so."""
 MANY_SKIPPED = 1 / 4
 """If a larger share of the faults of a schedule was skipped, that is reported."""
 STALLED_MS_MAX = 1_000.0
@@ -242,21 +221,15 @@ def _missing(
         missing.append(_ended_by(history))
     if history.torn is not None:
         missing.append(f"the record is torn: {history.torn}")
-    piled_up = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1 or _takes_nodes_down(history)
-    share = USEFUL_SHARE_OF_PILED_UP if piled_up or plan.expectations.needs_every_node else USEFUL_SHARE
-    wanted = max(_share(evidence["asked"], share), plan.least_ok)
-    if evidence["ok"] == 0:
-        missing.append("no operation succeeded")
-    elif evidence["ok"] + evidence.get("submitted", 0) < wanted:
-        too = f" and {evidence['submitted']} were submitted" if plan.submits else ""
-        missing.append(
-            f"too little load: {evidence['ok']} operations succeeded{too}, expected at least {wanted}"
-        )
+    ok, submitted = evidence["ok"], evidence.get("submitted", 0)
+    answers = answers_of(workload, history, plan)
+    quiet = Quiet.of(answers, history.faults)
+    evidence["quiet"] = quiet.to_json()
+    missing.extend(missing_load(plan, history, answers, quiet, ok, submitted, evidence["asked"]))
     if evidence.get("submitted") == 0:
         missing.append("no write was answered as submitted, although some were to be")
-    missing.extend(_missing_kinds(workload, history, plan))
     missing.extend(missing_steps(plan, history))
-    missing.extend(_missing_of_faults(plan, history, evidence, promise, may_differ))
+    missing.extend(_missing_of_faults(plan, history, evidence, promise, quiet, may_differ))
     if not is_settled_at_the_end(history):
         missing.append("not all nodes were seen to agree on the members in the end")
     worst_ms = max((stall.stalled_ms for stall in history.stalls), default=0.0)
@@ -267,95 +240,10 @@ def _missing(
     return missing
 
 
-def _leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -> bool:
-    """Some node runs, and may answer, while the fault is at work."""
-    if decisive.who_leads(fault.asked.get("options", {})):
-        return False  # elections begin anew
-    stops = fault.does in STOPS_PROCESSES | {"oom"}
-    return not (stops and nodes and {*nodes} <= {*fault.nodes})
-
-
-def _takes_nodes_down(history: History) -> bool:
-    """Nothing but faults from which whole nodes recover, or one node alone, which is now and then not there: there is
-    little time for load between."""
-    does = {fault.does for fault in history.faults}
-    alone = len(history.header.nodes) == 1 and bool(does & (STOPS_PROCESSES | {"oom"}))
-    return bool(does) and (alone or does <= {"power", "damage"})
-
-
-def _missing_kinds(workload: Workload, history: History, plan: Plan) -> Iterator[str]:
-    """A store that refuses all writes serves perfect reads; a mismatch is an answer too."""
-    for kind, asked in sorted(_kinds(workload, history, plan).items()):
-        wanted = int(asked.count * USEFUL_SHARE_OF_A_KIND)
-        if asked.told < wanted:
-            few = f"too few answers to {kind}: {asked.told} of {asked.count} operations, {wanted} are needed"
-            yield few + _most_frequent_error(asked.operations())
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """How many operations of a kind there are, how many of them were told something, and all of them."""
-
-    count: int
-    told: int
-    operations: Callable[[], Sequence[Operation]]
-
-
-def _kinds(workload: Workload, history: History, plan: Plan) -> dict[str, _Kind]:
-    operations = history.operations
-    if isinstance(operations, StoredOperations) and not plan.submits:
-        columns = operations.columns
-        of_load = ~columns.is_final
-        if not (columns.kind[of_load] == OTHER).any():
-            return _kinds_of_columns(workload, operations, of_load)
-    kinds: dict[str, list[Operation]] = {}
-    for each in operations:
-        if each.phase == "load":
-            at_once = ", answered at once" if each.wait in SUBMITTING else ""  # a kind of its own
-            kinds.setdefault(workload.kind(each) + at_once, []).append(each)
-    return {
-        kind: _Kind(
-            len(asked), sum(each.type == "ok" or each.error in TOLD for each in asked), partial(list, asked)
-        )
-        for kind, asked in kinds.items()
-    }
-
-
-def _kinds_of_columns(workload: Workload, operations: StoredOperations, chosen: Array) -> dict[str, _Kind]:
-    columns = operations.columns
-    is_told = numpy.isin(columns.error, [columns.code(word) for word in TOLD if word in columns.words])
-    is_told |= columns.type == OK
-    number, firsts = columns.alike(chosen)
-    kinds: dict[str, list[int]] = {}
-    for count, example in enumerate(operations.at(numpy.array(firsts, dtype=numpy.int64))):
-        kinds.setdefault(workload.kind(example), []).append(count)
-
-    def of_kind(numbers: Sequence[int]) -> _Kind:
-        is_one = numpy.isin(number, numbers)
-        places = partial(numpy.flatnonzero, is_one)
-        return _Kind(int(is_one.sum()), int((is_one & is_told).sum()), lambda: operations.at(places()))
-
-    return {kind: of_kind(numbers) for kind, numbers in kinds.items()}
-
-
-def _most_frequent_error(asked: Sequence[Operation]) -> str:
-    """Often a defect of the client: it raises before it sends anything."""
-    errors = Counter(each.error for each in asked if each.type != "ok" and each.error not in (None, *TOLD))
-    return "".join(
-        f"; most frequent error: {shorten(str(error), 90)} ({many} of {len(asked)})"
-        for error, many in errors.most_common(1)
-    )
-
-
 def _asks_for_faults(plan: Plan) -> bool:
     if plan.drawn is not None:
         return bool(plan.drawn.faults)
     return any(name != "none" for name in plan.faults)
-
-
-def _share(asked: int, share: float) -> int:
-    """Never none: a plan of few operations needs something too."""
-    return max(1, int(asked * share))
 
 
 def _is_steered(fault: FaultSpan, others: Spans[FaultSpan]) -> bool:
@@ -414,7 +302,12 @@ def attempts(history: History) -> tuple[Attempts, ...]:
 
 
 def _missing_of_faults(
-    plan: Plan, history: History, evidence: dict[str, Any], promise: Promise, may_differ: bool = False
+    plan: Plan,
+    history: History,
+    evidence: dict[str, Any],
+    promise: Promise,
+    quiet: Quiet,
+    may_differ: bool = False,
 ) -> list[str]:
     missing: list[str] = []
     decisive = plan.expectations.decisive
@@ -434,13 +327,10 @@ def _missing_of_faults(
             missing.append(f"fault {fault.id} ({fault.name}) was not seen to heal")
     missing += missing_effects(attempts(history))
     least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
-    few = _takes_nodes_down(history) or plan.expectations.needs_every_node
-    share = USEFUL_SHARE_WITHOUT_POWER if few else USEFUL_SHARE_UNDER_FAULT
-    wanted = max(least, int(evidence["asked"] * share))
     if all(map(_is_directed, history.faults)):
         wanted = least
-    if not any(_leaves_a_node(fault, history.header.nodes, decisive) for fault in history.faults):
-        wanted = 0  # no node is there to answer
+    else:
+        wanted = wanted_under_faults(plan, history, quiet, evidence["asked"], least=least)
     if evidence["ok_under_fault"] + evidence.get("submitted_under_fault", 0) < wanted:
         missing.append(
             f"too little load under faults: {evidence['ok_under_fault']} operations succeeded while one was active, "

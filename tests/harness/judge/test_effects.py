@@ -81,6 +81,43 @@ def test_a_kind_of_which_too_many_attempts_took_no_effect_is_missing(
     assert words in missing(a_run(*faults).verdict(PLAN_ALL))
 
 
+KILLED, SKEWED, SLOWED = ({"name": name, "does": name} for name in ("kill", "clock", "slow"))
+OUTRUN = (
+    "The term is outdated: old - 3, new - 4",
+    "Interfering elections started",
+    "Instance with replica id 2 was promoted first",
+)
+
+
+@pytest.mark.parametrize("said", OUTRUN)
+def test_a_promotion_that_lost_a_race_is_noted(said: str) -> None:
+    """If it failed, a run on containers with five faults in effect would say nothing (docker, seed 13)."""
+    lost = failover(took_effect=False, detail=said)
+    verdict = a_run(KILLED, SKEWED, SLOWED, lost).verdict(PLAN_ALL)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    (finding,) = [found for found in verdict["findings"] if found["checker"] == "faults"]
+    assert finding["summary"] == f"fault 3 (failover) took no effect (refused: {said})"
+    by_name = msgspec.structs.replace(PLAN_ALL, faults=("all", "failover"))
+    told = missing(a_run(KILLED, SKEWED, SLOWED, lost).verdict(by_name))
+    assert told == "the fault failover was asked for and never took effect: it began once"
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (KILLED, SKEWED, failover(took_effect=False, detail=OUTRUN[0])),
+        (KILLED, SKEWED, SLOWED, failover(took_effect=False, detail="read-only (7)")),
+        (KILLED, SKEWED, SLOWED, failover(took_effect=False)),
+        (KILLED, SKEWED, SLOWED, {"took_effect": False, "detail": OUTRUN[0]}),
+        (KILLED, SKEWED, SLOWED, failover(took_effect=False, detail=OUTRUN[0], healed=False)),
+    ],
+    ids=["too few other kinds", "another refusal", "no reason", "no promotion", "not healed"],
+)
+def test_whatever_else_came_to_nothing_is_missing(faults: tuple[dict[str, Any], ...]) -> None:
+    """If it failed, the excuse of a lost race would hold for faults that no race was about."""
+    assert missing(a_run(*faults).verdict(PLAN_ALL))
+
+
 def cut(name: str, took_effect: bool, **counters: int) -> dict[str, Any]:
     links = [["n2", "n3"], ["n3", "n2"]]
     return {"name": name, "does": "cut", "links": links, "took_effect": took_effect, "counters": counters}

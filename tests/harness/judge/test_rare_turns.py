@@ -11,6 +11,7 @@ from checkers.history.faults import FaultSpan
 from checkers.history.history import History, State
 from harness.hunt.seeds import try_seed
 from harness.judge.rare_turns import DELETED, DIED_AT_A_MOMENT, OF_ANY_SYSTEM, WRITTEN_ONCE, rows_of
+from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.qsync.rare_turns import MEMBER_CAME_BUSY, counted
@@ -52,7 +53,7 @@ def test_a_record_that_does_not_say_claims_nothing_of_nodes(lines: tuple[tuple[s
 @pytest.mark.parametrize("system", ["qsync", "twophase", pytest.param("txlog", marks=pytest.mark.long)])
 def test_the_record_of_a_simulated_run_has_what_its_nodes_counted(system: str) -> None:
     """If it failed, a run of a night would reach other states than the same seed of a hunt."""
-    plan = planned(system=system, cluster="sim", seed=6, time_limit_s=6.0, rate=40.0)
+    plan = parts_of(planned(system=system, cluster="sim", seed=6, time_limit_s=6.0, rate=40.0)).plan
     run = recorded(plan)
     told = [event for event in run.history.events if event.f == "rare-turns"]
     assert len(told) == 1 and told[0].value
