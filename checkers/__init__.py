@@ -18,6 +18,8 @@ In a notebook, or a test of your own:
     checkers.sessions(history, guarantee="read-your-writes")
     checkers.domain.bank(history, total=100)
     checkers.judge(history, "cas-register").strongest             # all checks of a model, see `by_model`
+    checkers.transactional(history, workload="append").graph()    # an anomaly's circle, as a graph of networkx
+    history.happened_before()                                     # the order of real time, as another
 
 Every checker is a module (or package) with a function `check(history, ...) -> Verdict`; its docstring says what
 it judges, what its details hold and what it raises. The module can be called in its place: `checkers.linearizable(…)`

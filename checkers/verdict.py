@@ -15,10 +15,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from checkers.cycle_graph import cycle_graph
 from checkers.history.errors import HistoryError, ModelError
 from checkers.limits import until_ended
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
 
 Result = Literal["valid", "invalid", "unknown"]
 
@@ -93,6 +97,13 @@ class Verdict:
     def __post_init__(self) -> None:
         assert self.result != "invalid" or self.witnesses, f"{self.checker}: invalid without a witness"
         assert self.result == "invalid" or not self.witnesses, f"{self.checker}: {self.result} with a witness"
+
+    def graph(self, anomaly: str | None = None) -> DiGraph:
+        """The circle of transactions of this anomaly, as a graph of networkx; None: of the worst one that has one.
+
+        `checkers.cycle_graph` says what its nodes and edges hold. Raises NoCycleError, a LookupError.
+        """
+        return cycle_graph(self.checker, self.model, self.details, anomaly)
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values, as `verdict.json` holds it."""

@@ -22,6 +22,8 @@ from checkers.history.stored import StoredEvents, StoredOperations, without_coll
 from checkers.values import value_words
 
 if TYPE_CHECKING:
+    from networkx import DiGraph
+
     from checkers.history.columns import Columns
 
 FORMAT = "qsync-history"
@@ -244,6 +246,15 @@ class History:
             and (node is None or operation.node == node)
             and (keys is None or operation.key in keys)
         )
+
+    def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:
+        """The order of real time, transitively reduced: a graph of networkx over these operations, or over all.
+
+        `checkers.history.happened_before` says what its nodes and edges hold. ValueError if they are too many.
+        """
+        from checkers.history.happened_before import happened_before
+
+        return happened_before(self.operations if operations is None else operations)
 
 
 def _names(f: str | Iterable[str] | None) -> set[str] | None:

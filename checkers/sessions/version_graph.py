@@ -19,15 +19,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from checkers.history.operation import Operation
 from checkers.sessions.steps import Key, Step
 from checkers.values import Value
 
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
 Kind = Literal[
     "monotonic-reads", "monotonic-writes", "read-your-writes", "writes-follow-reads", "replaced", "initial"
 ]
+STARTS_MAX = 32
+"""From so many values a shortest cycle is searched."""
 ALWAYS: frozenset[Kind] = frozenset({"replaced", "initial"})
 
 
@@ -107,15 +112,22 @@ def graph(edges: Iterable[Edge], kinds: frozenset[Kind]) -> Graph:
 
 def cycle(made: Graph) -> tuple[Edge, ...] | None:
     """A cycle with few edges; None if there is none."""
-    left = _in_cycles(made.edges)
+    left = list(_in_cycles(made.edges))
     if not left:
         return None
-    best: tuple[Edge, ...] | None = None
-    for start in list(left)[:32]:
-        found = _shortest(made.edges, left, start)
-        if found is not None and (best is None or len(found) < len(best)):
-            best = found
-    return best
+    from networkx import DiGraph, strongly_connected_components  # for violations alone: it loads for a while
+
+    place = {value: at for at, value in enumerate(left)}  # None is a value, and no node of networkx
+    places = DiGraph(
+        (place[value], place[newer]) for value in left for newer in made.edges[value] if newer in place
+    )
+    circles = [each for each in strongly_connected_components(places) if len(each) > 1]
+    in_circles = set().union(*circles, (at for at in places if places.has_edge(at, at)))
+    ways = [_shortest(places, start) for start in sorted(in_circles)[:STARTS_MAX]]
+    best = min(ways, key=len)
+    return tuple(
+        made.edges[left[one]][left[other]] for one, other in zip(best, (*best[1:], best[0]), strict=True)
+    )
 
 
 def _in_cycles(edges: Mapping[Value, Mapping[Value, Edge]]) -> dict[Value, None]:
@@ -142,31 +154,15 @@ def _peel(left: dict[Value, None], follow: Mapping[Value, Iterable[Value]], degr
                     bare.append(other)
 
 
-def _shortest(
-    edges: Mapping[Value, Mapping[Value, Edge]], left: Mapping[Value, None], start: Value
-) -> tuple[Edge, ...] | None:
-    came: dict[Value, tuple[Value, Edge]] = {}
-    queue = deque([start])
-    while queue:
-        value = queue.popleft()
-        for newer, edge in edges[value].items():
-            if newer == start:
-                return _way(came, start, value, edge)
-            if newer in left and newer not in came:
-                came[newer] = (value, edge)
-                queue.append(newer)
-    return None
+def _shortest(places: DiGraph[int], start: int) -> list[int]:
+    """A shortest cycle from `start` on, which is in one."""
+    from networkx import bfs_predecessors
 
-
-def _way(
-    came: Mapping[Value, tuple[Value, Edge]], start: Value, value: Value, last: Edge
-) -> tuple[Edge, ...]:
-    """The edges from `start` to `value`, and the one that leads back."""
-    way = [last]
-    while value != start:
-        value, edge = came[value]
-        way.append(edge)
-    return tuple(reversed(way))
+    came = dict(bfs_predecessors(places, start))
+    way = [next(last for last in (start, *came) if places.has_edge(last, start))]
+    while way[-1] != start:
+        way.append(came[way[-1]])
+    return way[::-1]
 
 
 # ---- chains

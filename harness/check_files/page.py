@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,17 @@ def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> No
 
 
 def write_file(target: Path, data: bytes, what: str) -> None:
-    """Write what a person asked for; StoreError in one line if the file system refuses."""
+    """Write what a person asked for, all of it or nothing; StoreError in one line if the file system refuses."""
+    is_special = target.exists() and not target.is_file()  # /dev/stdout
+    unfinished = target if is_special else target.with_name(f".{target.name}.unfinished")
     try:
-        target.write_bytes(data)
+        unfinished.write_bytes(data)
+        if not is_special:
+            unfinished.replace(target)
     except OSError as error:
+        if not is_special:
+            with suppress(OSError):
+                unfinished.unlink()
         raise StoreError(f"cannot write {what} to {target}: {error.strerror or error}") from error
 
 

@@ -31,12 +31,30 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
             "",
             _counts(verdict),
             *_told(verdict, colour),
-            *verified_lines(verdict),
-            *second_opinion_lines(verdict, colour=colour),
+            *asked_lines(verdict, colour=colour),
             "",
             f"again   {printable(str(verdict['repeat']['command']))}",
         ]
     )
+
+
+def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
+    """What became of the options that ask for more than a verdict."""
+    yield from verified_lines(verdict)
+    yield from second_opinion_lines(verdict, colour=colour)
+    yield from graph_lines(verdict)
+
+
+def graph_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """The file with a circle of transactions, or why there is none."""
+    made = verdict.get("graph")
+    if made is None:
+        return
+    if "why" in made:
+        yield f"graph  none: {made['why']}"
+    else:
+        circle = f"{made['anomaly']}, {made['transactions']} transactions, {made['edges']} edges"
+        yield f"graph  {printable(made['file'])} ({circle})"
 
 
 def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:

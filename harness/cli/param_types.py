@@ -126,8 +126,15 @@ class OutputFile(Kind):
     name = "path"
     wanted = "a file to write"
 
+    def __init__(self, *suffixes: str) -> None:
+        """`suffixes`: one of them says the format."""
+        self._suffixes = suffixes
+
     def taken(self, value: Any) -> Path:
         path = Path(value)
+        if self._suffixes and path.suffix.lower() not in self._suffixes:
+            known = " or ".join(self._suffixes)
+            raise ValueError(f"expected a file that ends in {known}, got {str(value)!r}")
         if path.is_dir():
             raise ValueError(f"expected {self.wanted}, and {path} is a folder")
         if not path.parent.is_dir():

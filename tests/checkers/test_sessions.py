@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers import linearizable
 from checkers.history import Event, Header, History, Operation
-from checkers.sessions import GUARANTEES, check, check_staleness
+from checkers.sessions import GUARANTEES, check, check_staleness, version_graph
 from tests import examples
 
 Line = tuple[int, str, Any]  # process, what it did, value
@@ -378,3 +378,16 @@ def test_versions_are_counted_as_by_hand(lines: list[Line]) -> None:
         worst = max(worst, len(newer))
     found = check_staleness(made).details["stale_versions_max"]
     assert found == worst if not any(what == "w?" for _, what, _ in lines) else found >= worst
+
+
+def test_a_cycle_behind_many_values_that_are_in_none() -> None:
+    """If it failed, values between two cycles would hide both, and a history that breaks coherence would pass."""
+    between = [f"b{number}" for number in range(40)]
+    way = ["x1", *between, "y1"]
+    pairs = [*pairwise(between), *pairwise(way)]
+    pairs += [("x1", "x2"), ("x2", "x3"), ("x3", "x1"), ("y1", None), (None, "y1")]
+    found = version_graph.cycle(
+        version_graph.graph((version_graph.Edge(*pair, "replaced", ()) for pair in pairs), frozenset())
+    )
+    assert found is not None
+    assert {edge.older for edge in found} == {"y1", None}, "the shorter one"

@@ -51,6 +51,11 @@ SECOND_OPINION_S = 600.0
 @click.option("--edn", type=OutputFile(), help="Write the history as Jepsen's EDN to this file.")
 @click.option("--shiviz", type=OutputFile(), help="Write the messages between a run's nodes for ShiViz.")
 @click.option(
+    "--graph",
+    type=OutputFile(".graphml", ".dot"),
+    help="Write the circle of transactions of an anomaly to this .graphml or .dot file.",
+)
+@click.option(
     "--second-opinion",
     type=Text(),
     metavar="CMD",
@@ -159,6 +164,7 @@ def _check_run(
     html: Path | None,
     edn: Path | None,
     shiviz: Path | None,
+    graph: Path | None,
     second_opinion: str | None,
 ) -> int:
     import msgspec
@@ -199,6 +205,7 @@ def _check_run(
         from harness.check_files import space_time
 
         space_time.write(shiviz, folder)
+    _write_graph(graph, verdict)
     if html is not None:
         from harness.check_files import page
 
@@ -208,12 +215,12 @@ def _check_run(
 
 
 def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from harness.check_files.screen import second_opinion_lines, verified_lines
+    from harness.check_files.screen import asked_lines
     from harness.cli.verbs.run import _print
 
     _print(verdict, folder, as_json)
     if not as_json:
-        for line in (*verified_lines(verdict), *second_opinion_lines(verdict, colour=_colour())):
+        for line in asked_lines(verdict, colour=_colour()):
             click.echo(line)
 
 
@@ -233,6 +240,7 @@ def _check_file(
     html: Path | None,
     edn: Path | None,
     shiviz: Path | None,
+    graph: Path | None,
     second_opinion: str | None,
 ) -> int:
     import msgspec
@@ -269,6 +277,7 @@ def _check_file(
             verified.add_to(verdict, history, judged_in_file(asked, history, verdict))
         file = asked.path if history.is_foreign else None
         _other_tools(history, file, verdict, edn, second_opinion)
+    _write_graph(graph, verdict)
     if html is not None:
         from harness.check_files import page
 
@@ -311,6 +320,13 @@ def _other_tools(
         seconds = left_s()
         opinion = ask(second_opinion, text, file, SECOND_OPINION_S if seconds is None else seconds)
         verdict["second_opinion"] = opinion.beside(verdict["outcome"])
+
+
+def _write_graph(graph: Path | None, verdict: dict[str, Any]) -> None:
+    if graph is not None:
+        from harness.check_files import graph as writing
+
+        writing.write(graph, verdict)
 
 
 def _colour() -> bool:
