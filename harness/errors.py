@@ -2,6 +2,7 @@
 
     HarnessError
     ├── WrongUse       64  asked for something impossible: an option, a plan, a fault that this cluster cannot do
+    │   └── NotHere        what was asked for is possible, but this machine lacks a program for it
     ├── ClusterError    3  the nodes, or what runs them, did not do what was asked: the run is inconclusive
     │   └── NodeEnded      a node ended by itself instead of coming up
     └── StoreError      3  results cannot be written or read: the run is inconclusive
@@ -38,6 +39,10 @@ class HarnessError(Exception):
 
 class WrongUse(HarnessError):
     exit_code = 64
+
+
+class NotHere(WrongUse):
+    pass
 
 
 class ClusterError(HarnessError):

@@ -27,7 +27,7 @@ def junit(summary: Summary) -> bytes:
     """One test case a run.
 
     A new or expired anomaly is a failure. A known one, and a run that the campaign did not reach, is skipped. An
-    inconclusive, undecided or broken run is an error, not a pass.
+    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out.
     """
     standing = _standings(summary)
     suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
@@ -56,7 +56,11 @@ def junit(summary: Summary) -> bytes:
         )
         Xml.SubElement(case, "skipped", message="not reached within the budget")
         counts["skipped"] += 1
-    whole = len(summary.ended) + len(summary.left)
+    for each in summary.left_out:
+        case = Xml.SubElement(suite, "testcase", classname=_clean(each.cell), name="left out", time="0")
+        Xml.SubElement(case, "error", message=_clean(each.why), type="left-out")
+        counts["errors"] += 1
+    whole = len(summary.ended) + len(summary.left) + len(summary.left_out)
     numbers = {
         "tests": str(whole),
         "time": f"{summary.spent_s:.3f}",
@@ -92,6 +96,7 @@ def markdown(summary: Summary) -> str:
     for cell, counts in _by_cell(summary).items():
         numbers = " | ".join(str(count) if count else "" for count in counts.values())
         lines.append(f"| {_md(cell)} | {numbers} |")
+    lines += [f"| {_md(each.cell)} | left out: {_md(each.why)} | | | | | |" for each in summary.left_out]
     lines.append("")
     states = list(coverage.lines(summary.covered))
     if states:
@@ -152,10 +157,12 @@ def page(
             facts=(
                 *((word, f"{count:,}", "runs") for word, count in counts.items()),
                 ("not reached", f"{len(summary.left):,}", "runs"),
+                *([("left out here", f"{len(summary.left_out):,}", "cells")] if summary.left_out else []),
                 ("took", f"{summary.spent_s:,.0f} s", f"begun {summary.begun[:16].replace('T', ' ')}"),
             ),
             notes=summary.notes,
             sections=(
+                *_left_out(summary),
                 _anomalies(summary, folder, results),
                 *_to_paste(summary),
                 *_compared(comparison, folder, results),
@@ -167,6 +174,14 @@ def page(
             ),
         )
     )
+
+
+def _left_out(summary: Summary) -> list[Section]:
+    if not summary.left_out:
+        return []
+    rows = [(each.cell, Cell(each.why, "prose")) for each in summary.left_out]
+    caption = "Nothing of them ran, and nothing can be said of them: this machine lacks what they need."
+    return [Section("Cells left out here", caption, ("cell", "why"), rows)]
 
 
 def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:

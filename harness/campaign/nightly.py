@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +21,10 @@ from harness.campaign import compare, documents, journal, order, shared
 from harness.campaign.journal import Ended, Journal, Task, ToJudge
 from harness.campaign.judging import Judge, judge_here
 from harness.campaign.known import KnownList
-from harness.campaign.plan import Campaign
+from harness.campaign.plan import Campaign, Cell
 from harness.campaign.retention import retain
 from harness.campaign.runs import Runs
-from harness.campaign.summary import Summary, summarize
+from harness.campaign.summary import LeftOut, Summary, summarize
 from harness.errors import HarnessError, StoreError
 from harness.judge.rare_turns import rows_of
 from harness.run.plan import Plan
@@ -54,13 +55,17 @@ class Nightly:
     publish: Address | None = None
     clock: Callable[[], float] = time.monotonic
     is_interrupted: bool = False
+    _left_out: tuple[LeftOut, ...] = ()
 
     def run(self, *, anew: bool = False) -> tuple[Summary, Path]:
         """Do the remaining tasks and sum up; returns the summary and the campaign's folder."""
         self.results.mkdir(parents=True, exist_ok=True)
+        self._left_out = left_out(self.campaign.cells)
         earlier = self._earlier()
         book = self._book(earlier, anew)
         others = [each for each in earlier if each.folder != book.folder]
+        for why, count in Counter(each.why for each in self._left_out).items():
+            self.tell(f"{count} cells are left out here: {why}")
         try:
             covered = order.covered(each.ended for each in others)
             self._work(book, covered)
@@ -95,7 +100,8 @@ class Nightly:
         if first is None:
             first = random.SystemRandom().randrange(SEEDS_BELOW)
         seeds = range(first, first + campaign.seeds)
-        names = [cell.name for cell in campaign.cells]
+        out = {each.cell for each in self._left_out}
+        names = [cell.name for cell in campaign.cells if cell.name not in out]
         todo = order.tasks(names, seeds, order.covered(each.ended for each in earlier))
         systems = dict.fromkeys(cell.plan.system for cell in campaign.cells)
         rows = dict.fromkeys(row for name in systems for row in rows_of(system_of(name)))
@@ -121,7 +127,8 @@ class Nightly:
         plans = {cell.name: cell.plan for cell in self.campaign.cells}
         runs = Runs(self.results, plans, self.campaign.at_once, judged_later=self.judge is not None)
         began_s = self.clock()
-        waiting = book.to_run()
+        out = {each.cell for each in self._left_out}
+        waiting = [task for task in book.to_run() if task.cell not in out]
         try:
             self._begin(book, runs, waiting, covered, began_s)
             while runs.running:
@@ -215,7 +222,7 @@ class Nightly:
         summary = summarize(book, self.known, earlier, excluded=self.campaign.excluded, notes=notes)
         if self.is_interrupted:
             return summary
-        summary = replace(summary, too_long=too_long, unpublished=unpublished)
+        summary = replace(summary, too_long=too_long, left_out=self._left_out, unpublished=unpublished)
         try:
             self._keep(book, summary, others)
             summary = self._publish_summary(book, summary, others)
@@ -263,6 +270,24 @@ class Nightly:
         text = msgspec.json.format(msgspec.json.encode(summary.to_json()), indent=1)
         book.write(journal.SUMMARY, text + b"\n")
         _point_to(book.folder)
+
+
+def left_out(cells: Sequence[Cell]) -> tuple[LeftOut, ...]:
+    """The cells that cannot run on this machine."""
+    needs_engine = any(cell.plan.cluster == "docker" for cell in cells)
+    no_engine = _why_no_engine() if needs_engine else ""
+    whys = ((cell, cell.lacks or (no_engine if cell.plan.cluster == "docker" else "")) for cell in cells)
+    return tuple(LeftOut(cell.name, why) for cell, why in whys if why)
+
+
+def _why_no_engine() -> str:
+    from harness.cluster.containers.image import connect
+
+    try:
+        connect().close()
+    except HarnessError as error:
+        return error.message
+    return ""
 
 
 def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], None]) -> None:

@@ -25,6 +25,11 @@
     where = { cluster = "local" }
     plan = { time_limit_s = 10 }
 
+    [[part]]                          # a matrix of its own beside [matrix], for fields that do not go together
+    plan = { system = "twophase" }    # for its runs, in place of the same fields of [plan]
+    matrix = { workload = ["bank", "queue", "counter"] }
+    rotate = { workload = 1 }         # so many of the values each day (UTC), in turn; also beside [matrix]
+
     [retention]                       # anomalies stay, whatever their age and size
     days = 30
     gib = 20
@@ -32,24 +37,27 @@
     [certificate]                     # for `certify`: docs/certificates.md
     product = "our store"
 
-Every cell is looked up in the tables of names before anything runs; an impossible cell is refused, by name.
+A part may have `exclude` and `change` of its own. Every cell is looked up in the tables of names before anything runs;
+an impossible cell is refused, by name. A cell that needs what this machine lacks is left out, and the campaign says so.
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import itertools
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from harness.campaign.bars import Certifying
-from harness.errors import WrongUse
+from harness.errors import NotHere, WrongUse
 from harness.run.assemble import parts_of
 from harness.run.plan import Name, Plan, fault_names
 from harness.systems.plans import fields_of, known_fields, planned, problem
@@ -82,10 +90,21 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gib: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A matrix with what belongs to it."""
+
+    matrix: dict[str, list[Any]] = {}
+    plan: Fields = {}
+    exclude: list[Fields] = []
+    change: list[Change] = []
+    rotate: dict[str, Positive] = {}
+    """Field of the matrix → how many of its values a day has."""
+
+
 class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file."""
 
-    matrix: dict[str, list[Any]]
+    matrix: dict[str, list[Any]] = {}
     name: Name | None = None
     budget_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     seeds: Positive = 1
@@ -97,6 +116,8 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan: Fields = {}
     exclude: list[Fields] = []
     change: list[Change] = []
+    rotate: dict[str, Positive] = {}
+    part: list[Part] = []
     retention: Retention = Retention()
     certificate: Certifying = Certifying()
 
@@ -104,13 +125,29 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.name == "latest":
             raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
 
+    @property
+    def parts(self) -> list[Part]:
+        """[matrix] and every [[part]], each with what [plan], [[exclude]] and [[change]] say of all."""
+        own = Part(matrix=self.matrix, rotate=self.rotate)
+        return [
+            msgspec.structs.replace(
+                each,
+                plan={**self.plan, **each.plan},
+                exclude=[*self.exclude, *each.exclude],
+                change=[*self.change, *each.change],
+            )
+            for each in ([own] if self.matrix or not self.part else []) + self.part
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination: its name, and the plan of its runs without the seed."""
+    """One combination: its name, and the plan of its runs without the seed. `lacks`: what this machine lacks for it, in
+    a sentence."""
 
     name: str
     plan: Plan
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +166,8 @@ class Campaign:
     retention: Retention
     certificate: Certifying
     digest: str
+    rotates: bool = False
+    """Other cells on other days."""
     engine: Engine = "process"
     master: str | None = None
     publish: str | None = None
@@ -138,8 +177,9 @@ class Campaign:
         return min(self.concurrency.get(cluster, self.concurrency["all"]), self.concurrency["all"])
 
 
-def read(path: Path, *, runs_here: bool = True) -> Campaign:
-    """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as of `parts_of`."""
+def read(path: Path, *, runs_here: bool = True, day: datetime.date | None = None) -> Campaign:
+    """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as of `parts_of`; `day`: for
+    what rotates, None: today (UTC)."""
     table: Any = None
     try:
         table = tomllib.loads(path.read_text())
@@ -151,20 +191,25 @@ def read(path: Path, *, runs_here: bool = True) -> Campaign:
     except msgspec.ValidationError as error:
         told = in_words(error, table, CampaignFile)
         raise WrongUse(f"{path}: {told}; docs/campaigns.md shows the form") from error
-    return campaign_of(file, path, runs_here=runs_here)
+    return campaign_of(file, path, runs_here=runs_here, day=day)
 
 
-def campaign_of(file: CampaignFile, path: Path, *, runs_here: bool = True) -> Campaign:
-    """Work the matrix out. `path` names the file in messages, and the campaign if the file does not."""
+def campaign_of(
+    file: CampaignFile, path: Path, *, runs_here: bool = True, day: datetime.date | None = None
+) -> Campaign:
+    """Work the matrices out. `path` names the file in messages, and the campaign if the file does not."""
     name = file.name or path.stem
     _check_fields(file, path)
-    cells: list[Cell] = []
+    today = (day or datetime.datetime.now(datetime.UTC).date()).toordinal()
+    by_part: list[list[Cell]] = []
     excluded = 0
-    for fields in _combinations(file):
-        if any(_has(fields, each) for each in file.exclude):
-            excluded += 1
-        else:
-            cells.append(_cell(file, name, fields, path, runs_here))
+    for part in file.parts:
+        tonight = list(_combinations(rotated(part, today, path)))
+        kept = [fields for fields in tonight if not any(_has(fields, each) for each in part.exclude)]
+        excluded += len(tonight) - len(kept)
+        by_part.append([_cell(part, name, fields, path, runs_here) for fields in kept])
+    # In turns: a short budget reaches each part.
+    cells = [cell for row in itertools.zip_longest(*by_part) for cell in row if cell is not None]
     twice = [name for name, count in Counter(cell.name for cell in cells).items() if count > 1]
     if twice:
         raise WrongUse(
@@ -182,44 +227,56 @@ def campaign_of(file: CampaignFile, path: Path, *, runs_here: bool = True) -> Ca
         concurrency=_concurrency(file.concurrency),
         retention=file.retention,
         certificate=file.certificate,
-        digest=_digest(file, name),
+        digest=_digest(file, name, [cell.name for cell in cells]),
+        rotates=any(part.rotate for part in file.parts),
         engine=file.engine,
         master=file.master,
         publish=file.publish,
     )
 
 
-def _digest(file: CampaignFile, name: str) -> str:
-    beside = ("engine", "master", "publish", "certificate")
+def _digest(file: CampaignFile, name: str, cells: list[str]) -> str:
+    beside = ("engine", "master", "publish", "certificate", "rotate", "part")
     runs = {key: value for key, value in msgspec.to_builtins(file).items() if key not in beside}
+    if file.part or file.rotate:
+        runs["parts"] = [msgspec.to_builtins(file.parts), cells]
     return hashlib.sha256(msgspec.json.encode([runs, name], order="sorted")).hexdigest()[:16]
 
 
 def _check_fields(file: CampaignFile, path: Path) -> None:
     known = [field for field in known_fields() if field not in OWN]
-    used = [*file.matrix, *file.plan]
-    for each in (
-        *file.exclude,
-        *(change.where for change in file.change),
-        *(change.plan for change in file.change),
-    ):
-        used += each
+    used = [*file.plan]
+    for part in file.parts:
+        changes = [fields for change in part.change for fields in (change.where, change.plan)]
+        for each in (part.matrix, part.plan, part.rotate, *part.exclude, *changes):
+            used += each
     for field in used:
         if field not in known:
             raise WrongUse(f"{path}: {field!r} is no field of a run's plan; try one of: {', '.join(known)}")
-    sizes = [len(values) for values in file.matrix.values()]
-    if not sizes or 0 in sizes:
-        raise WrongUse(f"{path}: [matrix] needs at least one field, and a value for each")
-    count = 1
-    for size in sizes:
-        count *= size
+    sizes = [[len(values) for values in part.matrix.values()] for part in file.parts]
+    if not all(each and 0 not in each for each in sizes):
+        word = "each part's matrix" if file.part else "[matrix]"
+        raise WrongUse(f"{path}: {word} needs at least one field, and a value for each")
+    count = sum(map(prod, sizes))
     if count > CELLS_MAX:
         raise WrongUse(f"{path}: the matrix has {count:,} cells, at most {CELLS_MAX:,} are taken")
 
 
-def _combinations(file: CampaignFile) -> Iterator[Fields]:
-    names = list(file.matrix)
-    for values in itertools.product(*file.matrix.values()):
+def rotated(part: Part, day: int, path: Path) -> dict[str, list[Any]]:
+    """The part's matrix on this day. The end of a list is followed by its beginning."""
+    matrix = dict(part.matrix)
+    for field, count in part.rotate.items():
+        if field not in matrix:
+            raise WrongUse(f"{path}: rotate: {field!r} is not in the matrix; try: {', '.join(matrix)}")
+        values = matrix[field]
+        first = day * count
+        matrix[field] = [values[(first + place) % len(values)] for place in range(min(count, len(values)))]
+    return matrix
+
+
+def _combinations(matrix: dict[str, list[Any]]) -> Iterator[Fields]:
+    names = list(matrix)
+    for values in itertools.product(*matrix.values()):
         yield {name: _value(name, value) for name, value in zip(names, values, strict=True)}
 
 
@@ -240,21 +297,25 @@ def _has(fields: Fields, wanted: Fields) -> bool:
     return all(name in fields and fields[name] == _value(name, value) for name, value in wanted.items())
 
 
-def _cell(file: CampaignFile, name: str, fields: Fields, path: Path, runs_here: bool) -> Cell:
-    shared = {key: _value(key, value) for key, value in file.plan.items()}
+def _cell(part: Part, name: str, fields: Fields, path: Path, runs_here: bool) -> Cell:
+    shared = {key: _value(key, value) for key, value in part.plan.items()}
     whole = {**shared, **fields}
-    for change in file.change:
+    lacks = ""
+    for change in part.change:
         if _has(whole, change.where):
             whole |= {key: _value(key, value) for key, value in change.plan.items()}
     try:
         whole["faults"] = fault_names(whole.get("faults", Plan().faults))
         plan = planned(**{**whole, "name": name})
-        parts_of(plan, runs_here=runs_here)
+        try:
+            parts_of(plan, runs_here=runs_here)
+        except NotHere as error:
+            lacks = error.message
     except (ValueError, WrongUse) as error:
         told = error.message if isinstance(error, WrongUse) else problem(error, whole)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
         raise WrongUse(f"{path}: the cell {words}: {told}; or leave it out with [[exclude]]") from error
-    return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan)
+    return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan, lacks)
 
 
 def cell_name(plan: Plan, more: list[str]) -> str:

@@ -61,6 +61,14 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A cell of which nothing ran, because this machine lacks something; `why` is a sentence."""
+
+    cell: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The results of a finished campaign, or of one so far."""
 
@@ -76,6 +84,8 @@ class Summary:
     notes: tuple[str, ...] = ()
     too_long: tuple[str, ...] = ()
     """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The cells that need what this machine lacks."""
     unpublished: str = ""
     """Why this campaign, which should be published, is not."""
     today: datetime.date = datetime.date.min
@@ -108,7 +118,7 @@ class Summary:
     @property
     def exit_code(self) -> int:
         """1 for a new or expired anomaly, else the gravest code of the runs; 3 if nothing ran at all, a cell can
-        never run, or the upload failed.
+        never run or was left out, or the upload failed.
         """
         if any(group.standing != "known" for group in self.groups):
             return 1
@@ -116,9 +126,14 @@ class Summary:
         if sum(counts.values()) < len(self.ended):
             return CODES["broken"]  # an unknown outcome is not a pass
         for word in ("broken", "inconclusive", "unknown"):
-            if counts[word] or (word == "inconclusive" and (self.unpublished or self.too_long)):
+            if counts[word] or (word == "inconclusive" and self.is_partial):
                 return CODES[word]
         return 0 if self.ended else 3
+
+    @property
+    def is_partial(self) -> bool:
+        """Something that was asked for is not there to be seen, whatever the runs say."""
+        return bool(self.unpublished or self.too_long or self.left_out)
 
     @property
     def sentence(self) -> str:
@@ -131,6 +146,9 @@ class Summary:
             )
         if self.left:
             told += f"; {len(self.left)} not reached"
+        if self.left_out:
+            reasons = "; ".join(dict.fromkeys(each.why for each in self.left_out))
+            told += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
         if self.too_long:
             told += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
         return f"{told}; not published: {self.unpublished}" if self.unpublished else told
@@ -172,6 +190,7 @@ class Summary:
             "covered": self.covered.to_json(),
             "notes": list(self.notes),
             "too_long": list(self.too_long),
+            "left_out": [msgspec.to_builtins(each) for each in self.left_out],
             "unpublished": self.unpublished,
         }
 

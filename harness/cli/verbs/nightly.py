@@ -107,12 +107,12 @@ def command(
     )
     accepted = known.read(_known(known_file, plan_file), datetime.datetime.now(datetime.UTC).date())
     if lists:
+        out = {each.cell: each.why for each in nightly.left_out(campaign.cells)}
         for cell in campaign.cells:
-            click.echo(cell.name)
-        click.echo(
-            f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded",
-            err=True,
-        )
+            why = out.get(cell.name)
+            click.echo(f"{cell.name}   (left out here: {why})" if why else cell.name)
+        told = f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded"
+        click.echo(told + (f"; {len(out)} left out here" if out else ""), err=True)
         return ExitCode.VALID
     judge = _judge(engine or campaign.engine, _master(master, campaign.master), conf)
     with working(f"campaign {campaign.name}", is_quiet=as_json) as shown:

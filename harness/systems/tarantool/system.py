@@ -31,7 +31,7 @@ from checkers.wal.record import LogRules
 from harness.cluster.place import FAKETIME, Command, Place, Version
 from harness.cluster.protocol import Cluster
 from harness.cluster.versions import binary
-from harness.errors import ClusterError, WrongUse
+from harness.errors import ClusterError, NotHere, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
@@ -158,7 +158,7 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
                 "try: --wal-mode fsync"
             )
         if plan.cluster == "local" and program() is None:
-            raise WrongUse(
+            raise NotHere(
                 "there is no `tarantool` on PATH; try: apt-get install tarantool, "
                 f"or name a binary in {PROGRAM}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import resource
 import signal
@@ -137,6 +138,16 @@ def test_a_budget_that_is_too_small_runs_nothing_and_is_no_pass(folder: Path) ->
     assert summary["sentence"].startswith(
         "nothing ran; 4 not reached; cells that take longer than the whole budget: "
     )
+
+
+def test_without_an_engine_nothing_of_its_cells_is_begun(folder: Path) -> None:
+    """Every run would be tried and break, one after the other, or the night be green for what it left out."""
+    (folder / "tiny.toml").write_text(PLAN.replace('cluster = "sim"', 'cluster = "docker"'))
+    environment = {**os.environ, "DOCKER_HOST": "unix:///nowhere"}
+    code, summary, _ = done(start(folder, env=environment))
+    assert (code, summary["not_reached"], len(summary["left_out"])) == (3, [], 2)
+    assert "2 cells left out, of which nothing can be said: no Docker daemon answers" in summary["sentence"]
+    assert not list((folder / "results").glob("tiny/*"))
 
 
 @pytest.mark.long

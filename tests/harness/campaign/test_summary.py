@@ -14,7 +14,7 @@ from harness.campaign.documents import junit, markdown, page
 from harness.campaign.journal import Ended, Found, Head, Journal, Task
 from harness.campaign.judging import believed, told_by
 from harness.campaign.known import Known, KnownList
-from harness.campaign.summary import Summary, summarize
+from harness.campaign.summary import LeftOut, Summary, summarize
 from harness.judge.outcome import NOT_PROMISED
 from tests.harness.campaign.journals import ended
 
@@ -58,6 +58,14 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
     green = summary(ended("a"))
     assert green.exit_code == 0
     assert replace(green, unpublished="no server answers").exit_code == 3
+    out = replace(green, left_out=(LeftOut("qsync docker", "no Docker daemon answers"),))
+    assert out.exit_code == 3
+    assert "1 cells left out, of which nothing can be said: no Docker daemon answers" in out.sentence
+    (case,) = Xml.fromstring(junit(out)).findall(".//testcase[error]")
+    assert (case.get("classname"), case.get("name")) == ("qsync docker", "left out")
+    for text in (markdown(out), page(out, Path("campaign"), Path())):
+        assert "qsync docker" in text and "no Docker daemon answers" in text
+    assert out.to_json()["left_out"] == [{"cell": "qsync docker", "why": "no Docker daemon answers"}]
     assert replace(green, too_long=("b",)).exit_code == 3
     assert "longer than the whole budget: b" in replace(green, too_long=("b",)).sentence
     strange = msgspec.structs.replace(ended("a"), outcome="excellent")
