@@ -77,11 +77,17 @@ class Nemesis:
 
     async def _slot(self, faults: Sequence[Fault]) -> None:
         is_late = False
+        before: Fault | None = None
         for drawn in faults:
             await self.course.wait_until(drawn.at_ns)
             if self.course.is_interrupted:
                 return
-            fault = self._later(drawn) if is_late or drawn.does in STEPS else drawn
+            if before is not None and self.plan.cluster != "sim":
+                fault = await self._behind(before, drawn)
+                is_late = is_late or fault is not drawn
+                before = None
+            else:
+                fault = self._later(drawn) if is_late or drawn.does in STEPS else drawn
             present = None if fault is None else self.present.fault(fault)
             if present is not None and present.does in STEPS:
                 present = await self._when_possible(present)
@@ -95,6 +101,7 @@ class Nemesis:
                 self.recorder.left_out(present, f"fault {beside.id} ({beside.name}) was still at work")
             else:
                 await self._fault(present)
+                before = drawn
 
     async def _directed(self, fault: Fault) -> None:
         """One fault that runs beside the slots, when its time or its trigger has come."""
@@ -126,6 +133,18 @@ class Nemesis:
 
     def _exclude(self, one: Fault, other: Fault) -> bool:
         return exclude(one, other, self.plan.expectations.decisive, is_real=self.plan.cluster != "sim")
+
+    async def _behind(self, before: Fault, drawn: Fault) -> Fault | None:
+        """Real nodes take their time to be back, and containers more: the store has its quiet time all the same, and
+        the next fault the time in which it takes effect. To be called when `before` has been healed."""
+        quiet_ns = drawn.at_ns - before.until_ns
+        late_ns = self.cluster.now_ns() + quiet_ns - drawn.at_ns
+        if late_ns <= LEFT_OUT_NS:
+            return drawn
+        if drawn.until_ns + late_ns > self.plan.time_limit_ns:
+            return None
+        await self.course.wait_until(drawn.at_ns + late_ns)
+        return self._later(drawn)
 
     def _later(self, drawn: Fault) -> Fault | None:
         """An operator action takes as long as it takes: a fault behind it begins later, and lasts as long."""

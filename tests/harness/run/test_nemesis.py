@@ -56,6 +56,26 @@ def test_a_fault_whose_time_has_passed_is_left_out() -> None:
     assert [(value["fault"]["id"], value["why"]) for value in told] == [(1, LATE)]
 
 
+@pytest.mark.parametrize(("time_limit_s", "left_out"), [(5.0, []), (2.5, [3])])
+def test_a_real_cluster_that_heals_slowly_has_its_quiet_times(
+    time_limit_s: float, left_out: list[int]
+) -> None:
+    """If it failed, faults on containers would come on top of each other, and the last of them for no time at all."""
+    times = {1: (200, 400), 2: (850, 1500), 3: (2000, 2100)}
+    others = tuple(
+        msgspec.structs.replace(PAUSE, id=id_, at_ns=at * MILLISECOND_NS, until_ns=until * MILLISECOND_NS)
+        for id_, (at, until) in times.items()
+    )
+    plan = drawn(operation(10), faults=(PAUSE, *others), time_limit_s=time_limit_s).changed(cluster="local")
+    recorded = Recorded(plan, SlowToHeal())
+    began = {fault.id: fault.start_ns // MILLISECOND_NS for fault in recorded.history.faults}
+    asked = {call: at_ms for call, at_ms in {0: 50, 1: 950, 2: 1600, 3: 2750}.items() if call not in left_out}
+    assert began == asked, "50, 450 and 500 ms after the one before"
+    assert all(fault.took_effect for fault in recorded.history.faults)
+    told = [event.value for event in recorded.of("harness") if event.f == "skipped-fault"]
+    assert [(value["fault"]["id"], value["why"]) for value in told] == [(id_, LATE) for id_ in left_out]
+
+
 def test_a_partition_that_would_not_change_is_left_out() -> None:
     """If it failed, one whose other shapes were about who has left could have no effect, and would spoil the run."""
     shapes = (
