@@ -64,9 +64,11 @@ def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) ->
         return
     yield f"second opinion  {other['result']} ({printable(str(other['how']))})"
     if other["disagrees"]:
-        badge = BADGES[str(verdict["outcome"])][0]
+        ours = f"we say {BADGES[str(verdict['outcome'])][0]}"
+        if other.get("check"):
+            ours = f"our check {other['check']} says {str(other['ours']).upper()}"
         shout = painted("DISAGREEMENT", "bold", "red", on=colour)
-        yield f"  {shout}  we say {badge}, {printable(other['command'])} says {other['result'].upper()}: one is wrong"
+        yield f"  {shout}  {ours}, {printable(other['command'])} says {other['result'].upper()}: one is wrong"
         yield f"                the exit code {verdict['exit_code']} is ours alone"
 
 

@@ -1,8 +1,9 @@
 """Another tool's checker, run over the same history: its verdict stands beside ours and never replaces it.
 
-The command is the user's: a driver of Porcupine, Knossos or elle-cli through java. `{file}` in it is the
-file as it was given, `{edn}` a copy of the judged history in Jepsen's EDN, made for it; with neither, the file is put
-at its end. Of a run of ours, and where one key is judged, `{file}` is the EDN as well.
+The command is the user's: `knossos:JAR` and `porcupine:PROGRAM` (`register_checkers`), or any other program, such as
+elle-cli through java. `{file}` in it is the file as it was given, `{edn}` a copy of the judged history in Jepsen's EDN,
+made for it; with neither, the file is put at its end. Of a run of ours, and where one key is judged, `{file}` is the
+EDN as well.
 
 Its verdict is the last word on its standard output that is a verdict, in the spelling of any of these tools, if its
 exit code allows that word: 0 any, 1 "invalid". Otherwise it is unknown, and so is that of a checker which cannot be
@@ -16,12 +17,16 @@ import re
 import shlex
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from checkers.history.history import History
+from checkers.meaning import Judged
 from checkers.verdict import Result
+from harness.check_files.register_checkers import CHECK, adapter_of, merged_answer
 from harness.cluster.scratch import scratch
 from harness.errors import WrongUse
 
@@ -47,18 +52,60 @@ class Opinion:
     result: Result
     how: str
     said: str
+    check: str = ""
+    """The check of ours that it stands against; "": the outcome, by all checks."""
+    left_out: int = 0
+    """Observations that it was not told. It may then find valid what is not."""
 
-    def beside(self, ours: str) -> dict[str, Any]:
+    def beside(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
         """As verdict.json holds it. They disagree only if both have decided, and differently."""
-        decided = {"valid": "valid", "anomaly": "invalid"}.get(ours)
-        disagrees = decided is not None and self.result in ("valid", "invalid") and self.result != decided
+        ours = {"valid": "valid", "anomaly": "invalid"}.get(verdict["outcome"])
+        if self.check:
+            ours = next((each["result"] for each in verdict["checks"] if each["checker"] == self.check), None)
+        disagrees = (
+            ours in ("valid", "invalid") and self.result in ("valid", "invalid") and self.result != ours
+        )
+        if self.left_out and self.result == "valid":
+            disagrees = False
         return {
             "command": self.command,
             "result": self.result,
             "how": self.how,
             "said": self.said,
+            "ours": ours,
+            "check": self.check,
             "disagrees": disagrees,
         }
+
+
+def ask_about_registers(
+    command: str, history: History, judged: Mapping[str, Judged], timeout_s: float
+) -> Opinion | None:
+    """The opinion of Knossos or Porcupine; None if the command names neither. `judged`: what our checks were asked."""
+    found = adapter_of(command)
+    if found is None:
+        return None
+    adapter, program = found
+    if not program:
+        raise WrongUse(f"--second-opinion {command} names no program; try: --second-opinion {command}PATH")
+    question = adapter.question(history, judged)
+    if isinstance(question, str):
+        return Opinion(command, "unknown", question, "", CHECK)
+    with scratch("second-opinion") as folder:
+        for name, text in question.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        paths = [str(folder / name) for name in question.files]
+        ended = _run(command, adapter.command(program, paths), timeout_s)
+    if isinstance(ended, Opinion):
+        return replace(ended, check=CHECK)
+    said = replace(ended, out=merged_answer(ended.out, len(question.files)))
+    heard = opinion(command, said.out if ended.out.strip() else "", said.err, said.code)
+    how = heard.how
+    if question.left_out:
+        how += f"; {question.left_out} refused cas that saw another value were left out"
+    return replace(
+        heard, how=how, said=ended.out.strip()[-SAID_MAX:], check=CHECK, left_out=question.left_out
+    )
 
 
 def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
@@ -82,10 +129,21 @@ def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
         if not any("{file}" in word or "{edn}" in word for word in words):
             words.append("{file}")
         filled = [word.replace("{file}", given).replace("{edn}", str(copy)) for word in words]
-        return _run(command, filled, timeout_s)
+        ended = _run(command, filled, timeout_s)
+    return ended if isinstance(ended, Opinion) else opinion(command, ended.out, ended.err, ended.code)
 
 
-def _run(command: str, words: list[str], timeout_s: float) -> Opinion:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that came to its end."""
+
+    out: str
+    err: str
+    code: int
+
+
+def _run(command: str, words: list[str], timeout_s: float) -> Ended | Opinion:
+    """What it printed; the opinion "unknown" of a program that cannot be started, or takes too long."""
     try:
         process = subprocess.Popen(
             words,
@@ -104,7 +162,7 @@ def _run(command: str, words: list[str], timeout_s: float) -> Opinion:
         return Opinion(command, "unknown", f"it was ended after {timeout_s:g} s", "")
     finally:
         _end(process)
-    return opinion(command, out, err, process.returncode)
+    return Ended(out, err, process.returncode)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
     from checkers.history.history import History
+    from checkers.meaning import Judged
     from harness.store import RunFolder
 
 SECOND_OPINION_S = 600.0
@@ -59,7 +62,7 @@ SECOND_OPINION_S = 600.0
     "--second-opinion",
     type=Text(),
     metavar="CMD",
-    help="Run a second checker too; {file} and {edn} are filled in.",
+    help="Run a second checker too: knossos:JAR, porcupine:PROGRAM, or a command with {file} or {edn}.",
 )
 @click.option(
     "--engine",
@@ -197,10 +200,12 @@ def _check_run(
             history = read_history(folder)
             verified.add_to(verdict, history, verified.judged_in_run(plan, history))
         if edn is not None or second_opinion is not None:
-            history = read_history(folder)
-            _other_tools(
-                history if key is None else only_key(history, key), None, verdict, edn, second_opinion
-            )
+            from harness.check_files import verified
+
+            whole = read_history(folder)
+            history = whole if key is None else only_key(whole, key)
+            questions = partial(verified.judged_in_run, plan, whole)
+            _other_tools(history, None, verdict, edn, second_opinion, questions)
     if shiviz is not None:
         from harness.check_files import space_time
 
@@ -276,7 +281,8 @@ def _check_file(
 
             verified.add_to(verdict, history, judged_in_file(asked, history, verdict))
         file = asked.path if history.is_foreign else None
-        _other_tools(history, file, verdict, edn, second_opinion)
+        questions = partial(judged_in_file, asked, history, verdict)
+        _other_tools(history, file, verdict, edn, second_opinion, questions)
     _write_graph(graph, verdict)
     if html is not None:
         from harness.check_files import page
@@ -300,10 +306,11 @@ def _other_tools(
     verdict: dict[str, Any],
     edn: Path | None,
     second_opinion: str | None,
+    questions: Callable[[], Mapping[str, Judged]],
 ) -> None:
     """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
 
-    That checker gets what is left of the time limit.
+    That checker gets what is left of the time limit. `questions`: what our checks were asked.
     """
     if edn is None and second_opinion is None:
         return
@@ -311,15 +318,17 @@ def _other_tools(
     from checkers.limits import left_s
     from checkers.linearizable import promised_linearizable
     from harness.check_files.page import write_file
-    from harness.check_files.second_opinion import ask
+    from harness.check_files.second_opinion import ask, ask_about_registers
 
     text = jepsen_edn.write(history, reads=promised_linearizable)
     if edn is not None:
         write_file(edn, text.encode(), "the EDN")
     if second_opinion is not None:
-        seconds = left_s()
-        opinion = ask(second_opinion, text, file, SECOND_OPINION_S if seconds is None else seconds)
-        verdict["second_opinion"] = opinion.beside(verdict["outcome"])
+        left = left_s()
+        seconds = SECOND_OPINION_S if left is None else left
+        opinion = ask_about_registers(second_opinion, history, questions(), seconds)
+        opinion = opinion or ask(second_opinion, text, file, seconds)
+        verdict["second_opinion"] = opinion.beside(verdict)
 
 
 def _write_graph(graph: Path | None, verdict: dict[str, Any]) -> None:
