@@ -76,7 +76,7 @@ def test_a_failure_is_shrunk_to_a_readable_script(
 ) -> None:
     """If it failed, a person would have to find the few steps that matter among dozens, and could not run them."""
     with pytest.raises(Anomaly, match=f"violated: .*{checker}") as failure:
-        run({**plan, "bugs": (bug,)}, number=30, steps=30, shrinks=True, keep=tmp_path)
+        run({**plan, "bugs": (bug,)}, number=20, steps=20, shrinks=True, keep=tmp_path)
     told = "\n".join(failure.value.__notes__).splitlines()
     steps = [line for line in told if line.startswith("state.")]
     assert steps[-1] == "state.teardown()"
