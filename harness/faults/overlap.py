@@ -32,6 +32,8 @@ FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
 LIMITS: frozenset[Does] = frozenset(("cpu-limit", "memory-limit", "oom"))
 """Limits on what a node may use of its machine: one at a time, while it runs."""
 ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
+OF_DISKS: frozenset[Does] = ORDERS_DISKS | frozenset[Does](("damage",))
+"""These do nothing to a node that writes nothing."""
 EXCLUSIVE = (
     STOPS_PROCESSES | FAILS_WRITES,
     ORDERS_DISKS,

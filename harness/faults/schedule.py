@@ -20,7 +20,7 @@ from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.directed import draw_directed
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
-from harness.faults.overlap import impossible
+from harness.faults.overlap import OF_DISKS, impossible
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import (
     ADD,
@@ -303,6 +303,8 @@ def _fault(
     chance = plan.streams()[f"fault {number}"]
     nodes = [node for node in members.present if node not in plan.voters or name != FAILOVER]
     nodes = list(members.absent) if name == ADD else nodes
+    if kind.does in OF_DISKS and plan.cluster != "sim":  # a simulated schedule stays as it was drawn before
+        nodes = [node for node in nodes if node not in plan.expectations.without_disk]
     if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
         return None
     drawn = kind.draw(nodes, owner, chance)

@@ -30,6 +30,8 @@ class Expectations:
     """The nodes that must have a write: a number, or a formula of N (`nodes.kernel.quorum`); None: N/2 + 1."""
     late: int = 0
     """So many of the last nodes run and are no members until the fault `add-node` adds them."""
+    without_disk: frozenset[str] = NOBODY
+    """The nodes that write nothing: a fault of their disk would have no effect."""
     needs_every_node: bool = False
     """The store serves little while any node is away."""
     heartbeat_ns: int = 250_000_000

@@ -97,6 +97,7 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
         has_spare = servers == 1 or (self.backups > 0 and servers > 2)
         return Expectations(
             configuration=f"{self.concurrency} {self.isolation}",
+            without_disk=frozenset(plan.node_names[servers:]),
             needs_every_node=not has_spare,
             heartbeat_ns=BEAT_NS,
             election_timeout_s=ELECTION_S,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import WrongUse
 from harness.faults.fault import NEEDS, Fault
-from harness.faults.overlap import exclude, meet
+from harness.faults.overlap import OF_DISKS, exclude, meet
 from harness.faults.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.faults.table import FAULTS, SUMMARIES, TOGETHER, can_do, why_not
 from harness.run.plan import CONNECTION_NAME
@@ -90,6 +90,16 @@ def test_a_run_without_a_word_about_faults_has_a_partition_a_crash_and_a_clock(
 def test_the_three_come_in_any_order() -> None:
     """If it failed, no default run would show a crash of a cluster whose clocks are wrong already."""
     assert len({tuple(fault.name for fault in drawn(seed=seed)[:3]) for seed in range(30)}) == 6
+
+
+@pytest.mark.parametrize("cluster", ["local", "docker"])
+def test_no_disk_fails_that_nothing_is_written_to(cluster: str) -> None:
+    """If it failed, a run with a near node that only coordinates would be inconclusive whenever its disk was drawn."""
+    fields = {"nodes": 5, "near_clients": 2, "time_limit_s": 400.0}
+    plan = system_of("twophase").completed(planned(system="twophase", cluster=cluster, seed=1, **fields))
+    of_disks = [fault for fault in draw_faults(plan, "", system_of("twophase")) if fault.does in OF_DISKS]
+    assert {fault.does for fault in of_disks} == OF_DISKS
+    assert {node for fault in of_disks for node in fault.nodes} == {"n1", "n2", "n3"}
 
 
 def test_the_word_all_draws_as_it_did() -> None:
