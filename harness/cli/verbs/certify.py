@@ -12,7 +12,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import ROOT, results_option
-from harness.cli.param_types import InputPath, Number, OutputFile, Whole
+from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
     from harness.campaign.bars import Bar
@@ -37,6 +37,7 @@ RUNS_PER_BUG = 8
 @click.option(
     "--bar",
     "bar_name",
+    type=Text(),
     metavar="NAME",
     help="What the evidence must reach: release, unmeasured, trial, or the plan's own. "
     "[default: the plan's, or release]",
