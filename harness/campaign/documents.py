@@ -179,7 +179,7 @@ def page(
 def _left_out(summary: Summary) -> list[Section]:
     if not summary.left_out:
         return []
-    rows = [(each.cell, Cell(each.why, "prose")) for each in summary.left_out]
+    rows = [(Cell(each.cell, "prose"), Cell(each.why, "prose")) for each in summary.left_out]
     caption = "Nothing of them ran, and nothing can be said of them: this machine lacks what they need."
     return [Section("Cells left out here", caption, ("cell", "why"), rows)]
 
@@ -237,7 +237,7 @@ def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
             f"{len(kind.runs):,} of {len(summary.ended):,}",
             Cell(kind.found.summary, "prose"),
             Cell(kind.found.documented, "prose"),
-            Cell(kind.runs[0].run, link=_link(kind.runs[0], folder, results)),
+            Cell(kind.runs[0].run.rpartition("/")[2], link=_link(kind.runs[0], folder, results)),
         )
         for kind in summary.kinds
     ]
@@ -288,10 +288,10 @@ def _runs(summary: Summary, folder: Path, results: Path) -> Section:
     rows = [
         (
             Cell(run.outcome, run.outcome),
-            run.cell,
+            Cell(run.cell, "prose"),
             str(run.seed),
             f"{run.seconds:.1f}",
-            Cell(run.run or "no folder", link=_link(run, folder, results)),
+            Cell(run.run.rpartition("/")[2] or "no folder", link=_link(run, folder, results)),
             Cell(run.sentence, "prose"),
         )
         for run in runs[:LISTED]

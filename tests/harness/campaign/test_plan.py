@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.campaign.nightly import left_out
 from harness.campaign.plan import Campaign, Part, read, rotated
 from harness.errors import WrongUse
+from harness.hunt.seeds import try_seed
 from harness.workloads import WORKLOADS
 from tests import examples
 
@@ -169,6 +170,16 @@ def test_cells_that_need_what_is_not_here_are_left_out_by_name(
     assert [*out] == ["tarantool B local set default", "qsync H docker register default"]
     assert "no `tarantool` on PATH" in out["tarantool B local set default"]
     assert "no Docker daemon answers" in out["qsync H docker register default"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", ["place-when-asked", "vote-after-promote"])
+def test_a_night_finds_bugs_that_break_cuts_unaided(bug: str) -> None:
+    """Consistent cuts would be judged in the words of the documentation alone."""
+    cells = read(ROOT / "plans/nightly.toml", day=DAY).cells
+    plan = next(cell.plan for cell in cells if (cell.plan.system, cell.plan.cluster) == ("qsync", "sim"))
+    found = try_seed(plan.changed(bugs=(bug,), seed=11))
+    assert any(each.startswith("cuts-") for each in found.violated), found.sentence
 
 
 SHIPPED = ("smoke", "nightly", "release", "certify", "three-bugs", "tarantool")
