@@ -1,7 +1,8 @@
 """Which seeded bugs a matrix finds: its own runs, in the simulator, with one bug switched on.
 
 For a real system they are runs of its reference node, because a real system has no bugs to switch on. A system
-without one is not measured. A bug has a budget of runs, spread evenly over the cells. The word for a bug:
+without one is not measured. A bug has a budget of runs: half of them those of the matrix that are most like the plan
+that hunts the bug, half spread evenly over the cells. The word for a bug:
 
 | word | means |
 |---|---|
@@ -32,7 +33,7 @@ from harness.run.assemble import parts_of
 from harness.run.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import OPTIONS, fields_of, fitting, planned
-from harness.systems.system import HasReference
+from harness.systems.system import HasReference, PlansForBugs
 
 FOLDER = "_sensitivity"
 Word = Literal["found", "missed", "not measured"]
@@ -196,6 +197,26 @@ def spread_evenly(plans: Sequence[Plan], count: int) -> tuple[Plan, ...]:
     return tuple(plans[number * len(plans) // count] for number in range(count))
 
 
+def promising(plans: Sequence[Plan], bug: str, count: int) -> tuple[Plan, ...]:
+    """So many of the plans, at equal distances, but half of them those most like the plan that hunts this bug."""
+    likely = sorted(plans, key=lambda plan: -_likeness(plan, bug))[: min(count, len(plans)) - count // 2]
+    others = [plan for plan in plans if plan not in likely]
+    return (*likely, *spread_evenly(others, count - len(likely)))
+
+
+def _likeness(plan: Plan, bug: str) -> float:
+    system = system_of(plan.system)
+    hunted = system.bug_plan((bug,)) if isinstance(system, PlansForBugs) else {}
+    fields = fields_of(plan)
+    likeness = 0.0
+    for name, value in hunted.items():
+        if name == "faults":
+            likeness += len({*value} & {*plan.faults}) / len(value)
+        else:
+            likeness += fields.get(name) == (list(value) if isinstance(value, tuple) else value)
+    return likeness
+
+
 def _errands(
     clean: Sequence[Plan], bugs: Mapping[str, str], runs_per_bug: int
 ) -> tuple[list[Errand], dict[str, str]]:
@@ -216,7 +237,7 @@ def _errands(
             else:
                 able.append(with_bug)
         if able:
-            errands.append(Errand(bug, spread_evenly(able, runs_per_bug), len(able)))
+            errands.append(Errand(bug, promising(able, bug, runs_per_bug), len(able)))
     return errands, refused
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.campaign import plan as campaign_plan
 from harness.campaign.plan import Campaign
 from harness.certification import sensitivity
-from harness.certification.sensitivity import measure, simulated, spread_evenly
+from harness.certification.sensitivity import measure, promising, simulated, spread_evenly
 from harness.hunt.seeds import Tried
 from harness.run.plan import Plan
 from harness.systems.plans import planned
@@ -50,6 +50,7 @@ def tried(plan: Plan, outcome: str) -> Tried:
         rollbacks=0,
         configuration="C",
         workload="register",
+        cuts=0,
         sometimes={"a turn": 2},
         again=f"./qsync run --seed {plan.seed}",
     )
@@ -115,6 +116,19 @@ def test_time_that_is_over_is_not_a_miss(calls: list[Plan], tmp_path: Path) -> N
     assert "the time was over" in cut.bugs[0].why
     assert cut.clean.sentence == "false alarms: not measured"
     assert [bug.word for bug in measured(tmp_path, 4).bugs] == ["found", "missed", "not measured"]
+
+
+def test_the_likeliest_runs_come_first() -> None:
+    """If it failed, a small budget would miss what one cell of many is for."""
+    plans = [
+        planned(system="qsync", cluster="sim", configuration=letter, seed=seed, **more)
+        for letter, more in (("H", {}), ("C", {"checkpoint_interval_s": 0.3}), ("I", {}))
+        for seed in range(20)
+    ]
+    chosen = promising(plans, "snapshot-holds-pending", 4)
+    assert [plan.expectations.configuration for plan in chosen] == ["C", "C", "H", "C"]
+    assert len({*chosen}) == 4
+    assert len(promising(plans, "no-fencing", 7)) == 7 and len(promising(plans[:3], "no-fencing", 8)) == 3
 
 
 def test_a_row_is_measured_once(calls: list[Plan], tmp_path: Path) -> None:
