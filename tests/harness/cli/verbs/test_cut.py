@@ -19,7 +19,7 @@ STORED = Path(starts.__file__).parent / "tarantool-2.6.0"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_run(tmp_path_factory.mktemp("stored"), 1, rate=60.0, faults=("none",))
+    return store_run(tmp_path_factory.mktemp("stored"), 1, rate=60.0, faults=("none",), cut_every_s=0)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,11 +39,12 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
     """If it failed, a good store would not be told from a bad one, or a thousand folders would be left."""
     done = qsync(*QUICK, "--seeds", "3")
     assert (done.code, done.err) == (0, "")
-    line, configurations, workloads, sometimes, *table = done.out.splitlines()
+    line, configurations, workloads, cuts, sometimes, *table = done.out.splitlines()
     assert line.startswith("3 seeds: 3 valid; ")
     assert int(line.rpartition("in each at least ")[2]) > 20
     assert configurations.startswith("configurations: ")
     assert workloads.startswith("workloads: ")
+    assert re.fullmatch(r"consistent cuts judged: [1-9]\d*, in [12] seeds", cuts)
     assert sometimes == "sometimes"
     assert any(row.strip().startswith("split vote") and row.endswith("never") for row in table)
     assert not results.exists()
