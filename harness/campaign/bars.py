@@ -34,7 +34,7 @@ class Requires(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Different faults that took effect."""
     faults: Count = 200
     """How often faults took effect."""
-    seeded_bugs: Share = 0.7
+    seeded_bugs: Share = 0.6
     """Share of the seeded bugs that this plan finds."""
     runs_per_bug: Count = 8
     """Runs in which each seeded bug may show."""
