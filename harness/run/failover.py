@@ -39,6 +39,8 @@ class Failover:
     owner_ns: int | None = None
     """When the node was first seen to be the owner."""
     refused: str = ""
+    outrun_by: str = ""
+    """The other node that became the owner meanwhile: it won the election that the promotion began."""
 
     def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool | None) -> Evidence:
         """`has_owner`: a node owns the queue again; None if another fault may be the reason that none does."""
@@ -51,8 +53,12 @@ class Failover:
             last_effect_ns=now_ns,
             healed=has_owner,
             counters={"asked": self.asked},
-            detail=self.refused if self.owner_ns is None else "",
+            detail="" if self.owner_ns is not None else self.refused or self._outrun,
         )
+
+    @property
+    def _outrun(self) -> str:
+        return f"an election was quicker: {self.outrun_by} was promoted first" if self.outrun_by else ""
 
 
 def owner_within_ns(plan: Plan) -> int:
@@ -81,10 +87,16 @@ async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) 
     (node,) = fault.nodes
     failover = Failover(asked_ns=cluster.now_ns())
     ask_ns = cluster.now_ns()
+    first: str | None = None
     while cluster.now_ns() < fault.until_ns:
-        if system.owner_now(await statuses_of(plan, cluster)) == node:
+        owner = system.owner_now(await statuses_of(plan, cluster))
+        if owner == node:
             failover.owner_ns = cluster.now_ns()
             return failover
+        if not failover.asked:
+            first = owner
+        elif owner is not None and owner != first:
+            failover.outrun_by = owner
         if cluster.now_ns() >= ask_ns:
             failover.asked += 1
             failover.refused = await system.promote(node, cluster) or ""

@@ -46,7 +46,7 @@ def test_a_seed_leaves_the_same_trace_in_every_process() -> None:
 @pytest.mark.long
 def test_six_seeds_leave_the_same_trace_in_every_process() -> None:
     """If it failed, the line that repeats a simulated anomaly would repeat something else."""
-    first, second = printed(9, 6, "time_limit_s=8", "rate=100")
+    first, second = printed(9, 6, "time_limit_s=8", "rate=100", 'faults=["all"]')
     assert first == second
     assert [line.split()[0] for line in first] == [str(seed) for seed in range(9, 15)]  # 9 goes through bytes
     assert len({line.split()[1] for line in first}) == 6

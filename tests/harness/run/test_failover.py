@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 from harness.faults.fault import Fault
 from harness.judge import judge
 from harness.run.assemble import parts_of
-from harness.run.failover import Failover, ReelectionOperator, may_keep_owners_away
+from harness.run.failover import Failover, ReelectionOperator, fail_over, may_keep_owners_away
 from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
-from harness.systems.status import Statuses
+from harness.systems.status import Status, Statuses
 from tests.harness.runs import judged
 from tests.suites import mostly_long
 
@@ -34,6 +35,51 @@ def test_failover_makes_another_node_the_owner(letter: str) -> None:
 def test_a_failover_is_healed_if_somebody_owns_the_queue(has_owner: bool | None) -> None:
     """If it failed, a store without an owner for good would pass wherever anything else went on beside."""
     assert Failover(asked_ns=1, asked=1, owner_ns=2).evidence(3, 4, has_owner).healed is has_owner
+
+
+class Owned:
+    """A cluster and its system in one: who owns the queue from which second on; a promotion is accepted, always."""
+
+    def __init__(self, *owners: tuple[float, str | None]) -> None:
+        self.owners = owners
+        self.time_ns = 0
+
+    def now_ns(self) -> int:
+        return self.time_ns
+
+    async def sleep_until(self, time_ns: int) -> None:
+        self.time_ns = time_ns
+
+    async def status(self, node: str) -> Status:
+        return {}
+
+    def owner_now(self, statuses: Statuses) -> str | None:
+        return [owner for since_s, owner in self.owners if since_s * SECOND_NS <= self.time_ns][-1]
+
+    async def promote(self, node: str, cluster: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("owners", "took_effect", "detail"),
+    [
+        (((0.0, "n1"), (0.5, None), (0.7, "n2")), True, ""),
+        (((0.0, "n3"), (0.2, None), (0.7, "n1"), (1.6, "n2")), False, "n1 was promoted first"),
+        (((0.0, None), (0.7, "n1")), False, "n1 was promoted first"),
+        (((0.0, "n1"),), False, ""),
+        (((0.0, "n1"), (0.2, None), (0.7, "n1")), False, ""),
+    ],
+    ids=["it leads", "another won", "another won where none led", "nothing happened", "the same won again"],
+)
+def test_a_promotion_that_another_node_won_says_so(
+    owners: tuple[tuple[float, str | None], ...], took_effect: bool, detail: str
+) -> None:
+    """If it failed, a promotion that was accepted, and lost its election, would count as one that did nothing."""
+    fault = Fault(id=0, name="failover", does="failover", at_ns=0, until_ns=3 * SECOND_NS // 2, nodes=("n2",))
+    world: Any = Owned(*owners)
+    told = asyncio.run(fail_over(planned(), world, world, fault)).evidence(1, 2, True)
+    assert told.took_effect is took_effect
+    assert told.detail.endswith(detail) and bool(told.detail) == bool(detail)
 
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
