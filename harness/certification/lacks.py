@@ -82,6 +82,8 @@ def _unseen_faults(rows: Sequence[Row]) -> Iterator[Lack]:
 
 def of_plan(campaign: Campaign, bar: Bar, runs_per_bug: int) -> Iterator[Lack]:
     """What no run of this plan could reach, said before hours were spent."""
+    if campaign.rotates:
+        yield Lack(INCONCLUSIVE, "the plan rotates: another day has other cells; leave `rotate` out")
     plans = [cell.plan for cell in campaign.cells]
     hours = timedelta(seconds=sum(plan.time_limit_s for plan in plans) * campaign.seeds)
     asked = sum(plan.time_limit_s * plan.rate for plan in plans) * campaign.seeds

@@ -173,6 +173,15 @@ def test_a_run_of_ten_seconds_is_no_evidence(monkeypatch: pytest.MonkeyPatch, tm
     assert not (tmp_path / "results").exists()
 
 
+def test_what_rotates_is_not_certified(tmp_path: Path) -> None:
+    """If it failed, a certificate would hold on the day on which it was made, and on no other."""
+    rotating = PLAN.partition("[plan]")[0] + (
+        '[plan]\ncluster = "sim"\n[[part]]\nrotate = { configuration = 1 }\n[part.matrix]\nconfiguration = ["C", "H"]\n'
+    )
+    made = certify(asked(tmp_path, f'{rotating}[certificate]\nbar = "trial"\n'))
+    assert [lack.text.partition(":")[0] for lack in made.lacks] == ["the plan rotates"]
+
+
 def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[Row], sample: Sample) -> None:
     """If it failed, evidence below the bar would be certified."""
     low = lacks.of_matrix(sample_campaign(sample), rows, rows[0].plan.code, Bar())
