@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,11 @@ def test_a_thousand_changed_bytes_are_refused(sample: Sample, tmp_path: Path) ->
             place = chance.randrange(len(data))
             file.seek(place)
             file.write(bytes([data[place] ^ chance.randrange(1, 256)]))
-            with pytest.raises(StoreError):
-                verify(path, to, None, sample.code, TODAY)
+            # A signature of other digits is one too: without the key nothing would be wrong with it.
+            with suppress(StoreError):
+                assert verify(path, to, PUBLIC, sample.code, TODAY).refused, place
+                shutil.rmtree(to)
+                to.mkdir()
             file.seek(place)
             file.write(data[place : place + 1])
     assert not any(to.iterdir())
