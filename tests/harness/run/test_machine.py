@@ -16,7 +16,7 @@ from harness.cli.main import qsync
 from harness.cli.options import plan_of
 from harness.cluster.containers import packet_filter
 from harness.cluster.containers.shaping import presence
-from harness.cluster.limits import enclosure
+from harness.cluster.limits import enclosure, group
 from harness.errors import WrongUse
 from harness.faults.schedule import draw_faults, names_for
 from harness.faults.table import FAULTS
@@ -50,6 +50,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
         for module, word in ((packet_filter, "nftables"), (presence, "nfqueue"), (enclosure, "groups")):
             why = "" if has[word] else f"there is no {word}"
             monkeypatch.setattr(module, "why_not", lambda why=why: why)
+        monkeypatch.setattr(group, "why_not_of_others", lambda: "" if has["groups"] else "there is no groups")
 
     return lacks
 
