@@ -207,7 +207,7 @@ def _environment() -> dict[str, str]:
     return {
         "machine": f"{os.cpu_count()} cores, {gib:.0f} GiB of memory",
         "operating system": platform.platform(),
-        "Python": platform.python_version(),
+        "Python": f"Python {platform.python_version()}",
     }
 
 

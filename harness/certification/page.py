@@ -18,9 +18,9 @@ from harness.certification.sensitivity import Bug, Measured
 from harness.report.tables_page import Cell, Page, Section
 from harness.report.tables_page import html as page_html
 
-LISTED = 40
+LISTED = 36
 """Names in a list, at most."""
-ROWS = 6
+ROWS = 4
 """Runs, configurations, findings and reasons that are shown, at most."""
 TEXT_MAX = 160
 _STYLE = """
@@ -111,8 +111,10 @@ def _what(certificate: Certificate) -> Section:
             ()
             if about is None
             else (
-                ("product", f"{about.product}, version {about.version or 'not said'}"),
-                ("maker", about.maker or "not named"),
+                (
+                    "product",
+                    f"{about.product}, version {about.version or 'not said'}; maker: {about.maker or 'not named'}",
+                ),
                 ("valid", f"from {given.made} to the end of {about.valid_until}"),
             )
         ),
@@ -126,9 +128,8 @@ def _what(certificate: Certificate) -> Section:
             "made",
             f"{given.made} by qsync-harness {given.code.version}, commit {given.code.commit or 'unknown'}",
         ),
-        ("code", f"sha256 {given.code.sha256}"),
-        ("plan", f"sha256 {certificate.shown['plan']['sha256']}"),
-        *given.environment.items(),
+        ("code, plan", f"sha256 {given.code.sha256}, {certificate.shown['plan']['sha256']}"),
+        ("machine", ", ".join(given.environment.values()) or "not said"),
         ("images", "; ".join(f"{name} {digest}" for name, digest in given.images.items()) or "no container"),
         *((name, _words(value)) for name, value in tested.items()),
     ]

@@ -22,6 +22,8 @@ rate = 40
 {fields}
 [matrix]
 configuration = ["{configuration}"]
+[certificate]
+bar = "trial"
 """
 
 
