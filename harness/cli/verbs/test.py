@@ -48,8 +48,7 @@ class Suite:
 
     `minutes`: on two cores that have nothing else to do. `needs`: the findings of `qsync doctor` without which tests of
     the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most. `by_file`: the
-    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process. `waits`: they wait
-    for clusters more than they compute, so one process more than there are cores is of use.
+    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Suite:
     needs: tuple[str, ...] = ()
     workers: int = 2
     by_file: bool = True
-    waits: bool = False
 
     @property
     def command(self) -> str:
@@ -80,10 +78,8 @@ SUITES = (
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
     Suite(LONG, 8, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
     Suite("browser", 2.5, "pages in Chromium", ("chromium",), workers=4),
-    Suite("real", 4, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS, workers=3, waits=True),
-    Suite(
-        "docker", 4, "clusters of containers", ("docker", "compose", "nft", "nfqueue"), workers=3, waits=True
-    ),
+    Suite("real", 5, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS),
+    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
     Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
     Suite(NIGHTLY, 60, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
@@ -217,8 +213,7 @@ def _expression(suite: Suite) -> str:
 
 def _spread(suite: Suite) -> list[str]:
     """Over how many processes, and how: each takes tests from the others when it has none left, or whole files."""
-    cores = os.cpu_count() or 1
-    workers = min(cores + suite.waits, suite.workers) if cores > 1 else 1
+    workers = min(os.cpu_count() or 1, suite.workers)
     how = "loadfile" if suite.by_file else "worksteal"
     return ["-n", str(workers if workers > 1 else 0), "--dist", how]
 

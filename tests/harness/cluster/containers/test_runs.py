@@ -162,7 +162,7 @@ def test_slow_uneven_narrow_and_unordered_links_are_measured(client: Any, tmp_pa
         "--faults",
         "slow,jitter,reorder,bandwidth",
         "--time-limit",
-        "16",
+        "30",
         "--seed",
         "3",
         "--rate",
