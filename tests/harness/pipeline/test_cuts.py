@@ -25,7 +25,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store_run(folder, 1, faults=("kill",), **twophase)
     store_run(folder, 2, name="markers", cut_every_s=0.5, faults=("none",))
     store_run(folder, 3, name="markers", cut_every_s=0.5, faults=("none",), bugs=("place-before-marker",))
-    store_run(folder, 4, name="without", faults=("none",))
+    store_run(folder, 4, name="without", cut_every_s=0.0, faults=("none",))
     return folder
 
 
