@@ -53,6 +53,8 @@ OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"
 
 HARDLY_ASKED = 10
 """Fewer reads of a class (at replicas, dirty) may all be lost to faults: that none was answered then says nothing."""
+HARDLY_ASKED_SHARE = 1 / 10
+"""And only where they are a smaller share of all operations: a run that is about such reads needs an answer."""
 CONDITIONAL = frozenset(
     {
         *("quorum", "early-timeout", "overruled", "rollback-honesty", "replication"),
@@ -112,7 +114,9 @@ def judge(
     if cuts := cuts_of(plan, verdicts):
         evidence["cuts"] = cuts
     excused = {CONVERGENCE} if is_damaged and stopped else _without_reads(plan, promise, promised)
-    excused |= _shown_by_fresh_reads(promise, promised) | _without_opportunity(promised)
+    excused |= _shown_by_fresh_reads(promise, promised) | without_opportunity(
+        promised, len(history.operations)
+    )
     weighed = [replace(each, result=_result(each)) for each in promised]
     decisive = [each for each in weighed if each.result != "unknown" or each.checker not in excused]
     undecided = {each.checker for each in decisive if each.result == "unknown"}
@@ -196,14 +200,15 @@ def _result(verdict: Verdict) -> Result:
     return "unknown" if verdict.result == "valid" and is_empty else verdict.result
 
 
-def _without_opportunity(promised: Sequence[Verdict]) -> set[str]:
+def without_opportunity(promised: Sequence[Verdict], operations: int) -> set[str]:
     """Checks of which the run did not exercise the promise: of a class of reads that clients hardly asked for, or of
     something that their checker says could not come about (`opportunities`)."""
+    hardly = min(HARDLY_ASKED, max(1, operations * HARDLY_ASKED_SHARE))
     return {
         each.checker
         for each in promised
         if each.details.get("vacuous")
-        and (each.details.get("asked", HARDLY_ASKED) < HARDLY_ASKED or each.details.get("opportunities") == 0)
+        and (each.details.get("asked", HARDLY_ASKED) < hardly or each.details.get("opportunities") == 0)
     }
 
 
