@@ -69,7 +69,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lower(self) -> str:
-        """What it requires less of than `release` does, in words; empty for a bar that is as high."""
+        """The numbers that are lower than in `release`, in words; empty for a bar that is as high."""
         release = Requires()
         names = [
             name

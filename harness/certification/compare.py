@@ -51,7 +51,7 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
 
 
 def _about(old: Certificate, new: Certificate) -> Iterator[str]:
-    """What is certified and what was required; a certificate of before has neither."""
+    """Changes of the product and of the bar; certificates of before there were bars have neither."""
     was, now = (each.given.about or About(**NOT_SAID) for each in (old, new))
     for name in About.__struct_fields__:
         yield from _word(name.replace("_", " "), getattr(was, name), getattr(now, name))

@@ -48,7 +48,7 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What is certified, who says so, and the last day on which it counts (ISO 8601)."""
+    """The product, its maker, and the last day on which the certificate counts (ISO 8601)."""
 
     product: str
     version: str

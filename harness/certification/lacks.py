@@ -81,7 +81,7 @@ def _unseen_faults(rows: Sequence[Row]) -> Iterator[Lack]:
 
 
 def of_plan(campaign: Campaign, bar: Bar, runs_per_bug: int) -> Iterator[Lack]:
-    """What no run of this plan could reach, said before hours were spent."""
+    """The requirements that no run of this plan can reach, named before hours are spent."""
     if campaign.rotates:
         yield Lack(INCONCLUSIVE, "the plan rotates: another day has other cells; leave `rotate` out")
     plans = [cell.plan for cell in campaign.cells]
@@ -94,7 +94,7 @@ def of_plan(campaign: Campaign, bar: Bar, runs_per_bug: int) -> Iterator[Lack]:
 
 
 def _below(rows: Sequence[Row], bar: Bar) -> Iterator[Lack]:
-    """What the runs lack."""
+    """The requirements that the runs did not reach."""
     effects = [row.in_effect for row in rows]
     hours = timedelta(seconds=sum(row.plan.time_limit_s for row in rows)) / timedelta(hours=1)
     yield from _least(bar, "runs", len(rows), "there are")

@@ -77,7 +77,7 @@ class Adapter:
     knows_refusals: bool
 
     def question(self, history: History, judged: Mapping[str, Judged]) -> Question | str:
-        """What it is asked; or why it cannot be asked."""
+        """The files that the program gets; or why there are none."""
         asked = judged.get(CHECK)
         unknown = sorted(history.names - OPERATIONS - {"dump"})
         if asked is None or asked.model not in REGISTERS or unknown:

@@ -39,7 +39,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
 
 
 def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
-    """What became of the options that ask for more than a verdict."""
+    """Results of the options that ask for more than a verdict."""
     yield from verified_lines(verdict)
     yield from second_opinion_lines(verdict, colour=colour)
     yield from graph_lines(verdict)

@@ -55,7 +55,7 @@ class Opinion:
     check: str = ""
     """The check of ours that it stands against; "": the outcome, by all checks."""
     left_out: int = 0
-    """Observations that it was not told. It may then find valid what is not."""
+    """Observations that the other checker was not told. So it may say valid of a history that is not."""
 
     def beside(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
         """As verdict.json holds it. They disagree only if both have decided, and differently."""
@@ -143,7 +143,7 @@ class Ended:
 
 
 def _run(command: str, words: list[str], timeout_s: float) -> Ended | Opinion:
-    """What it printed; the opinion "unknown" of a program that cannot be started, or takes too long."""
+    """The output of the program; the opinion "unknown" of one that cannot be started, or takes too long."""
     try:
         process = subprocess.Popen(
             words,

@@ -216,7 +216,7 @@ def wanted_under_faults(plan: Plan, history: History, quiet: Quiet, asked: int, 
 
 
 def leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -> bool:
-    """Some node runs, and may answer, while the fault is at work."""
+    """A node runs, and may answer, while the fault is at work."""
     if decisive.who_leads(fault.asked.get("options", {})):
         return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}

@@ -289,7 +289,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def asks_for_all(self) -> bool:
-        """Some faults may be left out, where they cannot be done: nobody named them."""
+        """Faults that this machine cannot do may be left out, but for those that the plan names."""
         return bool({USUAL, ALL} & {*self.faults})
 
     @property

@@ -213,7 +213,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.can("power", "power"))
     @rule(target=started, node=_machine.flatmap(lambda machine: st.sampled_from(machine.nodes)))
     def lose_power(self, node: str) -> Any:
-        """What it has not synced is lost; it restarts when the fault ends."""
+        """The node loses all unsynced bytes, and restarts when the fault ends."""
         return self.begin("power", "power", nodes=(node,))
 
     @precondition(lambda self: self.can("pause", "pause"))

@@ -237,7 +237,7 @@ class Stepped:
         return jsonl.parse(self._record.getvalue())
 
     def violated(self) -> str:
-        """What the record breaks by now, whatever follows: checks of single keys, and crashes; "" if nothing.
+        """Violations of the record by now, whatever follows: checks of single keys, and crashes; "" if nothing.
 
         The other checks need the end of the run.
         """

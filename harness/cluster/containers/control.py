@@ -25,7 +25,7 @@ from harness.cluster.containers.image import (
 REPOSITORY: Final = "qsync-control"
 LOCAL: Final = "local"
 PACKAGES: Final = ("iptables", "util-linux")
-"""What faults of the network need where the harness runs, beside the packages of a node: `nsenter` and `unshare`."""
+"""The harness needs these for faults of the network, beside the packages of a node: `nsenter`, `unshare`."""
 _FILES: Final = (
     "qsync",
     "pyproject.toml",

@@ -189,7 +189,7 @@ SHIPPED = ("smoke", "nightly", "release", "certify", "three-bugs", "tarantool")
 
 @pytest.mark.parametrize("name", ["nightly", pytest.param("release", marks=pytest.mark.long)])
 def test_a_week_of_nights_has_every_workload_system_and_fault_of_the_card(name: str) -> None:
-    """Nobody would notice that a workload is in no night."""
+    """If it failed, a workload could be in no night, unnoticed."""
     days = [read(ROOT / "plans" / f"{name}.toml", day=DAY + timedelta(days=number)) for number in range(7)]
     plans = [cell.plan for day in days for cell in day.cells]
     assert {plan.workload for plan in plans} == {*WORKLOADS}
@@ -207,7 +207,7 @@ def test_a_week_of_nights_has_every_workload_system_and_fault_of_the_card(name: 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_plan_says_what_it_takes(name: str) -> None:
-    """Somebody would start hours of work, or runs in containers, without knowing."""
+    """If it failed, a person would start hours of work, or runs in containers, without knowing."""
     text = (ROOT / "plans" / f"{name}.toml").read_text()
     head = text[: text.index("\nname =")]
     assert head.startswith("#") and all(line.startswith("#") for line in head.splitlines())

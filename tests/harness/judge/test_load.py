@@ -80,7 +80,7 @@ def always(how: str, at_s: float, number: int) -> str:
 
 
 def from_then_on(since_s: float, how: str, at_s: float, number: int) -> str:
-    """What a store does that stands still. Of one that answers one in ten, the others get no answer."""
+    """The answers of a store that stands still. Of one that answers one in ten, the others get no answer."""
     if at_s < since_s:
         return "ok"
     if how == "one in ten":

@@ -114,6 +114,21 @@ def test_slow_default_tests_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
 
 
+def test_a_second_run_begins_as_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, pytest would take the record of the first run for the tests, and know none of our options."""
+    record = tmp_path / "durations.json"
+    record.write_text("{}")
+    monkeypatch.setattr(verb, "DURATIONS", record)
+    monkeypatch.setattr(verb, "_compile_tests", lambda: None)
+    for name in ("HYPOTHESIS_PROFILE", verb.PLAIN_VARIABLE, "PYTHONDONTWRITEBYTECODE"):
+        monkeypatch.setenv(name, "")
+    words: list[str] = []
+    monkeypatch.setattr(verb.os, "execv", lambda program, given: words.extend(given))
+    verb.run_tests(verb.SUITES[0], ())
+    assert f"--keep-durations={record}" in words and "--repeat-with=./qsync test" in words
+    assert not [word for word in words[len(verb.PYTEST) :] if (ROOT / word).exists()]
+
+
 FAILING = """
 from hypothesis import given, strategies as st
 
