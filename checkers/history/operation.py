@@ -166,8 +166,11 @@ def _of_transaction(value: Any) -> Any:
     """What was asked of each micro-operation but those that a predicate makes more of."""
     if not isinstance(value, list):
         return value
-    micros = [micro for micro in value if isinstance(micro, list) and len(micro) > 1]
-    return [identity(micro if micro[0] not in _SHOWS else micro[:2]) for micro in micros if micro[0] != "rp"]
+    return [
+        [*map(identity, micro if micro[0] not in _SHOWS else micro[:2])]
+        for micro in value
+        if isinstance(micro, list) and len(micro) > 1 and micro[0] != "rp"
+    ]
 
 
 _SHOWS = ("r", "read")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from checkers.history import Event, Header, History, HistoryError, foreign, jsonl, parquet
 from checkers.history.foreign import edn, jepsen_edn, json_maps
 from checkers.linearizable import promised_linearizable
+from tests.checkers import one_token_at_a_time
 
 FOLDER = Path(__file__).parent / "histories"
 HEADER = Header(system="qsync", workload="register", nodes=("n1",))
@@ -69,6 +70,73 @@ def test_nesting_without_end(text: str) -> None:
     """A file could break the reader's stack."""
     with pytest.raises(HistoryError):
         told(text)
+
+
+_PIECES = [
+    *("[", "]", "(", ")", "{", "}", "#{", "[[", "{:a", " ", " ", " ", ",", "\n", "\t", "; [\n", "\ufeff"),
+    *(
+        "1",
+        "-2",
+        "007",
+        "12345678901",
+        "3N",
+        "1.5",
+        "1e999",
+        "1/2",
+        "nil",
+        "true",
+        ":a",
+        ":b/c",
+        "sym",
+        "a#b",
+        "²",
+    ),
+    *(
+        '"',
+        '"x"',
+        '"\\""',
+        '"\n"',
+        "\\",
+        "\\newline",
+        "\\(",
+        "#_",
+        "^",
+        "#",
+        "##",
+        "##Inf",
+        "#inst",
+        "#t[",
+        ":value [1 2]",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join))
+@example("[[1 2] {:a 1} {:b [1]}\n(3)")
+@example('{1 :a, "1" :b}')
+@example("[1 2 #_ [3 4]]")
+@example("#t [1] #t{:a 1} #t 1 2 #t :a :b")
+def test_the_reader_agrees_with_its_slow_twin(text: str) -> None:
+    """Runs of atoms are read at once: a value, its line or a torn end could differ from what the text says."""
+    try:
+        values, starts, is_torn = one_token_at_a_time.read(text)
+    except one_token_at_a_time.Wrong:
+        with pytest.raises(HistoryError):
+            edn.read(text)
+        return
+    forms = edn.read(text)
+    assert _exact(forms.values) == _exact(values)
+    assert [edn.line_of(text, start) for start in forms.starts] == [edn.line_of(text, at) for at in starts]
+    assert (forms.torn_at is not None) == is_torn
+
+
+def _exact(value: Any) -> Any:
+    """The value with the types and spellings of all its parts."""
+    if isinstance(value, dict):
+        return [(_exact(key), _exact(each)) for key, each in value.items()]
+    if isinstance(value, list):
+        return type(value).__name__, [_exact(each) for each in value]
+    return type(value).__name__, edn.spelling(value)
 
 
 json_values = st.recursive(

@@ -22,9 +22,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from checkers.history.errors import HistoryError
@@ -32,25 +31,32 @@ from checkers.history.nesting import DEPTH_MAX
 from checkers.history.start import Start
 from checkers.values import Set
 
+_ATOM = r"""[^\s,;"(){}\[\]\\^\#\ufeff][^\s,;"(){}\[\]\\^]*+"""
+_GAP = r"[\s,]++"
+_ATOMS = rf"{_ATOM}(?:{_GAP}{_ATOM})*+"
 _TOKEN = re.compile(
-    r"""
-    [\s,\ufeff]*(?:;[^\n]*[\s,]*)*
+    rf"""
+    [\s,\ufeff]*+(?:;[^\n]*+[\s,\ufeff]*+)*+
   (?:
-    (?P<open>\#\{|\{|\[|\()
-  | (?P<close>[\}\])])
+    (?P<open>\#\{{|\{{|\[|\()(?:[\s,]*+(?P<first>{_ATOMS}))?+(?:[\s,]*+(?P<at_once>[\}}\])]))?+
+  | (?P<atoms>{_ATOMS})(?:[\s,]*+(?P<after>[\}}\])]))?+
+  | (?P<close>[\}}\])])
   | \#?"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
   | (?P<discard>\#_)
   | (?P<meta>\^)
   | \#\#(?P<symbolic>[A-Za-z]+)
-  | (?P<tag>\#[^\s,;"(){}\[\]\\\#^]+)
+  | (?P<tag>\#[^\s,;"(){{}}\[\]\\\#^]+)
   | \\(?P<character>[A-Za-z0-9]+|.)
-  | (?P<atom>[^\s,;"(){}\[\]\\^]+)
+  | (?P<odd>\#[^\s,;"(){{}}\[\]\\^]*)
   | (?P<end>\Z)
   )
     """,
     re.VERBOSE | re.DOTALL,
 )
-_SPACE = re.compile(r"[\s,\ufeff]*(?:;[^\n]*[\s,]*)*")
+"""An atom with those that follow it, and with the bracket before and behind them, is one token: a line of a history has
+some ten of these, and thirty atoms."""
+_WORD_OF_A_RUN = re.compile(r"[^\s,]+")
+_SPACE = re.compile(r"[\s,\ufeff]*(?:;[^\n]*[\s,\ufeff]*)*")
 _CLOSES = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}N?")
 _FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
@@ -109,20 +115,22 @@ class Forms:
     torn_at: int | None = None
 
 
-@dataclass(slots=True)
 class _Open:
     """A collection that is being read: its values, where each begins, where those of the last one in it begin.
 
-    `skip` values to come are left out.
+    `skip` values to come are left out. Where values begin is noted at the top, and in a vector, list or set there.
     """
 
-    opener: str
-    start: int
-    values: list[Any] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    inner_starts: list[int] = field(default_factory=list)
-    skip: int = 0
-    tag: str = ""
+    __slots__ = ("has_starts", "inner_starts", "opener", "skip", "start", "starts", "tag", "values")
+
+    def __init__(self, opener: str, start: int, depth: int) -> None:
+        self.opener, self.start = opener, start
+        self.values: list[Any] = []
+        self.starts: list[int] = []
+        self.inner_starts: list[int] = []
+        self.has_starts = depth == 0 or (depth == 1 and opener != "{")
+        self.skip = 0
+        self.tag = ""
 
     def add(self, value: Any, start: int) -> None:
         if self.skip:
@@ -131,49 +139,73 @@ class _Open:
         if self.tag:
             value, self.tag = _tagged(self.tag, value), ""
         self.values.append(value)
-        self.starts.append(start)
+        if self.has_starts:
+            self.starts.append(start)
 
 
 def read(text: str) -> Forms:
     """The values of `text`. A text that ends in the middle gives those that were whole. Raises HistoryError."""
-    stack = [_Open("", 0)]
+    stack = [_Open("", 0, 0)]
     position, end = 0, len(text)
     match = _TOKEN.match
     while position < end:
         found = match(text, position)
         if found is None:
             position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
-            if text[position] in '"#':  # a text without its end
+            if text[position] == '"':  # a text without its end
                 return _torn(stack, position)
             raise _not_edn(text, position, repr(text[position : position + 20]))
-        if found.lastgroup == "atom":
-            stack[-1].add(_atom(found["atom"]), found.start("atom"))
-        else:
-            _take(text, found, stack)
         position = found.end()
+        opener, first, at_once, atoms, after = found.group(1, 2, 3, 4, 5)
+        if opener is not None:
+            start = found.start(1)
+            if len(stack) > DEPTH_MAX:
+                raise _not_edn(text, start, f"values nested more than {DEPTH_MAX} deep")
+            stack.append(_Open(opener, start, len(stack)))
+            if first is not None:
+                _take_atoms(text, found, 2, first, stack[-1])
+            if at_once is not None:
+                _close(text, stack, at_once, position - 1)
+        elif atoms is not None:
+            _take_atoms(text, found, 4, atoms, stack[-1])
+            if after is not None:
+                _close(text, stack, after, position - 1)
+        elif found.lastgroup == "close":
+            _close(text, stack, found["close"], position - 1)
+        else:
+            _take_rare(found, stack[-1])
     if len(stack) > 1 or stack[0].skip:
         return _torn(stack, end)
     return _unwrapped(stack[0])
 
 
-def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
-    kind, top = found.lastgroup or "end", stack[-1]
+def _take_atoms(text: str, found: re.Match[str], group: int, run: str, top: _Open) -> None:
+    if top.has_starts or top.skip or top.tag:
+        for each in _WORD_OF_A_RUN.finditer(text, found.start(group), found.end(group)):
+            top.add(_atoms(each[0]), each.start())
+    else:
+        top.values += map(_atoms, run.replace(",", " ").split())
+
+
+def _close(text: str, stack: list[_Open], bracket: str, position: int) -> None:
+    collection = stack[-1]
+    if len(stack) == 1 or _CLOSES[collection.opener] != bracket:
+        raise _not_edn(text, position, f"{bracket!r} that closes nothing")
+    stack.pop()
+    stack[-1].inner_starts = collection.starts
+    stack[-1].add(_closed(text, collection), collection.start)
+
+
+def _take_rare(found: re.Match[str], top: _Open) -> None:
+    kind = found.lastgroup or "end"
     start = found.start(kind)
     match kind:
-        case "open":
-            if len(stack) > DEPTH_MAX:
-                raise _not_edn(text, start, f"values nested more than {DEPTH_MAX} deep")
-            stack.append(_Open(found[kind], start))
-        case "close":
-            if len(stack) == 1 or _CLOSES[top.opener] != found[kind]:
-                raise _not_edn(text, start, f"{found[kind]!r} that closes nothing")
-            stack.pop()
-            stack[-1].inner_starts = top.starts
-            stack[-1].add(_closed(text, top), top.start)
-        case "discard" | "meta":
-            top.skip += 1
         case "text":
             top.add(_unescaped(found[kind]), start)
+        case "discard" | "meta":
+            top.skip += 1
+        case "odd":
+            top.add(_atom(found[kind]), start)
         case "character":
             character = _character(found[kind])
             top.add(Spelled.of(character, f"\\{character}"), start)
@@ -185,22 +217,50 @@ def _take(text: str, found: re.Match[str], stack: list[_Open]) -> None:
 
 def _closed(text: str, collection: _Open) -> Any:
     values = collection.values
-    if collection.opener != "{":
-        return Set(values) if collection.opener == "#{" else values
+    if collection.opener == "{":
+        return _map(text, values, collection.start)
+    return Set(values) if collection.opener == "#{" else values
+
+
+def _map(text: str, values: list[Any], start: int) -> dict[str, Any]:
     if len(values) % 2:
-        raise _not_edn(text, collection.start, "a map with a key that has no value")
-    made = {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
+        raise _not_edn(text, start, "a map with a key that has no value")
+    keys = values[::2]
+    if not _TEXTS.issuperset(map(type, keys)):
+        keys = list(map(_key, keys))
+    made = dict(zip(keys, values[1::2], strict=True))
     if len(made) < len(values) // 2:  # such as {1 "a", "1" "b"}
         names = [Spelled.of(spelling(key), spelling(key), str(_key(key))) for key in values[::2]]
         made = dict(zip(names, values[1::2], strict=True)) if len(set(names)) > len(made) else made
     return made
 
 
+_TEXTS = frozenset({str, Spelled})
+
+
 def _key(value: Any) -> str:
     return value if isinstance(value, str) else Spelled.of(write(value), write(value))
 
 
-@lru_cache(1 << 14)
+class _Atoms(dict[str, Any]):
+    """Atoms by how they are written; long numbers, such as times, are not kept."""
+
+    def __missing__(self, word: str) -> Any:
+        if word.isascii() and word.isdigit() and len(word) < _LONG:
+            number = int(word)
+            if len(word) < _SHORT:
+                self[word] = number
+            return number
+        value = _atom(word)
+        if len(self) < _KEPT:
+            self[word] = value
+        return value
+
+
+_SHORT, _LONG, _KEPT = 6, 19, 1 << 17
+_atoms = _Atoms().__getitem__
+
+
 def _atom(word: str) -> Any:
     if word[0] == ":" and len(word) > 1:
         return Spelled.of(word[1:].removeprefix(":"), word)

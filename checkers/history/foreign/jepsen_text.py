@@ -14,7 +14,7 @@ from typing import Any
 
 from checkers.history.errors import HistoryError
 from checkers.history.foreign import edn
-from checkers.history.foreign.operation_maps import Maps, no_operations
+from checkers.history.foreign.operation_maps import LineOf, Maps, no_operations
 from checkers.history.history import Header
 
 LINE = re.compile(
@@ -33,13 +33,13 @@ def parse(text: str) -> Maps:
     def line_of(place: int) -> int:
         return edn.line_of(text, found[place].start("process"))
 
-    maps = [_map(each, line_of(place)) for place, each in enumerate(found)]
+    maps = [_map(each, line_of, place) for place, each in enumerate(found)]
     return Maps(maps, line_of, Header(system="jepsen"))
 
 
-def _map(found: re.Match[str], line: int) -> dict[str, Any]:
+def _map(found: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:
     process = found["process"]
-    values = _values(found["rest"], line)
+    values = _values(found["rest"], line_of, place)
     return {
         "process": int(process) if re.fullmatch(r"\d{1,18}", process) else process.removeprefix(":"),
         "type": found["type"],
@@ -49,11 +49,14 @@ def _map(found: re.Match[str], line: int) -> dict[str, Any]:
     }
 
 
-def _values(rest: str, line: int) -> list[Any]:
+def _values(rest: str, line_of: LineOf, place: int) -> list[Any]:
     """Value and error: the rest of the line, which is EDN, or at least begins so."""
     try:
         return edn.read(f"{rest}\n(").values  # the open bracket keeps a lone list from being unwrapped
     except HistoryError as error:
         raise HistoryError(
-            expected="a value in EDN", came=repr(rest.strip()[:60]), attempt=error.attempt, line=line
+            expected="a value in EDN",
+            came=repr(rest.strip()[:60]),
+            attempt=error.attempt,
+            line=line_of(place),
         ) from error

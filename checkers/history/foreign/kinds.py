@@ -19,6 +19,7 @@ from checkers.values import Set
 
 MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
 TEXTS = frozenset({"get", "put"})
+_WITHOUT_TEXTS = frozenset({int, float, bool, type(None)})
 
 
 def is_transaction(value: Any) -> bool:
@@ -31,6 +32,13 @@ def is_transaction(value: Any) -> bool:
         if not isinstance(micro[0], str) or micro[0] not in MICRO_OPERATIONS:
             return False
     return True
+
+
+def _has_no_texts(value: Any) -> bool:
+    """Whether it is, or is a list of, what every notation writes alike; most values are."""
+    return type(value) in _WITHOUT_TEXTS or (
+        type(value) is list and _WITHOUT_TEXTS.issuperset(map(type, value))
+    )
 
 
 def text(value: Any) -> str:
@@ -69,21 +77,32 @@ class Kinds:
     def __init__(self) -> None:
         self._keys, self._values, self._names = _Texts(), _Texts(), _Texts()
         self._has_texts = False
+        self._numbers: set[int] = set()
+        """The whole numbers among the keys that were noted."""
 
     def note(self, f: str, key: Any, value: Any) -> None:
         """An operation's name, key and value occur in the file."""
         self._has_texts |= f in TEXTS
         if key is not None:
+            self._note_key(key)
+        if not _has_no_texts(value):
+            for each in self._noted(value):
+                self._values.note(each)
+
+    def _note_key(self, key: Any) -> None:
+        if type(key) is not int:
             self._keys.note(key)
-        for each in self._noted(value):
-            self._values.note(each)
+        elif key not in self._numbers:
+            self._numbers.add(key)
+            self._keys.note(key)
 
     def _noted(self, value: Any) -> Iterator[str]:
         """The texts in a value that are values themselves."""
         if is_transaction(value):
             for micro in value:
-                self._keys.note(micro[1])
-                yield from self._noted(micro[2:])
+                self._note_key(micro[1])
+                if not all(map(_has_no_texts, micro[2:])):
+                    yield from self._noted(micro[2:])
         elif isinstance(value, str):
             yield value
         elif isinstance(value, list):
@@ -123,6 +142,8 @@ class Kinds:
 
     def value(self, value: Any) -> Any:
         """The value as JSON has it (and sets)."""
+        if _has_no_texts(value):
+            return value
         if is_transaction(value):
             return [self._micro(micro) for micro in value]
         if isinstance(value, str):

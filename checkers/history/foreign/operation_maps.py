@@ -83,22 +83,22 @@ def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | N
     if any(each.get("f") in ("txn", None) and is_transaction(each.get("value")) for each in clients):
         checked = [_as_transaction(each) for each in checked]
     kinds = Kinds()
-    for each in filter(_is_client, checked):
-        kinds.note(*_question(each, keyed))
+    questions = [_question(each, keyed) if _is_client(each) else None for each in checked]
+    for question in questions:
+        if question is not None:
+            kinds.note(*question)
     start = PLAIN_START if initial is UNSET else kinds.start(initial)
     time_ns = 0
-    for place, each in enumerate(checked):
+    for place, (each, question) in enumerate(zip(checked, questions, strict=True)):
         time_ns = max(time_ns, _time_ns(each, place))
-        if _is_client(each):
+        if question is not None:
             process = processes.of(each, place, line_of)
-            f, key, value = _question(each, keyed)
-            if not f:
+            if not question[0]:
                 raise _no_f(each, line_of(place))
-            asked = {"f": f, "key": kinds.key(key), "value": kinds.value(value)}
-            events.append(_event(len(events), time_ns, process, each, asked))
+            events.append(_event(place, time_ns, process, each, question, kinds))
         else:
             told = {**each, "value": kinds.value(each.get("value"))}
-            events.append(_told(len(events), time_ns, told, faults))
+            events.append(_told(place, time_ns, told, faults))
     return _paired(header, events, torn, start, line_of if has_invocations else None)
 
 
@@ -274,16 +274,24 @@ def _no_f(each: Map, line: int) -> HistoryError:
     )
 
 
-def _event(index: int, time_ns: int, process: Process, each: Map, asked: Mapping[str, Any]) -> Event:
+def _event(
+    index: int, time_ns: int, process: Process, each: Map, question: tuple[str, Any, Any], kinds: Kinds
+) -> Event:
+    f, key, value = question
+    node, role, mode = (each.get(name) for name in _WORDS)
     return Event(
         index=index,
         time_ns=time_ns,
         type=str(each["type"]),  # type: ignore[arg-type]  # one of TYPES
         process=process,
-        error=_error(each, asked["f"]),
+        f=f,
+        key=kinds.key(key),
+        value=kinds.value(value),
+        node=None if node is None else text(node),
+        role=None if role is None else text(role),
+        mode=None if mode is None else text(mode),
+        error=_error(each, f),
         phase="final" if each.get("phase") == "final" or each.get("final?") is True else "load",
-        **asked,
-        **{name: text(each[name]) for name in _WORDS if each.get(name) is not None},
     )
 
 

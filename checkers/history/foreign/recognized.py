@@ -20,6 +20,7 @@ from checkers.history.foreign.operation_maps import Maps
 from checkers.history.history import FORMAT, Header, History, Origin
 from checkers.history.jsonl import NOT_JSON
 from checkers.history.start import Start
+from checkers.history.stored import without_collections
 
 _BEFORE = r"(?:[\s,]|;[^\n]*\n)*"
 _OURS = re.compile(rb'\s*\{[^{}\n]{0,200}"format"\s*:\s*"' + FORMAT.encode() + b'"')
@@ -52,7 +53,8 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
         return _beginning(jsonl.parse(data), initial)
     for origin, belongs, parsed in _KINDS:
         if belongs(data):
-            history = parsed(data).history(UNSET if initial is None else given(initial))
+            with without_collections():
+                history = parsed(data).history(UNSET if initial is None else given(initial))
             return replace(history, origin=origin)
     raise _unknown(repr(_text(data)[:40].strip()))
 
