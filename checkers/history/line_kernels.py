@@ -1,9 +1,9 @@
 """Reads lines of history.jsonl into columns, without making an object of any.
 
-A line is read here if it is as our writer writes a client's event: no white space, plain ASCII texts without escapes,
-whole numbers of at most 18 digits, and as its value nothing, a number, or two or three of them (a cas that failed tells
-what was there). Any other line is *odd*: its row is LEFT, and the caller decodes it. So one place says what is wrong
-with a line.
+A line is read here if it is a client's event with plain ASCII texts without escapes, whole numbers of at most 18
+digits, and as its value nothing, a number, or two or three of them (a cas that failed tells what was there). It may have
+blanks wherever JSON has them, and the fields in any order. Any other line is *odd*: its row is LEFT, and the caller
+decodes it. So one place says what is wrong with a line.
 """
 
 from __future__ import annotations
@@ -69,6 +69,13 @@ def _hashed(data: Array, at: int) -> tuple[int, int]:
             return 0, -1
         number = (number * 33 + int(letter)) & 0x3FFFFFFFFFFF
         at += 1
+
+
+@inlined_kernel
+def _past_blanks(data: Array, at: int) -> int:
+    while data[at] == 32 or data[at] == 9 or data[at] == 13:
+        at += 1
+    return at
 
 
 @inlined_kernel
@@ -160,7 +167,7 @@ def _read_line(
     texts: Array, table: Array, pool: Array, starts: Array,
 ) -> int:  # fmt: skip
     """The line that begins at `begin`: DONE, ODD or NEW_WORD."""
-    at = begin
+    at = _past_blanks(data, begin)
     if data[at] != 123:
         return ODD
     seen = 0
@@ -170,14 +177,17 @@ def _read_line(
     f[row] = key[row] = node[row] = role[row] = mode[row] = error[row] = wait[row] = 0
     texts[0, row] = texts[1, row] = texts[2, row] = texts[3, row] = 0
     while True:
-        at += 1
+        at = _past_blanks(data, at + 1)
         if data[at] != 34:
             return ODD
         name_at = at + 1
         name, at = _name(data, name_at)
-        if at < 0 or data[at + 1] != 58:
+        if at < 0:
             return ODD
-        at += 2
+        at = _past_blanks(data, at + 1)
+        if data[at] != 58:
+            return ODD
+        at = _past_blanks(data, at + 1)
         bit = 0
         if name == _INDEX or name == _TIME_NS or name == _PROCESS:
             number, at = _number(data, at)
@@ -229,7 +239,7 @@ def _read_line(
                     while data[at] != 93:
                         if sides and data[at] != 44:
                             return ODD
-                        at += 1
+                        at = _past_blanks(data, at + 1)
                         number = ABSENT
                         if _is_null(data, at):
                             at += 4
@@ -237,6 +247,7 @@ def _read_line(
                             number, at = _number(data, at)
                             if at < 0:
                                 return ODD
+                        at = _past_blanks(data, at)
                         old[row], new[row] = new[row], number
                         sides += 1
                     at += 1
@@ -308,17 +319,21 @@ def _read_line(
         if seen & bit:
             return ODD
         seen |= bit
+        at = _past_blanks(data, at)
         if data[at] == 44:
             continue
-        if data[at] == 125 and data[at + 1] == 10:
-            break
-        return ODD
+        if data[at] != 125:
+            return ODD
+        at = _past_blanks(data, at + 1)
+        if data[at] != 10:
+            return ODD
+        break
     if seen & _NEEDED != _NEEDED:
         return ODD
     index[row] = regs[LINE]
     times_ns[row] = time_ns
     info[row] = bits
-    regs[POSITION] = at + 2
+    regs[POSITION] = at + 1
     regs[TIME] = time_ns
     return DONE
 

@@ -33,11 +33,22 @@ def renumber(codes: Array, places: Array, met: Array, found: Array) -> int:
 
 
 @bare_kernel
-def copy_texts(data: Array, more: Array, begins: Array, ends: Array, text: Array) -> None:
-    """Copy the texts of all rows into one. Places from the end of `data` on are those of `more`."""
+def copy_texts(
+    data: Array, more: Array, begins: Array, ends: Array, has_blanks: bool, offsets: Array, text: Array
+) -> None:
+    """Copy the texts of all rows into one, where that of a row begins at its offset. Places from the end of `data` on
+    are those of `more`. Without `has_blanks`, blanks in `data` are left out: they stand between numbers.
+    """
     size = data.shape[0]
     at = 0
     for row in range(begins.shape[0]):
+        offsets[row] = at
         for place in range(begins[row], ends[row]):
-            text[at] = data[place] if place < size else more[place - size]
+            if place >= size:
+                text[at] = more[place - size]
+            elif has_blanks or data[place] > 32:
+                text[at] = data[place]
+            else:
+                at -= 1
             at += 1
+    offsets[begins.shape[0]] = at

@@ -84,8 +84,8 @@ def _columns(batch: Batch, words: Sequence[str | None], more: Array) -> dict[str
         **{name: _dictionary(_words(batch, name), words) for name in WORDS_OF_A_LINE},
         "type": _dictionary(1 + (events.info & 3), (None, *TYPES)),
         "phase": _dictionary(phase.astype(numpy.int32), (None, *_PHASES)),
-        "value": _texts(batch.data, more, *batch.texts[:2]),
-        "transaction": _texts(batch.data, more, *batch.texts[2:]),
+        "value": _texts(batch.data, more, *batch.texts[:2], has_blanks=False),
+        "transaction": _texts(batch.data, more, *batch.texts[2:], has_blanks=True),
     }
 
 
@@ -98,13 +98,16 @@ def _dictionary(codes: Array, words: Sequence[str | None]) -> Arrow:
     return pyarrow.DictionaryArray.from_arrays(pyarrow.array(found, mask=codes == 0), named)
 
 
-def _texts(data: Array, more: Array, begins: Array, ends: Array) -> Arrow:
-    """A column of texts that stand between these places; of a text that begins at 0 there is none."""
-    offsets = numpy.zeros(len(begins) + 1, dtype=numpy.int32)
-    numpy.cumsum(ends - begins, out=offsets[1:])
-    text = numpy.empty(offsets[-1], dtype=numpy.uint8)
-    load(row_kernels).copy_texts(data, more, begins, ends, text)
+def _texts(data: Array, more: Array, begins: Array, ends: Array, *, has_blanks: bool) -> Arrow:
+    """A column of texts that stand between these places; of a text that begins at 0 there is none. `has_blanks`: those
+    of a line's text belong to it."""
+    offsets = numpy.empty(len(begins) + 1, dtype=numpy.int32)
+    text = numpy.empty(int((ends - begins).sum()), dtype=numpy.uint8)
+    load(row_kernels).copy_texts(data, more, begins, ends, has_blanks, offsets, text)
     is_there = numpy.packbits(begins > 0, bitorder="little")
     return pyarrow.StringArray.from_buffers(
-        len(begins), pyarrow.py_buffer(offsets), pyarrow.py_buffer(text), pyarrow.py_buffer(is_there)
+        len(begins),
+        pyarrow.py_buffer(offsets),
+        pyarrow.py_buffer(text[: offsets[-1]]),
+        pyarrow.py_buffer(is_there),
     )

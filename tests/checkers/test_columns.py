@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,8 +145,12 @@ def _ended(
 def record(chance: random.Random, *, odd: bool) -> bytes:
     """Such a record as a file; an odd one may be damaged."""
     written = [jsonl.header_line(Header(system="s"))]
+    has_blanks, has_order = chance.random() < 0.3, chance.random() < 0.7
     for event in events(chance, odd=odd):
-        line = msgspec.json.encode(event)
+        fields = [*event.items()]
+        line = msgspec.json.encode(dict(fields if has_order else chance.sample(fields, len(fields))))
+        if has_blanks:
+            line = _with_blanks(chance, line)
         if odd and chance.random() < 0.02:
             line = line.replace(b'":', b'" : ').replace(b"x", b"\\u0078")
         written.append(line)
@@ -168,6 +173,13 @@ def record(chance: random.Random, *, odd: bool) -> bytes:
             case 4:
                 data += b'{"index":'
     return data
+
+
+def _with_blanks(chance: random.Random, line: bytes) -> bytes:
+    """The same JSON with blanks between its parts, as `json.dumps` or a person writes them."""
+    parts = re.findall(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^"\[\]{}:,]+', line)
+    blanks = chance.choice(((b" ",), (b"", b" "), (b"", b"\t", b"  ", b"\r")))
+    return b"".join(part + chance.choice(blanks) for part in parts)
 
 
 def said(read: Any, data: Any) -> Any:
