@@ -6,6 +6,8 @@
     def total(values: Int64s) -> int: ...         load(kernels).total(values)    # or kernels.total: the plain twin
 
 - numba is imported by the first `load`, never before: `--help` and small histories don't pay for it.
+- Plain functions pass over few rows sooner than machine code is loaded, let alone made: say how many rows there are.
+  Code is loaded once those that were passed over plainly in this process have taken as long as loading takes.
 - `QSYNC_PLAIN_KERNELS=1` does without numba. With `as-compiled` kernels stay plain as well, and their callers take the
   ways that they take with machine code: quick tests of these ways wait for no compiler.
 - `load(module)` gives the module's kernels compiled, or as they stand where numba is missing or broken; `why_plain()`
@@ -40,10 +42,14 @@ Names = dict[str, Any]
 
 PLAIN_VARIABLE = "QSYNC_PLAIN_KERNELS"
 AS_COMPILED = "as-compiled"
+PLAIN_ROWS = 50_000
+"""Rows up to which a linear pass takes less time plain: `bench/cold.py`."""
 _MARK = "__is_kernel__"
 _BARE = "__makes_no_arrays__"
 _INLINED = "__stands_in_its_callers__"
 _LOADED: set[str] = set()
+_PASSED: dict[str, int] = {}
+"""By module, over how many rows its functions passed plainly."""
 _NOT_THE_KERNELS_FAULT = (OSError, EOFError, pickle.PickleError, ImportError, AttributeError)
 
 
@@ -71,10 +77,24 @@ def inlined_kernel(function: Callable[Arguments, Returned]) -> Callable[Argument
     return bare_kernel(function)
 
 
-def load(module: ModuleType) -> Any:
-    """The kernels of `module` by their names: compiled if possible, else the module itself."""
+def load(module: ModuleType, rows: int | None = None) -> Any:
+    """The kernels of `module` by their names: compiled if possible, else the module itself.
+
+    `rows`: how many a kernel passes over; without it, so many that loading is worth it.
+    """
+    if rows is not None and stays_plain(module, rows, PLAIN_ROWS):
+        return module
     _LOADED.add(module.__name__)
     return module if _as_compiled() or why_plain() else _compiled(module)
+
+
+def stays_plain(module: ModuleType, rows: int, most: int) -> bool:
+    """Whether a pass over so many rows is worth no loading, because with those before it were no more than `most`."""
+    passed = _PASSED.get(module.__name__, 0) + rows
+    if passed > most or is_loaded(module):
+        return False
+    _PASSED[module.__name__] = passed
+    return True
 
 
 def is_loaded(module: ModuleType) -> bool:

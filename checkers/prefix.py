@@ -124,7 +124,7 @@ def _keys_gone_back(
     ended = numpy.argsort(columns.complete[at])
     ended = ended[grouped(server[ended], len(names))[0]]
     concerned = numpy.zeros(len(columns.words), dtype=bool)
-    load(value_kernels).went_back(
+    load(value_kernels, len(at)).went_back(
         bounds, asked, ended, columns.invoke[at], columns.complete[at], columns.key[at].astype(numpy.int64),
         orders.read[known], is_judged[known], orders.earliest, orders.latest, orders.overtaken, orders.replaced,
         numpy.empty(len(concerned), dtype=numpy.int64), numpy.full(len(orders.latest), -1), concerned,

@@ -211,7 +211,7 @@ class _Writers:
         order = numpy.argsort(at)
         at, key, happened = at[order], key[order], happened[order]
         latest, done_ns = self.latest[happened], self.done_ns[happened]
-        load(value_kernels).least_from_here_on(key, latest, done_ns)
+        load(value_kernels, len(key)).least_from_here_on(key, latest, done_ns)
         beyond = keys.astype(numpy.int64) * span + numpy.minimum(last, span - 3) + 1
         place = numpy.searchsorted(at, beyond, "right")
         is_there = place < len(at)

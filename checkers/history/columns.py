@@ -23,7 +23,6 @@ Array = Any  # numpy's
 VALUES_MAX = 1 << 60
 WORDS_MAX = (1 << 15) - 2  # words that codes of 16 bits can tell apart, one more that a reader adds included
 PROCESS_MAX = (1 << 31) - 1
-FEW = 5_000  # rows that are sorted without a kernel: loading one takes longer
 TYPES = ("invoke", "ok", "fail", "info")
 
 
@@ -235,11 +234,8 @@ def _nobody(process: Array) -> Array:
 
 def grouped(key: Array, keys: int) -> tuple[Array, Array]:
     """Rows in order of their keys, and the bounds of each key's rows in that order."""
-    if len(key) < FEW:
-        order = numpy.argsort(key, kind="stable")
-        return order, numpy.searchsorted(key[order], numpy.arange(keys + 1))
     order, bounds = numpy.empty(len(key), dtype=numpy.int64), numpy.zeros(keys + 2, dtype=numpy.int64)
-    load(pairing_kernels).group(key, bounds, order)
+    load(pairing_kernels, len(key)).group(key, bounds, order)
     return order, bounds[:-1]
 
 
@@ -249,7 +245,9 @@ def partners(process: Array, invokes: Array) -> Array | None:
     if not _have_places(process):
         return None
     partner = numpy.empty(len(process), dtype=numpy.int64)
-    answer = load(pairing_kernels).pair(process, invokes.astype(numpy.int64), _nobody(process), partner)
+    answer = load(pairing_kernels, len(process)).pair(
+        process, invokes.astype(numpy.int64), _nobody(process), partner
+    )
     return None if answer == pairing_kernels.ODD else partner
 
 

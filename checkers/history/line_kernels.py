@@ -1,8 +1,8 @@
 """Reads lines of history.jsonl into columns, without making an object of any.
 
 A line is read here if it is a client's event with plain ASCII texts without escapes, whole numbers of at most 18
-digits, and as its value nothing, a number, or two or three of them (a cas that failed tells what was there). It may have
-blanks wherever JSON has them, and the fields in any order. Any other line is *odd*: its row is LEFT, and the caller
+digits, and as its value nothing, a number, or two or three of them (a cas that failed tells what was there). Blanks may
+stand wherever JSON has them, and the fields in any order. Any other line is *odd*: its row is LEFT, and the caller
 decodes it. So one place says what is wrong with a line.
 """
 

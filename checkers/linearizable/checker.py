@@ -26,6 +26,7 @@ from checkers.linearizable import proofs as proving
 from checkers.linearizable.columns import Columns, of_registers
 from checkers.linearizable.decide import (
     COLD_CALLS,
+    Way,
     decide,
     decide_columns,
     in_rounds,
@@ -167,9 +168,9 @@ class _KeySearch:
         assert self.found.failing is not None
         return self.subjects[self.found.failing].call.complete or 0
 
-    def decide(self, limits: Budget) -> Found:
+    def decide(self, limits: Budget, way: Way) -> Found:
         """Look for an order. Raises OutOfTime."""
-        return decide(self.model, [subject.call for subject in self.subjects], limits)
+        return decide(self.model, [subject.call for subject in self.subjects], limits, way=way)
 
     def names_in_order(self) -> list[int] | None:
         """The proof of a yes: the operations in an order; None if no time is left to find it."""
@@ -222,8 +223,8 @@ class _RegisterSearch:
         assert self.found.failing is not None
         return int(self.calls.columns.complete[self.places[self.found.failing]])
 
-    def decide(self, limits: Budget) -> Found:
-        return decide_columns(self._columns(), limits, with_order=True)
+    def decide(self, limits: Budget, way: Way) -> Found:
+        return decide_columns(self._columns(), limits, with_order=True, way=way)
 
     def _columns(self) -> Columns:
         return of_registers(self.calls.registers(self.places), slice(None))
@@ -359,12 +360,12 @@ def _search_all(searches: Sequence[Search], limits: Budget) -> None:
     """Raises OutOfTime."""
     _decide_many([each for each in searches if isinstance(each, _RegisterSearch)], limits)
 
-    def decided(key: int, share: Budget) -> bool:
+    def decided(key: int, share: Budget, way: Way) -> bool:
         if not searches[key].found.is_decided:
-            searches[key].found = searches[key].decide(share)
+            searches[key].found = searches[key].decide(share, way)
         return searches[key].found.is_decided
 
-    in_rounds(len(searches), limits, decided)
+    in_rounds(len(searches), sum(each.count for each in searches), limits, decided)
 
 
 def _decide_many(searches: Sequence[_RegisterSearch], limits: Budget) -> None:

@@ -127,12 +127,12 @@ def _decide(registers: Registers, rows: list[Array], limits: Budget, found: list
             if answer == 1:
                 found[place] = Found("yes", configurations=most, algorithm="compiled search")
 
-    def decided(place: int, share: Budget) -> bool:
+    def decided(place: int, share: Budget, way: decide.Way) -> bool:
         if not found[place].is_decided:
-            found[place] = decide.decide_columns(of_registers(registers, rows[place]), share)
+            found[place] = decide.decide_columns(of_registers(registers, rows[place]), share, way=way)
         return found[place].is_decided
 
-    decide.in_rounds(len(rows), limits, decided)
+    decide.in_rounds(len(rows), sum(map(len, rows)), limits, decided)
 
 
 def _shown(

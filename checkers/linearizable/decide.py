@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
-from checkers.compiled import is_loaded, waiting_for
+from checkers.compiled import is_loaded, stays_plain, waiting_for
 from checkers.limits import left_s, look
 from checkers.linearizable import appends, forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
@@ -27,10 +28,13 @@ from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
-COLD_CALLS = 5_000
+COLD_CALLS = 20_000  # calls that are searched plainly before machine code is loaded
 SHORT = Limits(
     configurations=5_000, steps=200_000_000
 )  # of the plain search beside the compiled one; some second
+Way = Literal["plain", "either", "compiled"]
+"""Which search comes first: the plain one alone, unless the compiled one is loaded; as the number of calls has it; the
+compiled one."""
 COMPILING_S = 15.0  # what compiling takes; with less time than that it is not begun
 ROUNDS = (2_000, 20)  # in a round each key gets this part of the steps of all (less if keys are more)
 FIRST_MEMORY = 0.1  # the part of the memory that each key is given before any is given more
@@ -44,7 +48,12 @@ ACTIONS: dict[int, tuple[Kind, str]] = {
 
 
 def decide(
-    model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
+    model: Model,
+    calls: Sequence[Call],
+    limits: Limits,
+    starts: Sequence[State] | None = None,
+    *,
+    way: Way = "either",
 ) -> Found:
     """Whether the calls have an order; see `search.search` for the arguments and the answer. Raises OutOfTime."""
     look()
@@ -58,6 +67,7 @@ def decide(
             return watched
     return _searched(
         len(calls),
+        way,
         limits,
         lambda most: search.search(model, calls, most, starts),
         lambda: forward.search(model, calls, limits, starts),
@@ -65,11 +75,13 @@ def decide(
 
 
 def _searched(
-    calls: int, limits: Limits, plainly: Callable[[Limits], Found], compiled: Callable[[], Found]
+    calls: int, way: Way, limits: Limits, plainly: Callable[[Limits], Found], compiled: Callable[[], Found]
 ) -> Found:
     """The result of the two searches, whichever comes first."""
-    can_be_short = calls <= COLD_CALLS
-    is_short_first = calls <= FEW or (can_be_short and not is_loaded(search_kernels))
+    can_be_short, is_cold = calls <= COLD_CALLS, not is_loaded(search_kernels)
+    if way == "plain" and is_cold:
+        return plainly(limits)
+    is_short_first = calls <= FEW or (can_be_short and is_cold and way != "compiled")
     short = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
     found = plainly(short) if is_short_first else None
     if found is not None and found.is_decided:
@@ -94,23 +106,29 @@ def must_not_wait() -> bool:
     )
 
 
-def in_rounds(keys: int, limits: Limits, decided: Callable[[int, Limits], bool]) -> None:
+def in_rounds(keys: int, calls: int, limits: Limits, decided: Callable[[int, Limits, Way], bool]) -> None:
     """Look at every key with a small share of the limits, then at those that are undecided with more, and with all.
 
     `decided` looks at a key with a share, and says whether that was enough. The share depends on nothing but how many
-    keys there are: what another key took, or left, is not handed on.
+    keys there are: what another key took, or left, is not handed on. `calls`: of all keys. If these are few, machine
+    code is loaded for what takes more than the rounds alone.
     """
+    is_plain = stays_plain(search_kernels, calls, COLD_CALLS)
+    first: Way = "plain" if is_plain else "compiled"
+    last: Way = "either" if is_plain else "compiled"
     undecided = list(range(keys))
     memory = max(1, int(limits.configurations * FIRST_MEMORY))
     for part in ROUNDS:
         share = Limits(memory, limits.steps // max(part, keys))
-        undecided = [key for key in undecided if not decided(key, share)]
+        undecided = [key for key in undecided if not decided(key, share, first)]
     share = Limits(limits.configurations, limits.steps // max(1, len(undecided)))
     for key in undecided:
-        decided(key, share)
+        decided(key, share, last)
 
 
-def decide_columns(columns: Columns, limits: Limits, *, with_order: bool = False) -> Found:
+def decide_columns(
+    columns: Columns, limits: Limits, *, with_order: bool = False, way: Way = "either"
+) -> Found:
     """The same for a register's calls as columns, in order of invocation with ranks that are all different.
 
     `with_order`: an order is wanted where `zones` find one without a search.
@@ -125,7 +143,7 @@ def decide_columns(columns: Columns, limits: Limits, *, with_order: bool = False
         calls = [_call(columns, place) for place in range(len(columns))]
         return search.search(Register(initial=0), calls, most)
 
-    return _searched(len(columns), limits, plainly, lambda: forward.search_columns(columns, limits))
+    return _searched(len(columns), way, limits, plainly, lambda: forward.search_columns(columns, limits))
 
 
 def _by_zones(calls: Sequence[Call], start: State) -> Found | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,8 +34,7 @@ def placed_columns(columns: Columns, log: Any) -> list[int]:
     logged = numpy.zeros(len(columns), dtype=numpy.bool_)
     logged[log[:, 0]] = True
     waiting, unseen, order = (numpy.empty(len(columns) + 1, dtype=numpy.int64) for _ in range(3))
-    kernels: Any = load(order_kernels) if "numba" in sys.modules else order_kernels  # proofs are short
-    count = kernels.place(
+    count = load(order_kernels, len(events)).place(
         events[by_rank], ranks[by_rank], columns.complete, columns.kind, columns.old, columns.new,
         numpy.ascontiguousarray(log), logged, waiting, unseen, order,
     )  # fmt: skip

@@ -15,7 +15,6 @@ that the proof of a no has to show.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +28,6 @@ from checkers.linearizable.zone_kernels import CONFLICT, FITS, FUTURE, NEVER_WRI
 
 Array = Any  # numpy's
 REASONS = {CONFLICT: "conflict", NEVER_WRITTEN: "never-written", FUTURE: "future"}
-SMALL = 512  # calls up to which kernels run as they stand
-COLD = 20_000  # the same where numba was not loaded yet: loading it, or compiling, takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,7 @@ def apply_to(columns: Columns) -> bool:
 
 def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
     """The verdict of zones; None if some value is written twice. Calls must stand in order of invocation."""
-    plainly = len(columns) <= (SMALL if "numba" in sys.modules else COLD)
-    kernels: Any = zone_kernels if plainly else load(zone_kernels)
+    kernels = load(zone_kernels, len(columns))
     columns = columns if is_dense(columns) else dense(columns)
     first_return = numpy.full(columns.values, NEVER, dtype=numpy.int64)
     last_invoke, writer = (numpy.full(columns.values, -1, dtype=numpy.int64) for _ in range(2))

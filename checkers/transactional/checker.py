@@ -58,8 +58,8 @@ from checkers.transactional.search import EDGES_MAX, PLAIN_EDGES_MAX, Limit, Sea
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 NAME = "transactional"
-PLAIN_BELOW = 50_000
-"""Histories with fewer micro-operations and elements are judged by the plain twin: loading numba would take longer."""
+PLAIN_BELOW = 600_000
+"""So many micro-operations and elements are judged by the plain twin: loading numba would take longer."""
 ORDER_SHOWN_MAX = 10_000
 HELD_MAX = 20_000
 """Of more transactions than this, only the promised model is proved."""
@@ -69,8 +69,15 @@ CORE_PART = 50
 """And this part into each try to leave out some of the transactions that have no order."""
 
 
-def _kernels_for(size: int, plain_below: int) -> Kernels:
-    load: Callable[[Any], Any] = (lambda module: module) if size < plain_below else compiled.load
+def _are_plain(columns: Columns, plain_below: int) -> bool:
+    size = len(columns.f) + len(columns.elements)
+    if plain_below != PLAIN_BELOW:
+        return size < plain_below
+    return compiled.stays_plain(append_kernels, size, plain_below)
+
+
+def _kernels(is_plain: bool) -> Kernels:
+    load: Callable[[Any], Any] = (lambda module: module) if is_plain else compiled.load
     return Kernels(
         append=load(append_kernels),
         register=load(register_kernels),
@@ -168,16 +175,16 @@ def _found(
     columns: Columns, workload: Workload, promised: str, analyse: Callable[..., Analysis], plain_below: int
 ) -> tuple[Prover, _Judged, Attempt]:
     """All that can be said within the limits that hold here; what was found by their end stays."""
-    size = len(columns.f) + len(columns.elements)
     edges = given().steps or EDGES_MAX
-    is_plain = size < plain_below == PLAIN_BELOW
-    limit = Limit(min(edges, PLAIN_EDGES_MAX) if is_plain else edges)
-    prover = _prover(columns, workload, analyse, _kernels_for(size, plain_below), limit)
+    is_plain = _are_plain(columns, plain_below)
+    may_load = is_plain and plain_below == PLAIN_BELOW
+    limit = Limit(min(edges, PLAIN_EDGES_MAX) if may_load else edges)
+    prover = _prover(columns, workload, analyse, _kernels(is_plain), limit)
     search = None
     if prover.strict_order() is None:
         search = _searched(prover, prover.known, limit)
-        if search.undecided and is_plain and edges > PLAIN_EDGES_MAX and not limit.late():
-            prover = _prover(columns, workload, analyse, _kernels_for(PLAIN_BELOW, PLAIN_BELOW), limit)
+        if search.undecided and may_load and edges > PLAIN_EDGES_MAX and not limit.late():
+            prover = _prover(columns, workload, analyse, _kernels(is_plain=False), limit)
             limit.edges = edges
             search = _searched(prover, prover.known, limit)
     with shielded():
@@ -204,9 +211,7 @@ def serial_order_of(
     For snapshot isolation each transaction may stand twice: t where its snapshot is taken, n + t where it commits.
     """
     analyse = partial(_analysis, columns, workload, sequential_keys, linearizable_keys)
-    prover = _prover(
-        columns, workload, analyse, _kernels_for(len(columns.f) + len(columns.elements), PLAIN_BELOW)
-    )
+    prover = _prover(columns, workload, analyse, _kernels(_are_plain(columns, PLAIN_BELOW)))
     prover.strict_order()
     proof = prover.attempt(anomalies.model_of(model)).proof
     return None if proof is None else proof.order
@@ -327,7 +332,7 @@ def _explain(model: str, prover: Prover, judged: _Judged, is_refuted: Callable[[
 
 def _is_refuted(workload: Workload, model: str, columns: Columns) -> bool:
     """Whether a part of a history is not of the model."""
-    kernels = _kernels_for(0, 1)
+    kernels = _kernels(is_plain=True)
     prover = _prover(columns, workload, partial(_analysis, columns, workload, False, False), kernels)
     prover.strict_order()
     if prover.known.counts.keys() & anomalies.forbidden(model):

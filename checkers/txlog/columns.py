@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from checkers.compiled import load
+from checkers.compiled import load, stays_plain
 from checkers.txlog import kernels
 from checkers.txlog.records import Chosen, Life, Log, Rare, Recovered, Ref, Split
 
@@ -144,7 +144,7 @@ class Columns:
     def kernels(self) -> Any:
         entries = sum(len(log.rows.kind) + len(log.rows.listed) for log in self.logs.values())
         plain: ModuleType = kernels
-        return plain if entries <= FEW else load(kernels)
+        return plain if stays_plain(kernels, entries, FEW) else load(kernels)
 
     @cached_property
     def order(self) -> Array:

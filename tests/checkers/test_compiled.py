@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy
 import pytest
@@ -136,6 +138,47 @@ def test_kernels_that_stay_plain_for_a_test_are_loaded_as_they_stand(monkeypatch
     assert compiled.waiting_for(module, "total") == "nothing"
     assert compiled.load(module) is module
     assert compiled.why_plain.__wrapped__() == ""
+
+
+def test_few_rows_stay_plain_until_loading_would_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, a small check waits half a minute for the compiler, or a process of many checks never gets it."""
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.setattr(compiled, "_PASSED", {})
+    module = _module(SOURCE)
+    assert compiled.load(module, compiled.PLAIN_ROWS - 1) is module
+    assert not compiled.is_loaded(module)
+    assert compiled.stays_plain(module, 1, compiled.PLAIN_ROWS)
+    assert not compiled.stays_plain(module, 1, compiled.PLAIN_ROWS)
+    compiled._LOADED.add(module.__name__)
+    assert not compiled.stays_plain(module, 1, 10 * compiled.PLAIN_ROWS)
+
+
+@pytest.mark.parametrize("kind", ["register", "cas", "append"])
+def test_ten_thousand_operations_need_no_compiler(tmp_path: Path, kind: str) -> None:
+    """If this fails, the first thing that somebody tries with a fresh checkout takes half a minute."""
+    events = [{"process": 0, "type": "invoke", "f": "read"}]
+    for number in range(5_000):
+        old = None if not number else number % 7 if kind == "cas" else number
+        new = (number + 1) % 7 if kind == "cas" else number + 1
+        asked: dict[str, Any] = {"f": "write", "value": new}
+        if kind == "cas" and number:
+            asked = {"f": "cas", "value": [old, new]}
+        if kind == "append":
+            held = [*range(number // 50 * 50, number + 1)]
+            asked = {"f": "txn", "value": [["append", number // 50, number], ["r", number // 50, held]]}
+        events += [{"process": 1, "type": outcome, **asked} for outcome in ("invoke", "ok")]
+    events.append({"process": 0, "type": "ok", "f": "read", "value": new})
+    if kind == "append":
+        events = events[1:-1]
+    path = tmp_path / "history.jsonl"
+    lines = [{"format": "qsync-history", "version": 1}]
+    lines += [{"index": index, "time_ns": index, **event} for index, event in enumerate(events)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    program = f"import sys; from harness.cli.main import main; sys.argv = ['qsync', 'check', {str(path)!r}]\n"
+    program += "try: main()\nfinally: print('numba' in sys.modules)"
+    said = _in_a_fresh_process(tmp_path, program)
+    assert said.startswith("VALID"), said
+    assert said.endswith("False\n"), said
 
 
 def test_kept_machine_code_is_loaded_unless_its_source_is_newer(

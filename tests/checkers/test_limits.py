@@ -12,11 +12,11 @@ from types import FunctionType
 
 import pytest
 
-from checkers import CHECKERS, by_model, limits, linearizable, transactional
+from checkers import CHECKERS, by_model, compiled, limits, linearizable, transactional
 from checkers.history import History, jsonl
 from checkers.limits import Limits, within
 from checkers.linearizable import forward
-from checkers.linearizable.decide import SHORT, decide, in_rounds
+from checkers.linearizable.decide import COLD_CALLS, SHORT, Way, decide, in_rounds
 from checkers.linearizable.models import Register
 from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict, run_safely
@@ -124,15 +124,20 @@ def test_the_same_steps_are_counted_every_time(operations: int, crashed: int) ->
     assert (found.result, found.reason) == ("unknown", f"gave up after {least // 2:,} steps (--budget)")
 
 
-def test_shares_depend_on_nothing_but_the_number_of_keys() -> None:
+def test_shares_depend_on_nothing_but_the_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, whether a key is decided would depend on how long others took."""
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.setattr(compiled, "_PASSED", {})
     asked: list[tuple[int, int]] = []
+    ways: list[Way] = []
 
-    def decided(key: int, share: Budget) -> bool:
+    def decided(key: int, share: Budget, way: Way) -> bool:
+        ways.append(way)
         asked.append((key, share.steps))
         return key != 1 and share.steps >= (1 + key) * 1_000
 
-    in_rounds(3, Budget(steps=1_000_000), decided)
+    in_rounds(3, COLD_CALLS, Budget(steps=1_000_000), decided)
+    assert ways == ["plain"] * 6 + ["either"]
     assert asked == [(0, 500), (1, 500), (2, 500), (0, 50_000), (1, 50_000), (2, 50_000), (1, 1_000_000)]
 
 
