@@ -27,7 +27,7 @@ _KNOWN = frozenset(Header.__struct_fields__) - {"extra"}
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
-LARGE = 4 << 20
+LARGE = 8 << 20
 """Bytes from which on a file is read as columns; loading the code for that takes as long as reading so many plainly."""
 HEADER_MAX = 1 << 20  # bytes
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -12,11 +12,11 @@ from hypothesis import given
 from checkers import limits
 from checkers.history import Operation
 from checkers.limits import OutOfTime, within
-from checkers.linearizable import brute
 from checkers.linearizable.models import Action, State
 from checkers.linearizable.search import Call, Limits, search
 from checkers.linearizable.shrinking import Subject, shrunk
 from tests import examples
+from tests.checkers.linearizable import all_orders as brute
 from tests.checkers.strategies import REGISTER, calls
 
 NO_LIMITS = Limits()

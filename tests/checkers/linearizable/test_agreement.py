@@ -9,12 +9,13 @@ import pytest
 
 from checkers import linearizable, verify
 from checkers.history import History, Operation
-from checkers.linearizable import brute, forward, search
+from checkers.linearizable import forward, search
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
 from checkers.meaning import Judged
 from tests import examples
+from tests.checkers.linearizable import all_orders as brute
 from tests.checkers.linearizable import tiny_histories
 
 NO_LIMITS = Limits()

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.linearizable import brute
 from checkers.linearizable.models import ILLEGAL, Action, Register, State
 from checkers.linearizable.partial import longest_orders, possible_values
 from checkers.linearizable.search import Call
+from tests.checkers.linearizable import all_orders as brute
 
 MODEL = Register()
 

@@ -10,8 +10,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from bench import txlog_tables as tables
 from checkers.history.errors import HistoryError
-from checkers.txlog import Given, check, log_of, tables
+from checkers.txlog import Given, check, log_of
 from tests.checkers.txlog.random_logs import RandomLogs
 
 
