@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 import numpy
 
+from bench import txlog_kernels
 from checkers.compiled import load
 from checkers.history import parquet
 from checkers.history.errors import HistoryError
@@ -339,11 +340,11 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
     invokes = types == _code(names_of_types, "invoke")
     partner = numpy.empty(len(process), dtype=numpy.int64)
     running = numpy.full(int(process.max(initial=-1)) + 1, -1, dtype=numpy.int64)
-    compiled = load(kernels)
+    compiled = load(txlog_kernels)
     f, key = _coded(table["f"]), _coded(table["key"])
     if (
         _within(process, -1, 1 << 31)
-        and compiled.paired(process, invokes, running, partner) == kernels.PAIRED
+        and compiled.paired(process, invokes, running, partner) == txlog_kernels.PAIRED
         and _are_same(partner, *f)
         and _are_same(partner, *key)
     ):
@@ -420,7 +421,7 @@ def _code(words: Sequence[Any], word: str) -> int:
 
 def _numbered(column: Arrow, names: Names) -> tuple[Array, Names]:
     """By row the number of its id, -1 for none, and the ids that are new."""
-    compiled = load(kernels)
+    compiled = load(txlog_kernels)
     told = names_of(column)
     found = numpy.empty(len(told), dtype=numpy.int64)
     if compiled.followed(told.first, told.data, names.first, names.data, found):
