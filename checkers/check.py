@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from checkers.history.history import History
 from checkers.meaning import Judged
-from checkers.verdict import Verdict, run_safely
+from checkers.verdict import Verdict, Verified, run_safely
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Check:
     is_per_key: bool = False
     """The verdict on a whole history follows from those on its keys, each by itself."""
     judged: Judged | None = None
+    verify: Callable[[History, Verdict], Verified] | None = None
+    """How the proofs of a check of nodes are accepted or refused, by code that it shares nothing with."""
     is_of_nodes: bool = False
     """It judges what nodes did, and needs not to know what operations do."""
 

@@ -131,6 +131,16 @@ class Verdict:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The number of accepted proofs, the reasons of refused ones, what has none; and if the verdict follows."""
+
+    accepted: int
+    refused: tuple[str, ...]
+    without: tuple[str, ...]
+    holds: bool
+
+
 def concluded(
     checker: str,
     witnesses: Sequence[Witness],

@@ -22,27 +22,17 @@ still running then may have happened or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.meaning import OPEN, STEPS, WRONG, Judged, Op, first_of, keys_of, op_of, plain
-from checkers.verdict import Verdict
+from checkers.verdict import Verdict, Verified
 
 STEPS_MAX = 1_000_000
 REGISTERS = {"cas-register": "register"}
 """Models by their other names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The number of accepted proofs, the reasons of refused ones, the keys without one; and if the verdict follows."""
-
-    accepted: int
-    refused: tuple[str, ...]
-    without: tuple[str, ...]
-    holds: bool
 
 
 class RefusedError(Exception):

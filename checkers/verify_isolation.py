@@ -40,8 +40,8 @@ from checkers.transactions import (
     name_of,
     overwrote,
 )
-from checkers.verdict import Verdict
-from checkers.verify import RefusedError, Verified
+from checkers.verdict import Verdict, Verified
+from checkers.verify import RefusedError
 
 NO_ORDER = "no-order"
 OF_KEYS = "cyclic-versions"

@@ -74,7 +74,8 @@ def row_of(folder: RunFolder, run: str, cell: str) -> Row:
     proofs: dict[str, Any] = {}
     if stored is not None and not refused:
         proofs = copy.deepcopy(stored)
-        verified.add_to(proofs, history, verified.judged_in_run(plan, history))
+        files = files_in(folder.nodes, plan)
+        verified.add_to(proofs, history, verified.verifiers_in_run(plan, history, files))
     found = proofs.get("verified", {})
     judged = {check["checker"]: check for check in verdict["checks"]}
     return Row(

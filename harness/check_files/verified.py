@@ -1,6 +1,7 @@
-"""The proofs in a verdict, checked by `checkers.verify` and, of transactions, by `checkers.verify_isolation`.
+"""The proofs in a verdict, checked by code that shares none with what found them.
 
-They share no code with the search.
+Those of objects by `checkers.verify`, of transactions by `checkers.verify_isolation`, of cuts by
+`checkers.cuts.verify_levels`, and of the TxLog's logs by `checkers.txlog.verify`.
 
 Refused proofs take the verdict's word away: a "valid" becomes "unknown". An anomaly stays one, for an unknown never
 hides an anomaly; but it is said that its proof was refused.
@@ -8,7 +9,7 @@ hides an anomaly; but it is said that its proof was refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,22 +17,27 @@ from checkers import verify, verify_isolation
 from checkers.history.history import History
 from checkers.limits import until_ended
 from checkers.meaning import Judged
-from checkers.verdict import Verdict
+from checkers.verdict import Verdict, Verified
 from harness.judge import EXIT_CODES
 from harness.run.plan import Plan
+from harness.systems import system_of
+from harness.systems.system import JudgesNodes, NodeFiles
+
+Verifier = Callable[[History, Verdict], Verified | None]
+"""None if the verdict has no proofs to look at."""
 
 
-def add_to(verdict: dict[str, Any], history: History, judged: Mapping[str, Judged]) -> None:
+def add_to(verdict: dict[str, Any], history: History, verifiers: Mapping[str, Verifier]) -> None:
     """Check the proofs and put what came of it under "verified"; nothing if nothing was decided.
 
-    `judged`: by the name of a check, what it was asked. It comes from the promise, never from the verdict.
+    `verifiers`: by the name of a check. What they judge by comes from the promise, never from the verdict.
     """
     stopped: list[str] = []
     found = []
     for check in verdict["checks"]:
-        if check["checker"] in judged:
-            asked = judged[check["checker"]]
-            each = until_ended(partial(_verified, check, history, asked), stopped.append)
+        if check["checker"] in verifiers and check["result"] != "unknown":
+            asked = partial(verifiers[check["checker"]], history, Verdict.from_json(check))
+            each = until_ended(asked, stopped.append)
             found += [] if each is None else [each]
     if stopped and verdict["outcome"] == "valid":
         _take_back(verdict, f"the proofs were not all checked: {stopped[0]}")
@@ -62,12 +68,20 @@ def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:
     return {check.name: check.judged for check in checks if check.judged is not None}
 
 
-def _verified(check: dict[str, Any], history: History, asked: Judged) -> verify.Verified | None:
-    """None if the check has no proofs to look at."""
-    if check["result"] == "unknown":
-        return None
-    if check["checker"] == "linearizable":
-        return verify.check(history, Verdict.from_json(check), asked)
-    if "proof" in check.get("details", {}):
-        return verify_isolation.check(history, Verdict.from_json(check), asked)
-    return None
+def verifiers_in_run(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verifier]:
+    """Those of a run, by the names of its checks. `files`: what the nodes left."""
+    system = system_of(plan.system)
+    of_nodes = system.checks_of_nodes(plan, files) if isinstance(system, JudgesNodes) else ()
+    found = {check.name: check.verify for check in of_nodes if check.verify is not None}
+    return {**verifiers(judged_in_run(plan, history)), **found}
+
+
+def verifiers(judged: Mapping[str, Judged]) -> dict[str, Verifier]:
+    """`judged`: by the name of a check, what it was asked."""
+    return {name: partial(_verified, asked) for name, asked in judged.items()}
+
+
+def _verified(asked: Judged, history: History, verdict: Verdict) -> Verified | None:
+    if verdict.checker == "linearizable":
+        return verify.check(history, verdict, asked)
+    return verify_isolation.check(history, verdict, asked) if "proof" in verdict.details else None

@@ -177,6 +177,7 @@ def _check_run(
     from harness.errors import WrongUse
     from harness.judge import repeat_line
     from harness.judge.time_limit import limited
+    from harness.judge.whole_run import files_in
     from harness.run.assemble import parts_of
     from harness.run.finish import finish, read_history
     from harness.systems import plans
@@ -198,7 +199,8 @@ def _check_run(
             from harness.check_files import verified
 
             history = read_history(folder)
-            verified.add_to(verdict, history, verified.judged_in_run(plan, history))
+            files = files_in(folder.nodes, plan)
+            verified.add_to(verdict, history, verified.verifiers_in_run(plan, history, files))
         if edn is not None or second_opinion is not None:
             from harness.check_files import verified
 
@@ -279,7 +281,7 @@ def _check_file(
         if verifies:
             from harness.check_files import verified
 
-            verified.add_to(verdict, history, judged_in_file(asked, history, verdict))
+            verified.add_to(verdict, history, verified.verifiers(judged_in_file(asked, history, verdict)))
         file = asked.path if history.is_foreign else None
         questions = partial(judged_in_file, asked, history, verdict)
         _other_tools(history, file, verdict, edn, second_opinion, questions)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import cache, partial
 
 from checkers.check import Check
-from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, check
+from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, check, verify_levels
 from checkers.cuts.logs import START
 from checkers.cuts.report import FINDINGS
 from checkers.history.declared import declared
 from checkers.history.history import History
-from checkers.verdict import Verdict
+from checkers.verdict import Verdict, Verified
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.system import NodeFiles
@@ -43,6 +43,7 @@ def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
             summary,
             "" if level in FINDINGS else summary,
             partial(judging.verdict, level),
+            verify=partial(judging.verified, level) if level in verify_levels.PROVED else None,
             is_of_nodes=True,
         )
         for level, summary in LEVELS.items()
@@ -54,12 +55,14 @@ class _Judging:
     def __init__(self, plan: Plan, files: NodeFiles) -> None:
         self._plan = plan
         self._files = files
-        self._report: tuple[History, Report] | None = None
+        self._judged: tuple[History, Given, Report] | None = None
+
+    def verified(self, level: Level, history: History, verdict: Verdict) -> Verified:
+        given, report = self._report(history)
+        return verify_levels.check(given, report, level, verdict)
 
     def verdict(self, level: Level, history: History) -> Verdict:
-        if self._report is None or self._report[0] is not history:
-            self._report = history, self._judged(history)
-        verdict = self._report[1].verdict(level)
+        verdict = self._report(history)[1].verdict(level)
         if level != "finish":
             return verdict
         return replace(
@@ -70,7 +73,13 @@ class _Judging:
             },
         )
 
-    def _judged(self, history: History) -> Report:
+    def _report(self, history: History) -> tuple[Given, Report]:
+        if self._judged is None or self._judged[0] is not history:
+            given = self._given(history)
+            self._judged = history, given, replace(check(given), times=times_of(asked_cuts(history)))
+        return self._judged[1:]
+
+    def _given(self, history: History) -> Given:
         plan, files, servers = self._plan, self._files, servers_of(self._plan)
         read = cache(records_of)
         logs = logs_in(files, servers, read) if files else None
@@ -85,18 +94,15 @@ class _Judging:
             restored_in(files, records, cut, said.partitions, said.backups, decisions, read)
             for cut in to_restore
         )
-        report = check(
-            Given(
-                cuts=cuts,
-                baseline=servers,
-                trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
-                logs=logs,
-                operations=_operations(history, Writers(records)),
-                restored={each.cut: each for each in restored if each is not None},
-                strict_sets=True,
-            )
+        return Given(
+            cuts=cuts,
+            baseline=servers,
+            trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
+            logs=logs,
+            operations=_operations(history, Writers(records)),
+            restored={each.cut: each for each in restored if each is not None},
+            strict_sets=True,
         )
-        return replace(report, times=times_of(asked_cuts(history)))
 
 
 def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[Cut]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from checkers.check import Check
 from checkers.history.history import History
 from checkers.history.members import at_the_end
-from checkers.txlog import CHECKS, PREFIX, Given, Name, check, log_of
-from checkers.verdict import Verdict
+from checkers.txlog import CHECKS, PREFIX, Given, Name, check, log_of, verify
+from checkers.verdict import Verdict, Verified
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles
 from harness.systems.txlog.logs import logs_in
@@ -26,7 +27,14 @@ def checks_of_logs(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
     """All of them; the logs are read and judged once."""
     judging = _Judging(plan, files)
     return tuple(
-        Check(f"{PREFIX}{name}", summary, summary, partial(judging.verdict, name), is_of_nodes=True)
+        Check(
+            f"{PREFIX}{name}",
+            summary,
+            summary,
+            partial(judging.verdict, name),
+            verify=judging.verified,
+            is_of_nodes=True,
+        )
         for name, summary in CHECKS.items()
     )
 
@@ -49,6 +57,25 @@ class _Judging:
             verdicts = check(self._given(history))
             self._judged = history, {each: self._timed(verdicts[each], history) for each in verdicts}
         return self._judged[1][name]
+
+    def verified(self, history: History, verdict: Verdict) -> Verified:
+        """By the records alone; a proof of a rule that they cannot show stands among those without one."""
+        masters = self._masters(history)
+        proofs = verdict.details["proofs"]
+        hidden = tuple(proof["rule"] for proof in proofs if proof["rule"] in verify.NOT_SHOWN)
+        without = hidden if proofs else (verdict.checker,)
+        try:
+            accepted = verify.check(masters, self._records(masters), verdict.to_json())
+        except verify.RefusedError as error:
+            return Verified(0, (f"{verdict.checker}: {error}",), without, holds=False)
+        return Verified(accepted, (), without, holds=not without)
+
+    def _masters(self, history: History) -> tuple[str, ...]:
+        return tuple(at_the_end(history)) or self._plan.node_names
+
+    def _records(self, masters: Sequence[str]) -> Mapping[str, list[list[Any]]]:
+        logs = logs_in(self._files, masters)
+        return {name: [[each.kind, *each.fields] for each in log.records] for name, log in logs.items()}
 
     def _timed(self, verdict: Verdict, history: History) -> Verdict:
         """Witnesses with the window of their records; it is about right (`harness.systems.txlog.queues`)."""
@@ -73,15 +100,12 @@ class _Judging:
 
     def _given(self, history: History) -> Given:
         plan, said = self._plan, said_of(self._plan)
-        masters = at_the_end(history) or plan.node_names
-        logs = logs_in(self._files, masters)
+        masters = self._masters(history)
+        logs, records = logs_in(self._files, masters), self._records(masters)
         return Given(
             masters=masters,
             late=plan.members_at_first.absent,
-            logs={
-                name: log_of(name, [[each.kind, *each.fields] for each in log.records], log.damage)
-                for name, log in logs.items()
-            },
+            logs={name: log_of(name, records[name], log.damage) for name, log in logs.items()},
             history=history,
             strategy=said.strategy,
             split_ns=said.split_ns,

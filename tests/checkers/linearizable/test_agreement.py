@@ -15,8 +15,7 @@ from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
 from checkers.meaning import Judged
 from tests import examples
-from tests.checkers.linearizable import all_orders as brute
-from tests.checkers.linearizable import tiny_histories
+from tests.checkers.linearizable import all_orders, tiny_histories
 
 NO_LIMITS = Limits()
 
@@ -64,7 +63,7 @@ def agree(name: str, count: int, seed: int) -> Counter[str]:
 
 
 def _one_key(model: Model, calls: list[Call]) -> bool:
-    legal = brute.linearizable(model, calls)
+    legal = all_orders.linearizable(model, calls)
     plain = search.search(model, calls, NO_LIMITS)
     compiled = forward.search(model, calls, NO_LIMITS)
     assert (plain.result == "yes", compiled.result == "yes") == (legal, legal), calls

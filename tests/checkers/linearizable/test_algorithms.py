@@ -18,7 +18,6 @@ from checkers.history import Event, Header, History, parquet
 from checkers.limits import Limits as TimeLimit
 from checkers.limits import OutOfTime, within
 from checkers.linearizable import (
-    brute,
     decide,
     forward,
     layout_kernels,
@@ -34,7 +33,7 @@ from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
 from checkers.linearizable.table import MODELS
 from checkers.meaning import Judged
-from tests.checkers.linearizable import generated, tiny_histories
+from tests.checkers.linearizable import all_orders, generated, tiny_histories
 from tests.checkers.linearizable.test_agreement import calls_by_keys
 
 ROOT = Path(__file__).parents[3]
@@ -125,7 +124,7 @@ def test_calls_that_share_an_event_are_all_looked_at(name: str, count: int) -> N
         for calls in calls_by_keys(model, tiny_histories.history(name, chance, most=6, length=4)):
             tied = [replace(call, invoke=call.invoke // 3, complete=_coarse(call)) for call in calls]
             plain, compiled = (way.search(model, tied, Limits()) for way in (search, forward))
-            legal = brute.linearizable(model, tied)
+            legal = all_orders.linearizable(model, tied)
             assert (compiled.result == "yes", plain.result == "yes") == (legal, legal), tied
             assert (decide.decide(model, tied, Limits()).result == "yes") == legal, tied
             seen.add(legal)
@@ -257,7 +256,7 @@ def test_unread_crashed_write_explains_a_mismatch() -> None:
         Call(Action("observe", "is-not", (1,)), 3, 4), Call(Action("observe", "read", (2,)), 5, 6),
     ]  # fmt: skip
     for calls in (history[:3], history):
-        assert brute.linearizable(Register(), calls)
+        assert all_orders.linearizable(Register(), calls)
         assert decide.decide(Register(), calls, Limits()).result == "yes"
         assert forward.search(Register(), calls, Limits()).result == "yes"
     without = [history[0], history[2]]

@@ -98,7 +98,7 @@ def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qs
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())
     assert verdict["outcome"] == "valid"
     history = read_history(folder)
-    judged = verified.judged_in_run(read(folder.plan_file), history)
+    judged = verified.verifiers(verified.judged_in_run(read(folder.plan_file), history))
     ticks = count()
     with limited(Limits(timeout_s=1e6), clock=lambda: 1e9 * next(ticks)):
         verified.add_to(verdict, history, judged)

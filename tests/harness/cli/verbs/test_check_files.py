@@ -12,6 +12,7 @@ import pytest
 from checkers import verify
 from checkers.history import foreign
 from checkers.transactional.proving import Prover
+from checkers.verdict import Verified
 from harness.check_files.second_opinion import opinion
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -181,7 +182,7 @@ def test_a_refused_proof_is_no_verdict(
 ) -> None:
     """If it failed, a search that broke could go on calling stores valid."""
     monkeypatch.setattr(
-        verify, "check", lambda history, verdict, asked: verify.Verified(0, ("it is wrong",), (), False)
+        verify, "check", lambda history, verdict, asked: Verified(0, ("it is wrong",), (), False)
     )
     done = qsync("check", good, "--verify")
     assert "REFUSED  it is wrong" in done.out
