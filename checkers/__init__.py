@@ -18,6 +18,8 @@ In a notebook, or a test of your own:
     checkers.sessions(history, guarantee="read-your-writes")
     checkers.domain.bank(history, total=100)
     checkers.judge(history, "cas-register").strongest             # all checks of a model, see `by_model`
+    checkers.linearizable("history.edn")                          # a file, or a frame of polars, pandas, DuckDB …
+    polars.DataFrame(history)                                     # an operation a row, see `history.frames`
     checkers.transactional(history, workload="append").graph()    # an anomaly's circle, as a graph of networkx
     history.happened_before()                                     # the order of real time, as another
 
@@ -29,11 +31,10 @@ are nanoseconds since the run began; limits are seconds.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from checkers.history.history import History
 from checkers.on_use import Checkers, on_use
@@ -61,14 +62,17 @@ __getattr__ = on_use(
 )
 
 
-def read(path: str | os.PathLike[str], *, initial: str | None = None) -> History:
-    """The history in a file, ours or another tool's (see `checkers.history.foreign`). Raises HistoryError, OSError.
+def read(source: Any, *, initial: str | None = None) -> History:
+    """The history in a file, ours or another tool's (see `checkers.history.foreign`), or in a data frame
+    (`checkers.history.frames`). Raises HistoryError, OSError.
 
     `initial`: what each object held before the first operation, as `qsync check --initial` takes it.
     """
-    from checkers.history import foreign
+    from checkers.history import foreign, frames
 
-    return foreign.read(Path(path), initial=initial)
+    if frames.is_frame(source):
+        return foreign.beginning(frames.history_of(source), initial)
+    return foreign.read(Path(source), initial=initial)
 
 
 __all__ = ["CHECKERS", "Result", "Verdict", "Witness", "merged", "read", "run_safely"]

@@ -25,6 +25,7 @@ import numpy
 from checkers import domain, linearizable, sessions, written
 from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
+from checkers.history.frames import history_in
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
@@ -176,7 +177,9 @@ def judge(
     a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
     None: only in our own records. `initial`: what each object held before, or a `Start`; None: what the history says.
     `limits` are for all checks together. Raises ModelError for a start value that the model cannot have.
+    A file or a data frame may stand in the place of the history.
     """
+    history = history_in(history)
     if initial is not None:
         history = history.starting_at(initial)
     with _within(limits):

@@ -26,12 +26,13 @@ def on_use(package: str, parts: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 class CalledChecker(ModuleType):
-    """A checker's module, which can be called as its `check` can.
+    """A checker's module, which can be called as its `check` can: with a history, a file or a data frame.
 
     Beside a caller who knows what a torn record has lost there are those who do not: to them no torn one is valid.
     """
 
-    def __call__(self, history: Any, **options: Any) -> Any:
+    def __call__(self, source: Any, **options: Any) -> Any:
+        history = import_module("checkers.history.frames").history_in(source)
         verdict = vars(self)["check"](history, **options)
         if verdict.result != "valid" or getattr(history, "torn", None) is None:
             return verdict

@@ -247,6 +247,12 @@ class History:
             and (keys is None or operation.key in keys)
         )
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The operations as a stream of Arrow, for polars, pandas, DuckDB, pyarrow: see `checkers.history.frames`."""
+        from checkers.history import frames
+
+        return frames.reader(self).__arrow_c_stream__(requested_schema)
+
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:
         """The order of real time, transitively reduced: a graph of networkx over these operations, or over all.
 

@@ -14,6 +14,6 @@ was expected:
 `jepsen_edn.write(history)` gives the text that Knossos and Elle read.
 """
 
-from checkers.history.foreign.recognized import given, parse, read
+from checkers.history.foreign.recognized import beginning, given, parse, read
 
-__all__ = ["given", "parse", "read"]
+__all__ = ["beginning", "given", "parse", "read"]

@@ -39,9 +39,9 @@ def read(path: Path, *, initial: str | None = None) -> History:
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
     if begins.startswith(_PARQUET):
-        return _beginning(replace(parquet.read(path), origin="parquet"), initial)
+        return beginning(replace(parquet.read(path), origin="parquet"), initial)
     if _OURS.match(begins):
-        return _beginning(jsonl.read(path), initial)
+        return beginning(jsonl.read(path), initial)
     return parse(path.read_bytes(), initial=initial)
 
 
@@ -50,7 +50,7 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     if _OURS.match(data):
-        return _beginning(jsonl.parse(data), initial)
+        return beginning(jsonl.parse(data), initial)
     for origin, belongs, parsed in _KINDS:
         if belongs(data):
             with without_collections():
@@ -59,7 +59,7 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
     raise _unknown(repr(_text(data)[:40].strip()))
 
 
-def _beginning(history: History, initial: str | None) -> History:
+def beginning(history: History, initial: str | None) -> History:
     """One of ours: its texts are of one kind, and a map is by key if there are keys."""
     if initial is None:
         return history
