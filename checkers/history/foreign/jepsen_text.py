@@ -34,7 +34,7 @@ def parse(text: str) -> Maps:
         return edn.line_of(text, found[place].start("process"))
 
     maps = [_map(each, line_of, place) for place, each in enumerate(found)]
-    return Maps(maps, line_of, Header(system="jepsen"))
+    return Maps(maps, line_of, Header(system="jepsen"), are_flat=True)
 
 
 def _map(found: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:

@@ -49,23 +49,40 @@ REFUSAL_OBSERVED = "refusal-observed?"
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """The operation maps of a file in their order. `line_of` gives the line of the map with that place."""
+    """The operation maps of a file in their order. `line_of` gives the line of the map with that place.
+
+    `are_flat`: their reader has refused what is nested too deeply.
+    """
 
     maps: Sequence[Any]
     line_of: LineOf
     header: Header
     torn: str | None = None
+    are_flat: bool = False
 
     def history(self, initial: Any = UNSET) -> History:
         """The history of these. `initial`: what the objects held before, as read from the same notation.
 
         Raises HistoryError if there is no operation among them, or if they do not add up.
         """
-        return _history(self.maps, self.line_of, self.header, self.torn, initial)
+        checked = [self._checked(each, place) for place, each in enumerate(self.maps)]
+        return _history(checked, self.line_of, self.header, self.torn, initial)
+
+    def _checked(self, each: Any, place: int) -> Map:
+        if not isinstance(each, dict) or each.get("type") not in TYPES:
+            came = f"type {each.get('type')!r}"[:60] if isinstance(each, dict) else repr(each)[:60]
+            raise HistoryError(
+                expected="an operation map with type invoke, ok, fail or info",
+                came=came,
+                attempt="give the history alone, without the test's other data",
+                line=self.line_of(place),
+            )
+        if not self.are_flat and is_deep(each):
+            raise too_deep(self.line_of(place))
+        return each
 
 
-def _history(maps: Sequence[Any], line_of: LineOf, header: Header, torn: str | None, initial: Any) -> History:
-    checked = [_checked(each, line_of, place) for place, each in enumerate(maps)]
+def _history(checked: list[Map], line_of: LineOf, header: Header, torn: str | None, initial: Any) -> History:
     clients = [each for each in checked if _is_client(each)]
     if not clients:
         raise no_operations("nothing that a client did")
@@ -125,20 +142,6 @@ def _paired(
             attempt=error.attempt,
             line=line,
         ) from error
-
-
-def _checked(each: Any, line_of: LineOf, place: int) -> Map:
-    if not isinstance(each, dict) or each.get("type") not in TYPES:
-        came = f"type {each.get('type')!r}"[:60] if isinstance(each, dict) else repr(each)[:60]
-        raise HistoryError(
-            expected="an operation map with type invoke, ok, fail or info",
-            came=came,
-            attempt="give the history alone, without the test's other data",
-            line=line_of(place),
-        )
-    if is_deep(each):
-        raise too_deep(line_of(place))
-    return each
 
 
 def _is_whole(value: Any) -> bool:
@@ -250,6 +253,8 @@ def _as_transaction(each: Map) -> Map:
     """
     value = each.get("value")
     if not _is_client(each) or not is_transaction(value):
+        return each
+    if each.get("f") == "txn" and all(len(micro) > 2 for micro in value or ()):
         return each
     micros: list[Any] = [[*micro, None] if len(micro) == 2 else micro for micro in value or ()]
     return {**each, "f": "txn", "value": micros}

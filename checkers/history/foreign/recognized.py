@@ -105,7 +105,11 @@ def _parse_edn(data: bytes) -> Maps:
     if forms.torn_at is not None:
         torn = f"line {edn.line_of(text, forms.torn_at)} was torn off and is left out"
     return Maps(
-        forms.values, lambda place: edn.line_of(text, forms.starts[place]), Header(system="foreign"), torn
+        forms.values,
+        lambda place: edn.line_of(text, forms.starts[place]),
+        Header(system="foreign"),
+        torn,
+        are_flat=True,
     )
 
 
