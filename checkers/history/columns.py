@@ -351,11 +351,7 @@ def _numbers(values: list[int | None]) -> Array | None:
     types = set(map(type, values))
     if not types <= {int, type(None)}:
         return None
-    try:
-        if type(None) in types:
-            values = [ABSENT if value is None else value for value in values]
-        found = numpy.array(values, dtype=numpy.int64)
-    except OverflowError:
+    told = [value for value in values if value is not None]
+    if told and (min(told) < -VALUES_MAX or max(told) > VALUES_MAX):
         return None
-    large = (found > VALUES_MAX) | ((found < -VALUES_MAX) & (found != ABSENT))
-    return None if large.any() else found
+    return numpy.array([ABSENT if value is None else value for value in values], dtype=numpy.int64)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy
 
 from checkers.history import parquet
+from checkers.history.columns import VALUES_MAX, partners
 from checkers.history.columns import Columns as Operations
-from checkers.history.columns import partners
 from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR, PLAIN
 from checkers.history.operation import NOTHING_THERE
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
@@ -293,6 +293,8 @@ def _values(column: Arrow) -> tuple[Array, Array] | None:
     try:
         numbers = compute.cast(compute.if_else(lists, None, plain), pyarrow.int64())
     except pyarrow.ArrowInvalid:
+        return None
+    if compute.any(compute.greater(compute.abs(numbers), VALUES_MAX)).as_py():  # what stands for nothing is beyond
         return None
     new = numbers.fill_null(ABSENT).to_numpy(zero_copy_only=False).copy()
     old = numpy.full(len(new), ABSENT, dtype=numpy.int64)

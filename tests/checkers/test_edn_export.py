@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model
-from checkers.history import History, foreign
+from checkers.history import Header, History, foreign, jsonl
 from checkers.history.foreign import jepsen_edn
 from tests import examples
 from tests.checkers.brute import tiny_domains, tiny_objects, tiny_transactions
@@ -72,3 +72,17 @@ def test_a_refusal_of_another_tool_stays_one(observes: bool) -> None:
     assert by_model.judge(foreign.parse(text.encode()), "cas-register").result == (
         "valid" if observes else "unknown"
     )
+
+
+def test_an_answer_that_names_no_key_is_written_with_that_of_its_question() -> None:
+    """If it failed, all keys would be one register to the second checker, and to whom the file was sent."""
+    lines = [
+        '{"index":0,"time_ns":0,"type":"invoke","process":0,"f":"write","key":"x","value":1}',
+        '{"index":1,"time_ns":1,"type":"ok","process":0,"f":"write"}',
+        '{"index":2,"time_ns":2,"type":"invoke","process":0,"f":"read","key":"y"}',
+        '{"index":3,"time_ns":3,"type":"ok","process":0,"f":"read"}',
+    ]
+    data = b"\n".join((jsonl.header_line(Header()), *(line.encode() for line in lines))) + b"\n"
+    history = jsonl.parse(data)
+    again = foreign.parse(jepsen_edn.write(history, reads=lambda role, mode: True).encode())
+    assert [(each.key, each.value) for each in again.operations] == [("x", 1), ("y", None)]

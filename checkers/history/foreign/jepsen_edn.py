@@ -29,10 +29,11 @@ def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
     written = [
         each for each in history.operations if each.f not in NOT_FOR_OTHERS and _is_written(each, reads)
     ]
-    indexes = {index for operation in written for index in operation.events}
-    keyed = len({operation.key for operation in written}) > 1
+    # By the event: an answer need not name the key that was asked for.
+    keys = {index: operation.key for operation in written for index in operation.events}
+    keyed = len({*keys.values()}) > 1
     refusals = _refusals(written) if history.failed_cas_observes else {}
-    return "".join(f"{line}\n" for line in _lines(history, indexes, keyed, refusals))
+    return "".join(f"{line}\n" for line in _lines(history, keys, keyed, refusals))
 
 
 def _refusals(operations: Iterable[Operation]) -> dict[int, bool]:
@@ -50,11 +51,14 @@ def _is_written(operation: Operation, reads: Reads) -> bool:
     return operation.f != "read" or operation.type != "ok" or reads(operation.role, operation.mode)
 
 
-def _lines(history: History, written: set[int], keyed: bool, refusals: Mapping[int, bool]) -> Iterator[str]:
+def _lines(
+    history: History, keys: Mapping[int, str | None], keyed: bool, refusals: Mapping[int, bool]
+) -> Iterator[str]:
     number = 0
     for event in history.events:
-        if event.index in written:
-            yield _client(event, number, keyed, refusals.get(event.index))
+        if event.index in keys:
+            key = keys[event.index] if keyed else None
+            yield _client(event, number, key, refusals.get(event.index))
         elif event.process == "nemesis":
             yield _nemesis(event, number)
         else:
@@ -62,7 +66,7 @@ def _lines(history: History, written: set[int], keyed: bool, refusals: Mapping[i
         number += 1
 
 
-def _client(event: Event, index: int, keyed: bool, observed: bool | None) -> str:
+def _client(event: Event, index: int, key: str | None, observed: bool | None) -> str:
     value = _value(event.f, event.value)
     fields = [
         f":index {index}",
@@ -70,7 +74,7 @@ def _client(event: Event, index: int, keyed: bool, observed: bool | None) -> str
         f":type :{event.type}",
         f":process {event.process}",
         f":f {edn.keyword(event.f)}",
-        f":value [{_key(event.key)} {value}]" if keyed and event.key is not None else f":value {value}",
+        f":value [{_key(key)} {value}]" if key is not None else f":value {value}",
     ]
     words = (("error", event.error), ("node", event.node), ("mode", event.mode), ("role", event.role))
     fields += [f":{name} {edn.write(word)}" for name, word in words if word is not None]
