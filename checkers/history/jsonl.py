@@ -8,7 +8,7 @@ refused, with its number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -138,7 +138,7 @@ class Writer:
         self.close()
 
 
-def write(path: Path, header: Header, events: Iterator[Event] | list[Event] | tuple[Event, ...]) -> None:
+def write(path: Path, header: Header, events: Iterable[Event]) -> None:
     """Write a whole record at once. The events keep the indexes and times that they have."""
     with path.open("xb") as file:
         file.write(header_line(header) + b"\n")
