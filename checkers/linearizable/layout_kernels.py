@@ -248,7 +248,7 @@ def coded(column: Array, call: int, count: int, register: int, table: Array) -> 
     if value == ABSENT:
         column[call] = 0
         return count
-    place = ((value ^ (value >> 17)) * 40503 & 0x3FFFFFFF) % table.shape[0]
+    place = (((value ^ (value >> 17) ^ (value >> 34)) & 0x3FFFFFFF) * 40503 & 0x3FFFFFFF) % table.shape[0]
     while table[place, 2] == register and table[place, 0] != value:
         place = place + 1 if place + 1 < table.shape[0] else 0
     if table[place, 2] != register:

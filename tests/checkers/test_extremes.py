@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import checkers
-from checkers import by_model, linearizable
+from checkers import by_model, compiled, linearizable
 from checkers.history import History, foreign, jsonl, parquet
 from checkers.history.foreign import jepsen_edn
-from checkers.linearizable import promised_linearizable
+from checkers.linearizable import promised_linearizable, search_kernels
 from tests import examples
 from tests.checkers.test_columns import record
 
@@ -138,3 +138,20 @@ def test_a_value_that_nobody_wrote_is_seen(
 
 def _numbered(events: list[dict[str, Any]]) -> list[bytes]:
     return [_json({"index": index, "time_ns": 1_000 * index, **event}) for index, event in enumerate(events)]
+
+
+def test_small_registers_that_are_decided_together_hold_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a machine without a compiler would warn of overflows on the screen, or give no verdict."""
+    monkeypatch.setattr(compiled, "_LOADED", {search_kernels.__name__})
+    values = [value for value in EXTREMES if abs(value) <= 1 << 60]
+    calls = [
+        {"type": outcome, "process": 0, "f": "write", "key": key, "value": value}
+        for key in ("x", "y")
+        for value in values
+        for outcome in ("invoke", "ok")
+    ]
+    calls += [{"type": "invoke", "process": 0, "f": "read", "key": "x"}]
+    calls += [{"type": "ok", "process": 0, "f": "read", "key": "x", "value": values[-1]}]
+    lines = [jsonl.header_line(checkers.history.Header(system="s")), *_numbered([*calls, *calls])]
+    verdict = linearizable.check(jsonl.parse(b"\n".join(lines) + b"\n"))
+    assert (verdict.result, verdict.details["decided_by"]) == ("valid", {"compiled search": 2})
