@@ -193,7 +193,8 @@ class Pairing:
         asked = numpy.array([word in ASKED for word in words])
         if ((answer == pairing_kernels.CHANGED) & asked[f]).any():
             return None
-        self.untold = numpy.flatnonzero((answer == pairing_kernels.UNTOLD) & asked[f])
+        is_longer = (answer == pairing_kernels.TRIMMED) & numpy.array([word != "cas" for word in words])[f]
+        self.untold = numpy.flatnonzero(((answer == pairing_kernels.UNTOLD) | is_longer) & asked[f])
         return Columns(
             invoke=invoke, complete=complete, invoke_ns=invoke_ns, complete_ns=complete_ns,
             process=self._process[: self._count], type=type_, f=f, key=self._key[: self._count], node=node, role=role,

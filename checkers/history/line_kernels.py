@@ -17,7 +17,12 @@ DONE, ODD, NEW_WORD = 0, 1, 2
 POSITION, LINE, TIME, ROWS, WORDS, POOLED = range(6)
 REGS = 6
 ABSENT = -(1 << 62)
-PLAIN, PAIR, OTHER = 0, 1, 2
+PLAIN, PAIR, OTHER, TRIPLE = (
+    0,
+    1,
+    2,
+    3,
+)  # the last in `info` alone: what a failed cas tells, the first two of three
 INVOKE, OK, FAIL, INFO = 0, 1, 2, 3
 FINAL = 16  # bits of `info`: the type (2), what the value is (2), the phase
 LEFT, NO_CLIENT = 32, 64  # and in place of these: the caller is to decode the line; it is of no client
@@ -248,14 +253,14 @@ def _read_line(
                             if at < 0:
                                 return ODD
                         at = _past_blanks(data, at)
-                        old[row], new[row] = new[row], number
+                        if sides < 2:
+                            old[row], new[row] = new[row], number
                         sides += 1
                     at += 1
                     if sides == 2:
                         bits |= PAIR << 2
                     elif sides == 3:
-                        bits |= OTHER << 2
-                        old[row] = new[row] = ABSENT
+                        bits |= TRIPLE << 2
                     else:
                         return ODD
                 else:

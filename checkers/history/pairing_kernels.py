@@ -12,11 +12,9 @@ OK, INFO, FINAL, NO_CLIENT, ABSENT = 1, 3, 16, 64, -(1 << 62)  # as in `line_ker
 INVOKE_AT, COMPLETE_AT, INVOKE_NS, COMPLETE_NS, OLD, NEW = range(6)
 F, NODE, ROLE, MODE, ERROR = range(5)
 TYPE, KIND, IS_FINAL, ANSWER = range(4)
-OTHER, CHANGED, UNTOLD = (
-    2,
-    1,
-    2,
-)  # whether an answer has another value than the question; columns may not tell
+PAIR, OTHER, TRIPLE = 1, 2, 3  # as in `line_kernels`
+CHANGED, UNTOLD, TRIMMED = 1, 2, 3
+"""An answer has another value than the question; columns may not tell; it has the same two, and a third behind them."""
 
 
 @bare_kernel
@@ -68,7 +66,7 @@ def pair_columns(
             codes[ROLE, count], codes[MODE, count] = role[row], mode[row]
             codes[ERROR, count] = 0
             bits[TYPE, count] = INFO
-            bits[KIND, count] = told >> 2 & 3
+            bits[KIND, count] = min(told >> 2 & 3, OTHER)
             bits[IS_FINAL, count] = told & FINAL != 0
             bits[ANSWER, count] = 0
             o_process[count] = who
@@ -89,14 +87,23 @@ def pair_columns(
         if mode[row]:
             codes[MODE, place] = mode[row]
         answer = told >> 2 & 3
-        if told & 3 == OK and (answer or new[row] != ABSENT):
-            is_same = numbers[OLD, place] == old[row] and numbers[NEW, place] == new[row]
-            if answer == OTHER or bits[KIND, place] == OTHER:
+        if not answer and new[row] == ABSENT:
+            continue
+        asked = bits[KIND, place]
+        is_same = numbers[OLD, place] == old[row] and numbers[NEW, place] == new[row]
+        if asked or numbers[NEW, place] != ABSENT or told & 3 == OK:
+            if answer == OTHER or asked == OTHER or (answer == TRIPLE and told & 3 == OK):
                 bits[ANSWER, place] = UNTOLD
-            elif bits[KIND, place] != answer or not is_same:
+            elif answer == TRIPLE and asked == PAIR:
+                bits[ANSWER, place] = TRIMMED if is_same else CHANGED
+            elif asked == answer:
+                bits[ANSWER, place] = 0 if is_same else CHANGED
+            elif told & 3 == OK:
                 bits[ANSWER, place] = CHANGED
-            bits[KIND, place] = answer
-            numbers[OLD, place], numbers[NEW, place] = old[row], new[row]
+        if told & 3 == OK:
+            bits[KIND, place] = min(answer, OTHER)
+            numbers[OLD, place] = old[row] if answer != TRIPLE else ABSENT
+            numbers[NEW, place] = new[row] if answer != TRIPLE else ABSENT
     return count
 
 

@@ -14,7 +14,7 @@ import numpy
 
 from checkers.history.columns import VALUES_MAX, Columns, Events, Pairing
 from checkers.history.history import Header, History, operations_of
-from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN
+from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN, TRIPLE
 from checkers.history.operation import Event, Operation, answers
 from checkers.history.operation import paired as paired_events
 from checkers.history.others import Others
@@ -32,7 +32,7 @@ KEPT = ("f", "key", "node", "role", "mode", "error")
 TYPES = ("invoke", "ok", "fail", "info")
 _NUMBER = r"0|-?[1-9]\d{0,17}|null"
 _PAIR = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER})\]$"
-_TRIPLE = rf"^\[({_NUMBER}),({_NUMBER}),({_NUMBER})\]$"
+_TRIPLE = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER}),(?:{_NUMBER})\]$"
 """A cas that failed tells what was there."""
 
 
@@ -139,7 +139,6 @@ class _Reader:
         part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
         kind, part["old"], part["new"] = _values(table["value"])
         others = table["value"].take(pyarrow.array(numpy.flatnonzero(kind == OTHER)))
-        others = others.filter(compute.invert(compute.match_substring_regex(others, _TRIPLE)))
         self._odd += len(others)
         if self._odd > ODD_MAX + self._next // 16:
             return False
@@ -201,13 +200,14 @@ def _values(column: Arrow) -> tuple[Array, Array, Array]:
     places = numpy.flatnonzero(plain.to_numpy(zero_copy_only=False))
     kind[places] = PLAIN
     new[places] = _cast(column if len(places) == len(column) else column.take(pyarrow.array(places)))
-    left = numpy.flatnonzero(kind == OTHER)
-    pairs = compute.extract_regex(column.take(pyarrow.array(left)), _PAIR) if len(left) else None
-    if pairs is not None and pairs.null_count < len(left):
-        matched = numpy.flatnonzero(pairs.is_valid().to_numpy(zero_copy_only=False))
-        left, pairs = left[matched], pairs.take(pyarrow.array(matched))
-        kind[left] = PAIR
-        old[left], new[left] = (_cast(compute.struct_field(pairs, name)) for name in ("old", "new"))
+    for found, pattern in ((PAIR, _PAIR), (TRIPLE, _TRIPLE)):
+        left = numpy.flatnonzero(kind == OTHER)
+        sides = compute.extract_regex(column.take(pyarrow.array(left)), pattern) if len(left) else None
+        if sides is not None and sides.null_count < len(left):
+            matched = numpy.flatnonzero(sides.is_valid().to_numpy(zero_copy_only=False))
+            left, sides = left[matched], sides.take(pyarrow.array(matched))
+            kind[left] = found
+            old[left], new[left] = (_cast(compute.struct_field(sides, name)) for name in ("old", "new"))
     assert VALUES_MAX > 10**18
     return kind, old, new
 
