@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.history import History, HistoryError, parquet
+from checkers.history import Header, History, HistoryError, jsonl, parquet
 from checkers.history.foreign import parse
 from checkers.history.jsonl import parse as parse_ours
 from checkers.history.operation import Event, answers
@@ -85,6 +86,40 @@ def test_an_error_may_stand_in_place_of_the_value() -> None:
         with pytest.raises(HistoryError):
             foreign(lines("write", 1, 2, kind))
     assert ours(lines("cas", [1, 2], [1, 2, 7], "fail")).operations[0].value == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["ok", "fail", "info"])
+@pytest.mark.parametrize("name", ["history.jsonl", "history.parquet"])
+def test_columns_refuse_what_objects_refuse(
+    tmp_path: Path, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a long record in which answers are mixed up would be judged, and a short one refused."""
+    for module in (jsonl, parquet):
+        monkeypatch.setattr(module, "LARGE", 0)
+    drawn = st.none() | st.integers(0, 2) | st.lists(st.none() | st.integers(0, 2), min_size=1, max_size=3)
+
+    @up_to(150)
+    @given(st.sampled_from(["cas", "write", "enqueue", "read"]), drawn, drawn)
+    def compared(f: str, asked: Any, told: Any) -> None:
+        data = jsonl.header_line(Header()) + b"\n" + b"".join(map(_line, lines(f, asked, told, kind)))
+        try:
+            expected = [*jsonl.parse(data).operations]
+        except HistoryError:
+            expected = None
+        path = tmp_path / name
+        if path.suffix == ".jsonl":
+            path.write_bytes(data)
+        else:
+            events = [msgspec.convert(each, Event) for each in lines(f, asked, told, kind)]
+            held = replace(jsonl.parse(jsonl.header_line(Header()) + b"\n"), events=events)
+            parquet.write(path, held)
+        try:
+            found = [*(jsonl if path.suffix == ".jsonl" else parquet).read(path).operations]
+        except HistoryError:
+            found = None
+        assert found == expected
+
+    compared()
 
 
 def test_a_store_may_add_to_an_answer() -> None:
