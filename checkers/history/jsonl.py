@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checkers.compiled import why_plain
-from checkers.history import segments
+from checkers.compiled import stays_plain, why_plain
+from checkers.history import line_kernels, segments
 from checkers.history.errors import HistoryError
 from checkers.history.history import FORMAT, VERSION, Header, History
 from checkers.history.nesting import DEPTH_MAX, is_deep, too_deep
@@ -28,7 +28,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
 LARGE = 8 << 20
-"""Bytes from which on a file is read as columns; loading the code for that takes as long as reading so many plainly."""
+"""So many bytes are read as objects before the code that reads columns is loaded, which takes as long. Files of less than
+half of it always are."""
 HEADER_MAX = 1 << 20  # bytes
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors that decoding a line may raise; the last for brackets nested without end."""
@@ -161,7 +162,7 @@ def read_stored(path: Path) -> History | None:
 
 
 def _stored(record: segments.Record) -> History | None:
-    if record.size < LARGE or why_plain():
+    if record.size < LARGE // 2 or stays_plain(line_kernels, record.size, LARGE - 1) or why_plain():
         return None
     line = record.read(0, HEADER_MAX)
     line = line[: line.find(b"\n") + 1]

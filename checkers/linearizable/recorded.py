@@ -294,7 +294,9 @@ def _values(column: Arrow) -> tuple[Array, Array] | None:
         numbers = compute.cast(compute.if_else(lists, None, plain), pyarrow.int64())
     except pyarrow.ArrowInvalid:
         return None
-    if compute.any(compute.greater(compute.abs(numbers), VALUES_MAX)).as_py():  # what stands for nothing is beyond
+    if compute.any(
+        compute.greater(compute.abs(numbers), VALUES_MAX)
+    ).as_py():  # what stands for nothing is beyond
         return None
     new = numbers.fill_null(ABSENT).to_numpy(zero_copy_only=False).copy()
     old = numpy.full(len(new), ABSENT, dtype=numpy.int64)
