@@ -68,7 +68,8 @@ def read(source: Any, *, initial: str | None = None) -> History:
 
     `initial`: what each object held before the first operation, as `qsync check --initial` takes it.
     """
-    from checkers.history import foreign, frames
+    from checkers.history import foreign
+    from checkers.history.foreign import frames
 
     if frames.is_frame(source):
         return foreign.beginning(frames.history_of(source), initial)

@@ -25,7 +25,7 @@ import numpy
 from checkers import domain, linearizable, sessions, written
 from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
-from checkers.history.frames import history_in
+from checkers.history.foreign.frames import history_in
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation

@@ -32,7 +32,7 @@ class CalledChecker(ModuleType):
     """
 
     def __call__(self, source: Any, **options: Any) -> Any:
-        history = import_module("checkers.history.frames").history_in(source)
+        history = import_module("checkers.history.foreign.frames").history_in(source)
         verdict = vars(self)["check"](history, **options)
         if verdict.result != "valid" or getattr(history, "torn", None) is None:
             return verdict

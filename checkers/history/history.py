@@ -251,7 +251,8 @@ class History:
         """The operations as a stream of Arrow, for polars, pandas, DuckDB, pyarrow: see `checkers.history.frames`."""
         from checkers.history import frames
 
-        return frames.reader(self).__arrow_c_stream__(requested_schema)
+        stream = frames.reader(self.operations, observes=self.failed_cas_observes)
+        return stream.__arrow_c_stream__(requested_schema)
 
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:
         """The order of real time, transitively reduced: a graph of networkx over these operations, or over all.

@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
 LARGE = 8 << 20
-"""So many bytes are read as objects before the code that reads columns is loaded, which takes as long. Files of less than
-half of it always are."""
+"""So many bytes are read as objects before the code that reads columns is loaded, which takes as long. Files of less
+than half of it always are."""
 HEADER_MAX = 1 << 20  # bytes
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors that decoding a line may raise; the last for brackets nested without end."""

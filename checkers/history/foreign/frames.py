@@ -1,0 +1,154 @@
+"""Data frames that are given in place of a history: `checkers.history.frames` has their columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkers.history.errors import HistoryError
+from checkers.history.foreign.operation_maps import Maps
+from checkers.history.foreign.recognized import read
+from checkers.history.frames import NUMBERS
+from checkers.history.history import OBSERVING, Header, History
+from checkers.history.operation import ASKED, Event, Outcome, Phase
+
+Arrow = Any  # pyarrow's
+_OF_OPERATIONS = ("type", "process", "f", "value", "invoke_index", "complete_index")
+_OF_EVENTS = ("type", "process", "f", "value")
+_TOLD = ("key", "node", "role", "mode", "wait")
+_MAY_BE_FLOATS = (*NUMBERS, "index", "time", "time_ns")
+
+
+def history_in(source: Any) -> Any:
+    """The history in a file or a data frame; anything else as it is. Raises HistoryError, OSError."""
+    if isinstance(source, str | os.PathLike):
+        return read(Path(source))
+    return history_of(source) if is_frame(source) else source
+
+
+def is_frame(source: object) -> bool:
+    """Whether it is a table for all that reads Arrow."""
+    return hasattr(source, "__arrow_c_stream__") and not hasattr(source, "operations")
+
+
+def history_of(frame: Any) -> History:
+    """The history in a frame. Raises HistoryError if its columns, or its rows, make none."""
+    import pyarrow
+
+    table = pyarrow.table(frame)
+    names = set(table.column_names)
+    if names >= {*_OF_OPERATIONS}:
+        return _of_operations(_rows(table))
+    if names >= {*_OF_EVENTS}:
+        return _of_events(_rows(table))
+    raise HistoryError(
+        expected=f"a frame with the columns {', '.join(_OF_OPERATIONS)}, or {', '.join(_OF_EVENTS)}",
+        came=f"the columns {', '.join(table.column_names)[:200]}",
+        attempt="rename the columns; checkers.history.frames says what each holds",
+    )
+
+
+def _rows(table: Arrow) -> list[dict[str, Any]]:
+    import pyarrow
+
+    kind = table.schema.field("value").type
+    is_text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+    is_text |= pyarrow.types.is_string_view(kind) or pyarrow.types.is_dictionary(kind)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for place, row in enumerate(rows):
+        for name in _MAY_BE_FLOATS:  # pandas has no whole numbers where some are missing
+            if isinstance(number := row.get(name), float):
+                row[name] = int(number) if number.is_integer() else None
+        if is_text and row["value"] is not None:
+            try:
+                row["value"] = msgspec.json.decode(row["value"])
+            except msgspec.DecodeError as error:
+                raise HistoryError(
+                    expected="JSON text in the column value",
+                    came=f"{row['value']!r:.60} in row {place}",
+                    attempt="write each value with json.dumps, or give a column of numbers or lists",
+                ) from error
+    return rows
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    type: Outcome
+    process: int
+    f: str
+    invoke_index: int
+    complete_index: int | None = None
+    invoke_ns: int | None = None
+    complete_ns: int | None = None
+    key: str | None = None
+    value: Any = None
+    node: str | None = None
+    role: str | None = None
+    mode: str | None = None
+    error: str | None = None
+    phase: Phase | None = None
+    wait: str | None = None
+    transaction: str | None = None
+    refusal_observed: bool | None = None
+
+
+def _of_operations(rows: list[dict[str, Any]]) -> History:
+    events: list[Event] = []
+    observes = False
+    for place, each in enumerate(rows):
+        try:
+            row = msgspec.convert(each, _Row)
+        except msgspec.ValidationError as error:
+            raise HistoryError(
+                expected="an operation in each row of the frame",
+                came=f"{error} in row {place}",
+                attempt="checkers.history.frames says what each column holds",
+            ) from error
+        events += _events(row)
+        observes |= row.refusal_observed is True
+    header = Header(system="frame", extra={OBSERVING: True} if observes else {})
+    return replace(History.of(header, sorted(events, key=_index), first_line=0), origin="json")
+
+
+def _events(row: _Row) -> list[Event]:
+    same: dict[str, Any] = {name: getattr(row, name) for name in ("process", "f", *_TOLD)}
+    same["phase"] = row.phase or "load"
+    asked = row.value if row.type != "ok" else _asked(row.f, row.value)
+    begun_ns = row.invoke_index if row.invoke_ns is None else row.invoke_ns
+    events = [Event(index=row.invoke_index, time_ns=begun_ns, type="invoke", value=asked, **same)]
+    if row.complete_index is not None:
+        ended_ns = row.complete_index if row.complete_ns is None else row.complete_ns
+        told: dict[str, Any] = {"error": row.error, "transaction": row.transaction}
+        events.append(
+            Event(index=row.complete_index, time_ns=ended_ns, type=row.type, value=row.value, **same, **told)
+        )
+    return events
+
+
+def _index(event: Event) -> int:
+    return event.index
+
+
+def _asked(f: str, value: Any) -> Any:
+    """What was asked, as far as an answer tells."""
+    if f in ASKED:
+        return value
+    if f == "txn" and isinstance(value, list):
+        return [[*micro[:2], None] if micro[0] in ("r", "read") else micro for micro in value]
+    return None
+
+
+def _of_events(rows: list[dict[str, Any]]) -> History:
+    maps: list[Mapping[str, Any]] = []
+    for row in rows:
+        told = {name: value for name, value in row.items() if value is not None}
+        if "actor" in told:
+            told.setdefault("process", told["actor"])
+        if "time_ns" in told:
+            told.setdefault("time", told["time_ns"])
+        maps.append(told)
+    return replace(Maps(maps, lambda place: place, Header(system="frame")).history(), origin="json")
