@@ -17,7 +17,8 @@ def check(given: Given, report: Report, level: Level, verdict: Verdict) -> Verif
     """Check what the verdict says of each cut, by the proof that the report of the same material has for it."""
     cuts = {cut.id: cut for cut in given.cuts}
     judgements = {each.cut: each for each in report.judgements[level]}
-    accepted, refused, without = 0, [], []
+    left_out = judgements.keys() - {told["cut"] for told in verdict.details["cuts"]}
+    accepted, refused, without = 0, [f"{level} of {name}: it is left out" for name in sorted(left_out)], []
     for told in verdict.details["cuts"]:
         name = told["cut"]
         if told["result"] == "unknown":

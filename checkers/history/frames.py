@@ -1,4 +1,4 @@
-"""Histories as data frames, out and in: an operation a row, for polars, pandas, DuckDB and all that reads Arrow.
+"""Histories as data frames, out and in: an operation a row, for polars, pandas, DuckDB and every reader of Arrow.
 
     polars.DataFrame(history)                     # by History.__arrow_c_stream__
     checkers.linearizable(frame)                  # a frame in place of a history

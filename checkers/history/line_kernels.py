@@ -17,12 +17,8 @@ DONE, ODD, NEW_WORD = 0, 1, 2
 POSITION, LINE, TIME, ROWS, WORDS, POOLED = range(6)
 REGS = 6
 ABSENT = -(1 << 62)
-PLAIN, PAIR, OTHER, TRIPLE = (
-    0,
-    1,
-    2,
-    3,
-)  # the last in `info` alone: what a failed cas tells, the first two of three
+PLAIN, PAIR, OTHER = 0, 1, 2
+TRIPLE = 3  # in `info` alone: a failed cas tells what was there, behind its two
 INVOKE, OK, FAIL, INFO = 0, 1, 2, 3
 FINAL = 16  # bits of `info`: the type (2), what the value is (2), the phase
 LEFT, NO_CLIENT = 32, 64  # and in place of these: the caller is to decode the line; it is of no client

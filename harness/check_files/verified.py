@@ -30,7 +30,7 @@ Verifier = Callable[[History, Verdict], Verified | None]
 def add_to(verdict: dict[str, Any], history: History, verifiers: Mapping[str, Verifier]) -> None:
     """Check the proofs and put what came of it under "verified"; nothing if nothing was decided.
 
-    `verifiers`: by the name of a check. What they judge by comes from the promise, never from the verdict.
+    `verifiers`: by the name of a check. Their questions come from the promise, never from the verdict.
     """
     stopped: list[str] = []
     found = []

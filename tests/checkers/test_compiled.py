@@ -155,7 +155,7 @@ def test_few_rows_stay_plain_until_loading_would_have_paid(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("kind", ["register", "cas", "append"])
 def test_ten_thousand_operations_need_no_compiler(tmp_path: Path, kind: str) -> None:
-    """If this fails, the first thing that somebody tries with a fresh checkout takes half a minute."""
+    """If this fails, the first check in a fresh checkout takes half a minute."""
     events = [{"process": 0, "type": "invoke", "f": "read"}]
     for number in range(5_000):
         old = None if not number else number % 7 if kind == "cas" else number

@@ -1,4 +1,4 @@
-"""Histories as data frames: whatever reads Arrow gets all operations, and what it gives back is judged the same."""
+"""Histories as data frames: a reader of Arrow gets all operations, and a frame is judged as the history of it."""
 
 from __future__ import annotations
 
@@ -110,6 +110,14 @@ def test_values_may_be_numbers_and_lists_of_the_frame() -> None:
                 "complete_index": [1],
             },
             "an operation in each row",
+        ),
+        (
+            {"type": ["ok"], "process": [0], "f": ["read"], "value": [1], **PLACES, "complete_index": [None]},
+            "type ok without a complete_index in row 0",
+        ),
+        (
+            {"type": ["ok"], "process": [0], "f": ["read"], "value": [1], **PLACES, "invoke_index": [1]},
+            "two events with index 1",
         ),
     ],
 )

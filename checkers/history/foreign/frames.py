@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def history_in(source: Any) -> Any:
 
 
 def is_frame(source: object) -> bool:
-    """Whether it is a table for all that reads Arrow."""
+    """Whether it is a table for every reader of Arrow."""
     return hasattr(source, "__arrow_c_stream__") and not hasattr(source, "operations")
 
 
@@ -103,15 +104,25 @@ def _of_operations(rows: list[dict[str, Any]]) -> History:
         try:
             row = msgspec.convert(each, _Row)
         except msgspec.ValidationError as error:
-            raise HistoryError(
-                expected="an operation in each row of the frame",
-                came=f"{error} in row {place}",
-                attempt="checkers.history.frames says what each column holds",
-            ) from error
+            raise _no_operation(f"{error} in row {place}") from error
+        if row.type != "info" and row.complete_index is None:
+            raise _no_operation(f"type {row.type} without a complete_index in row {place}")
         events += _events(row)
         observes |= row.refusal_observed is True
     header = Header(system="frame", extra={OBSERVING: True} if observes else {})
-    return replace(History.of(header, sorted(events, key=_index), first_line=0), origin="json")
+    events.sort(key=_index)
+    for one, other in pairwise(events):
+        if one.index == other.index:
+            raise _no_operation(f"two events with index {one.index}")
+    return replace(History.of(header, events, first_line=0), origin="json")
+
+
+def _no_operation(came: str) -> HistoryError:
+    return HistoryError(
+        expected="an operation in each row of the frame, with places in one order of all events",
+        came=came,
+        attempt="checkers.history.frames says what each column holds",
+    )
 
 
 def _events(row: _Row) -> list[Event]:

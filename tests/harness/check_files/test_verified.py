@@ -1,4 +1,4 @@
-"""What nodes left: their proofs are checked again by code that shares nothing with the checkers."""
+"""Proofs about logs and traces of nodes are checked again by code that shares nothing with the checkers."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def test_a_cut_that_is_said_to_be_wrong_without_being_it_is_refused(check: str, 
     cut["result"] = "invalid"
     verified.add_to(verdict, history, verifiers)
     assert any(cut["cut"] in reason for reason in verdict["verified"]["refused"])
+
+
+def test_a_verdict_that_leaves_a_cut_out_is_refused(judged: Any) -> None:
+    """If it failed, a wrong cut could be left out of a verdict, and its proofs would still be accepted."""
+    verdict, history, verifiers = judged("twophase")
+    verdict = copy.deepcopy(verdict)
+    (told,) = (each for each in verdict["checks"] if each["checker"] == "cuts-messages")
+    name = told["details"]["cuts"].pop()["cut"]
+    verified.add_to(verdict, history, verifiers)
+    assert verdict["verified"]["refused"] == [f"messages of {name}: it is left out"]
 
 
 def test_a_log_that_is_shorter_than_its_proof_is_refused(judged: Any) -> None:

@@ -38,6 +38,10 @@ def stored(name: str) -> Plan:
     return read(PLANS / f"{name}.json")
 
 
+ANOTHER = {"near-signs-one-phase": 2}
+"""How far the other seed is from the plan's, where the next one leaves the bug no opportunity."""
+
+
 def test_every_bug_has_its_plan() -> None:
     """If it failed, a bug could be switched on that nothing is known to find."""
     assert list(bugs.NAMES) == STORED
@@ -47,17 +51,16 @@ def test_every_bug_has_its_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "others", [(0,), pytest.param((1, 2, 3), marks=pytest.mark.nightly)], ids=["its seed", "another seed"]
+    "another", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["its seed", "another seed"]
 )
 @pytest.mark.parametrize("name", mostly_long(STORED, quick=QUICK))
-def test_a_known_bug_is_found_by_its_level_alone(name: str, others: tuple[int, ...]) -> None:
+def test_a_known_bug_is_found_by_its_level_alone(name: str, another: bool) -> None:
     """If it failed, a bug would go unseen, or be reported as several."""
     plan = stored(name)
     assert plan.bugs == (name,)
     assert plan.drawn is not None
-    tried = (try_seed(msgspec.structs.replace(plan, seed=plan.seed + other)) for other in others)
-    found = next((each for each in tried if each.violated), None)
-    assert found is not None, f"no seed of {len(others)} shows it"
+    other = ANOTHER.get(name, 1) if another else 0
+    found = try_seed(msgspec.structs.replace(plan, seed=plan.seed + other))
     assert found.violated == bugs.bug(name).checkers, found.sentence
 
 
