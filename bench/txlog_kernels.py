@@ -1,4 +1,4 @@
-"""What `bench.txlog_tables` needs compiled: it pairs the events of clients, and numbers the names of transactions."""
+"""What `bench.txlog_tables` needs compiled: numbers for the names of transactions."""
 
 from __future__ import annotations
 
@@ -9,35 +9,6 @@ import numpy
 from checkers.compiled import bare_kernel
 
 Array = Any  # numpy's
-PAIRED, ODD = 0, 1
-
-
-@bare_kernel
-def paired(process: Array, invokes: Array, running: Array, partner: Array) -> int:
-    """Fill `partner`: of an invocation the row of its completion (-1: none), of all other rows -2.
-
-    `process`: -1 for rows that are of no client. `running` has a place for every process, filled with -1. ODD if some
-    process does not take turns.
-    """
-    for row in range(process.shape[0]):
-        client = process[row]
-        if client < 0:
-            partner[row] = -2
-        elif invokes[row]:
-            if running[client] >= 0:
-                return ODD
-            running[client] = row
-            partner[row] = -1
-        else:
-            if running[client] < 0:
-                return ODD
-            partner[running[client]] = row
-            partner[row] = -2
-            running[client] = -1
-    return PAIRED
-
-
-# ---- names
 
 
 @bare_kernel

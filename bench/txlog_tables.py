@@ -30,6 +30,7 @@ import numpy
 from bench import txlog_kernels
 from checkers.compiled import load
 from checkers.history import parquet
+from checkers.history.columns import partners
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.txlog import kernels, records
@@ -329,6 +330,13 @@ def _need(path: Path, true: bool, expected: str) -> None:
 # ---- clients
 
 
+def _of_all(clients: Array, found: Array, rows: int) -> Array:
+    """The rows of completions by row: -1 where none was recorded, -2 for what is no client's invocation."""
+    partner = numpy.full(rows, -2, dtype=numpy.int64)
+    partner[clients] = numpy.where(found >= 0, clients[found], found)
+    return partner
+
+
 def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
     """The record without its clients, their operations, and the ids that no log has."""
     with parquet.damage_told(path):
@@ -338,14 +346,13 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
     process = _array(table["process"].fill_null(-1))
     types, names_of_types = _coded(table["type"])
     invokes = types == _code(names_of_types, "invoke")
-    partner = numpy.empty(len(process), dtype=numpy.int64)
-    running = numpy.full(int(process.max(initial=-1)) + 1, -1, dtype=numpy.int64)
-    compiled = load(txlog_kernels)
+    clients = numpy.flatnonzero(process >= 0)
+    found = partners(process[clients], invokes[clients])
     f, key = _coded(table["f"]), _coded(table["key"])
     if (
-        _within(process, -1, 1 << 31)
-        and compiled.paired(process, invokes, running, partner) == txlog_kernels.PAIRED
-        and _are_same(partner, *f)
+        found is not None
+        and _within(process, -1, 1 << 31)
+        and _are_same(partner := _of_all(clients, found, len(process)), *f)
         and _are_same(partner, *key)
     ):
         with parquet.damage_told(path):
