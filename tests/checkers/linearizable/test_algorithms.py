@@ -87,24 +87,26 @@ def test_compiled_and_plain_agree_at_length(seed: int, operations: int) -> None:
     assert (compiled.result, compiled.failing) == (plain.result, plain.failing)
 
 
+# The plain search decides the longer queues that seed 11 draws first, and not all those of seed 12.
 @pytest.mark.parametrize(
-    ("name", "most", "count"), [("cas-register", 80, 200), ("kv", 80, 200), ("queue", 24, 75)]
-)
-@pytest.mark.parametrize(
-    ("seed", "times"),
+    ("name", "most", "count", "seed"),
     [
-        (11, 1 / 10),
-        pytest.param(11, 1, marks=pytest.mark.long),
-        pytest.param(12, 10, marks=pytest.mark.nightly),
+        ("cas-register", 80, 20, 11),
+        ("kv", 80, 20, 11),
+        ("queue", 24, 8, 11),
+        pytest.param("cas-register", 80, 200, 11, marks=pytest.mark.long),
+        pytest.param("kv", 80, 200, 11, marks=pytest.mark.long),
+        pytest.param("queue", 24, 75, 11, marks=pytest.mark.long),
+        pytest.param("cas-register", 80, 2000, 12, marks=pytest.mark.nightly),
+        pytest.param("kv", 80, 2000, 12, marks=pytest.mark.nightly),
+        pytest.param("queue", 16, 750, 12, marks=pytest.mark.nightly),
     ],
 )
-def test_compiled_and_plain_agree_on_middling_histories(
-    name: str, most: int, count: int, seed: int, times: float
-) -> None:
+def test_compiled_and_plain_agree_on_middling_histories(name: str, most: int, count: int, seed: int) -> None:
     """If this fails, the quick way to a yes, or going on without it, loses something: tiny histories don't take it."""
     chance = random.Random(seed)
     model = MODELS[name]()
-    for _ in range(round(count * times)):
+    for _ in range(count):
         for calls in calls_by_keys(model, tiny_histories.history(name, chance, most, most + most // 8)):
             plain, compiled = (way.search(model, calls, Limits()) for way in (search, forward))
             assert plain.result != "unknown", "too hard for the plain search: there is nothing to compare"
