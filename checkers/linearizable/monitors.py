@@ -10,8 +10,9 @@ out was never put in, or only later; it came out twice; one that surely went in 
 a dequeue said "empty" while at every moment some element surely was in it. Each is looked for by sorting. A yes is
 given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
-A drain is dequeues and an "empty" (`drains`). The patterns leave their sequence open, and the replay does not. So a no
-stands, and a yes in another sequence is left to the search.
+A drain is dequeues and an "empty" (`drains`) in a sequence. What it took went in in that sequence too, so an element
+went in no sooner than those before it were begun and no later than those behind it were done. With times narrowed so,
+the patterns and the order are those of single dequeues.
 
 A dequeue without an answer took one of the elements that never came out, or none. The earlier it was asked, the more it
 may have done, and elements leave in the order in which they came. So the first of the missing elements goes to the
@@ -27,9 +28,9 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from checkers.linearizable.drains import DrainedQueue, are_in_sequence
@@ -129,6 +130,8 @@ class _Element:
     put_by: int
     took: Times = (EVER, EVER)
     took_by: int | None = None
+    drain: Any = None
+    """Which drain took it, if one did."""
     place: int = 0
     """Behind how many others of the same drain it came out."""
 
@@ -138,7 +141,8 @@ class _Queue:
     """A queue's calls, and the returns at which it was seen that no order is left."""
 
     elements: dict[Any, _Element] = field(default_factory=dict)
-    empty: list[tuple[Times, int]] = field(default_factory=list)
+    empty: list[tuple[Times, int, Any]] = field(default_factory=list)
+    """The answers "empty": when, of which call, at the end of which drain, if of one."""
     wrong: list[tuple[float, int]] = field(default_factory=list)
     optional: bool = False
     """Whether some dequeue may not have happened."""
@@ -146,7 +150,7 @@ class _Queue:
 
 def _queue(calls: Sequence[Call]) -> Found | None:
     takes = [place for place, call in enumerate(calls) if call.action.word == "take"]
-    if not takes:
+    if not takes and not any(call.action.word == "drained" for call in calls):
         queue = _seen(calls, EVER)
         if queue is None:
             return None
@@ -174,12 +178,34 @@ def _seen(calls: Sequence[Call], until: float) -> _Queue | None:
                 return None
             queue.elements[call.action.values[0]] = _Element(times, place)
         elif call.action.word in FOUND_EMPTY and times[1] < EVER:
-            queue.empty.append((times, place))
+            drain = call.action.values[0] if call.action.word == "emptied" else None
+            queue.empty.append((times, place, drain))
     optional = _take(queue, known, until)
     if optional is None:
         return None
     queue.optional = optional
+    _narrow(queue)
     return queue
+
+
+def _narrow(queue: _Queue) -> None:
+    """Narrow the times to those that the sequence of each drain leaves open."""
+    for taken in _drains(queue.elements.values()).values():
+        begun = accumulate((each.put[0] for each in taken), max)
+        returned = [*accumulate((each.put[1] for each in reversed(taken)), min)]
+        for each, *times in zip(taken, begun, reversed(returned), strict=True):
+            each.put = times[0], times[1]
+            if each.put[0] > each.put[1] and each.took_by is not None:
+                queue.wrong.append((each.took[1], each.took_by))
+
+
+def _drains(elements: Iterable[_Element]) -> dict[Any, list[_Element]]:
+    """What each drain that returned took, in its sequence."""
+    drains: dict[Any, list[_Element]] = {}
+    for each in sorted(elements, key=lambda each: each.place):
+        if each.drain is not None and each.took[1] < EVER:
+            drains.setdefault(each.drain, []).append(each)
+    return drains
 
 
 def _order_with_takes(calls: Sequence[Call], takes: Sequence[int]) -> list[int] | None:
@@ -257,7 +283,9 @@ def _take(queue: _Queue, calls: Sequence[tuple[Call, Times]], until: float) -> b
                 element.took = min(element.took[0], times[0]), EVER
         else:
             element.took, element.took_by = times, place
-            element.place = int(str(call.action.values[-1])) if call.action.word == "drained" else 0
+            if call.action.word == "drained":
+                element.drain = call.action.values[1]
+                element.place = int(str(call.action.values[2]))
     return optional
 
 
@@ -284,7 +312,7 @@ def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
         else:
             filled.append((begins, ends))
     at = 0
-    for (begun, returned), place in sorted(queue.empty):
+    for (begun, returned), place, _ in sorted(queue.empty, key=lambda each: each[0]):
         while at < len(filled) and filled[at][1] < begun:
             at += 1
         if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
@@ -327,7 +355,12 @@ def _scheduled(queue: _Queue) -> list[int] | None:
         put += 1
     if taken == put:
         windows.append((len(steps), last, EVER))
-    return _with_empties(queue, steps, windows)
+    lasts = {each.drain: out for each, out in zip(elements, outs, strict=True) if each.drain is not None}
+    empty = [
+        ((max(begun, lasts.get(drain, begun)), returned), place)
+        for (begun, returned), place, drain in queue.empty
+    ]
+    return _with_empties(empty, steps, windows)
 
 
 def _in_line(elements: list[_Element]) -> list[_Element] | None:
@@ -357,11 +390,11 @@ def _in_line(elements: list[_Element]) -> list[_Element] | None:
 
 
 def _with_empties(
-    queue: _Queue, steps: list[tuple[float, int]], windows: list[tuple[int, float, float]]
+    empty: list[tuple[Times, int]], steps: list[tuple[float, int]], windows: list[tuple[int, float, float]]
 ) -> list[int] | None:
     """The steps with every "empty" in a window in which it ran."""
     placed: dict[int, list[tuple[float, int]]] = {}
-    at, waiting = 0, sorted(queue.empty)
+    at, waiting = 0, sorted(empty)
     running: list[tuple[float, float, int]] = []  # returned, begun, call
     for after, opens, closes in windows:
         while at < len(waiting) and waiting[at][0][0] < closes:
