@@ -11,20 +11,19 @@ in effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import numpy
 
-from checkers.history.columns import TYPES, Columns
+from checkers.history.columns import TYPES
 from checkers.history.faults import Span
 from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, INFO, OK
-from checkers.history.operation import SUBMITTED, Operation
+from checkers.history.operation import SUBMITTED
 from checkers.history.spans import are_within, united
-from checkers.history.stored import StoredOperations
 from checkers.verdict import Verdict
 
 Array = Any  # numpy's
@@ -53,27 +52,7 @@ class Asked:
     @classmethod
     def of_load(cls, history: History) -> Asked:
         """Those of the load."""
-        operations = history.operations
-        if isinstance(operations, StoredOperations):
-            return cls.of_columns(operations.columns)
-        return cls.of([each for each in operations if each.phase == "load"])
-
-    @classmethod
-    def of(cls, operations: Sequence[Operation]) -> Asked:
-        words = {word: code for code, word in enumerate(dict.fromkeys(_words(operations)))}
-        ends = (-1 if each.complete_ns is None else each.complete_ns for each in operations)
-        return cls(
-            _array(each.invoke_ns for each in operations),
-            _array(ends),
-            _array(TYPES.index(each.type) for each in operations),
-            _array(each.type == "ok" or each.is_submitted for each in operations).astype(bool),
-            _array(words[each.node] for each in operations),
-            _array(words[each.f] for each in operations),
-            tuple(words),
-        )
-
-    @classmethod
-    def of_columns(cls, columns: Columns) -> Asked:
+        columns = history.columns
         count = int((~columns.is_final).sum())
         is_first = not columns.is_final[:count].any()  # as a rule: nothing needs to be copied then
         at: Any = slice(count) if is_first else numpy.flatnonzero(~columns.is_final)
@@ -116,16 +95,6 @@ class Asked:
         """Those of the words in a column, in the order of the words."""
         found = numpy.flatnonzero(numpy.bincount(column)).tolist()
         return sorted((code for code in found if self.words[code] is not None), key=self.words.__getitem__)  # type: ignore[arg-type]  # None is left out
-
-
-def _words(operations: Iterable[Operation]) -> Iterable[str | None]:
-    for each in operations:
-        yield each.node
-        yield each.f
-
-
-def _array(numbers: Iterable[int]) -> Array:
-    return numpy.fromiter(numbers, dtype=numpy.int64)
 
 
 def check(history: History) -> Verdict:

@@ -30,7 +30,6 @@ from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
 from checkers.history.start import PLAIN_START, Start, supposed
-from checkers.history.stored import StoredOperations
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.linearizable.table import MODELS as SEQUENTIAL
 from checkers.meaning import Judged
@@ -388,12 +387,12 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
     """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
     reads, in_doubt = sessions.all_but_dirty, history
     first = None
-    if isinstance(history.operations, StoredOperations) and history.start.is_plain:
+    if history.start.is_plain:
         # An order of all spares the rest, which needs objects; that of a key spares the key.
         first = _linearizable(model, history, failed_cas_observes, reads)
         if first.result == "valid":
             return {first.checker: first.result}
-        in_doubt = _only_in_doubt(history, history.operations.columns, first)
+        in_doubt = _only_in_doubt(history, history.columns, first)
     weaker = {verdict.checker: verdict for verdict in _weaker(in_doubt, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
     if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
@@ -451,11 +450,9 @@ def guess(history: History) -> str | None:
 
 def _telling(history: History) -> Iterable[Operation]:
     """The operations with values that may tell a model: a whole number is a value of any."""
-    operations = history.operations
-    if not isinstance(operations, StoredOperations) or not history.names <= {"read", "write", "dump"}:
-        return operations
-    columns = operations.columns
-    return operations.at((columns.kind != PLAIN).nonzero()[0])
+    if not history.names <= {"read", "write", "dump"}:
+        return history.operations
+    return history.at((history.columns.kind != PLAIN).nonzero()[0])
 
 
 def _guess_of_transactions(operations: Iterable[Operation]) -> str:

@@ -30,7 +30,6 @@ from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.history.rest import Rest, at_rest
-from checkers.history.stored import StoredOperations
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
 from checkers.value_order import CONFIRMED, NEVER, ValueOrder, Writer, is_confirmed, told
@@ -68,9 +67,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
     caught_up = [dumps[place] for place in places]
     witnesses += _diverged(caught_up)
     doubts = _Doubts.of(history, dumps, space, by_reads=True)
-    keys = None
-    if doubts is not None:
-        keys = doubts.keys(doubts.is_impossible.any(axis=0) | doubts.is_lost[places].any(axis=0))
+    keys = doubts.keys(doubts.is_impossible.any(axis=0) | doubts.is_lost[places].any(axis=0))
     shown = by_key(read for read in history.select(f="read", outcome="ok", keys=keys) if is_confirmed(read))
     for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
         order = ValueOrder.of(operations, shown.get(key, ()))
@@ -91,7 +88,7 @@ def gone_everywhere(
     such a one, each perhaps another."""
     read = [_dump(each) for each in dumps]
     doubts = _Doubts.of(history, read, space, by_reads=False)
-    keys = None if doubts is None else doubts.keys(doubts.is_lost.all(axis=0))
+    keys = doubts.keys(doubts.is_lost.all(axis=0))
     for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
         order = ValueOrder.of(operations)
         lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
@@ -101,7 +98,7 @@ def gone_everywhere(
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """By columns: the keys that were written to, and which of their values in the dumps may be wrong.
+    """The keys that were written to, and which of their values in the dumps may be wrong.
 
     All values of an odd key may be wrong. The others are impossible or lost exactly if `_impossible_value` or `_lost`
     says so of the dump alone.
@@ -114,12 +111,9 @@ class _Doubts:
     is_lost: Array
 
     @classmethod
-    def of(cls, history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> _Doubts | None:
-        """None if the history has no columns. `by_reads`: what confirmed reads showed counts, too."""
-        operations = history.operations
-        if not isinstance(operations, StoredOperations):
-            return None
-        columns = operations.columns
+    def of(cls, history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> _Doubts:
+        """`by_reads`: what confirmed reads showed counts, too."""
+        columns = history.columns
         modes = CONFIRMED if by_reads else ()
         codes = numpy.unique(columns.key[value_columns.are_writes(columns)])
         written = [columns.words[code] for code in codes.tolist()]

@@ -14,7 +14,6 @@ import numpy
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, PLAIN
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness, concluded
 
 NAME = "early-timeout"
@@ -47,18 +46,12 @@ def _told(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:
 
     What looked at another's entry and waits for that may be told sooner: a compare, or a deletion of nothing.
     """
-    operations = history.operations
-    if isinstance(operations, StoredOperations):
-        columns = operations.columns
-        are_timeouts = numpy.array([(word or "").endswith(TIMED_OUT) for word in columns.words])
-        is_told = (columns.f == columns.code("write")) & are_timeouts[columns.error]
-        is_told &= (columns.kind != PLAIN) | (columns.new != ABSENT)
-        is_early = is_told & (columns.complete_ns - columns.invoke_ns < least_ns)
-        return int(is_told.sum()), operations.at(numpy.flatnonzero(is_early))
-    writes = [each for each in history.select(f="write") if not each.is_deletion]
-    told = [each for each in writes if each.error is not None and each.error.endswith(TIMED_OUT)]
-    early = [each for each in told if (each.complete_ns or each.invoke_ns) - each.invoke_ns < least_ns]
-    return len(told), early
+    columns = history.columns
+    are_timeouts = numpy.array([(word or "").endswith(TIMED_OUT) for word in columns.words])
+    is_told = (columns.f == columns.code("write")) & are_timeouts[columns.error]
+    is_told &= (columns.kind != PLAIN) | (columns.new != ABSENT)
+    is_early = is_told & (columns.complete_ns - columns.invoke_ns < least_ns)
+    return int(is_told.sum()), history.at(numpy.flatnonzero(is_early))
 
 
 def _witness(operation: Operation, wanted_ns: int) -> Witness:

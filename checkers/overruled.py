@@ -23,7 +23,6 @@ import numpy
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
 from checkers.values import Value, identity
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -54,12 +53,9 @@ def check(history: History, *, space: str = "register") -> Verdict:
 
 
 def _concerned(history: History) -> Sequence[Operation]:
-    """The writes, of columns without most of those that have no value in common with what was told rolled back."""
-    operations, names = history.operations, ("write", "cas", "add")
-    if not isinstance(operations, StoredOperations):
-        return history.select(f=names)
-    columns = operations.columns
-    places = columns.places(names, None, None, None)
+    """The writes without most of those that have no value in common with what was told rolled back."""
+    columns = history.columns
+    places = columns.places(("write", "cas", "add"), None, None, None)
     are_rolled_back = numpy.array([(word or "").endswith(ROLLED_BACK) for word in columns.words])
     told = places[are_rolled_back[columns.error[places]]]
     values = numpy.unique(columns.new[told])
@@ -71,7 +67,7 @@ def _concerned(history: History) -> Sequence[Operation]:
     is_odd = (columns.kind[places] == OTHER) | ((columns.f[places] == columns.code("cas")) & ~is_pair)
     under = numpy.zeros(len(columns.words), dtype=bool)
     under[columns.key[told]] = under[columns.key[places[is_odd]]] = True
-    return operations.at(places[(shares | is_odd) & under[columns.key[places]]])
+    return history.at(places[(shares | is_odd) & under[columns.key[places]]])
 
 
 def _written(operation: Operation) -> object:

@@ -39,7 +39,6 @@ from checkers.history.line_kernels import INFO, OK, PAIR
 from checkers.history.members import Count, counts
 from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
-from checkers.history.stored import StoredOperations
 from checkers.values import value_words
 from checkers.verdict import Verdict, Witness, concluded
 
@@ -94,20 +93,17 @@ def check(history: History) -> Verdict:
 def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
     """Operations without some that surely may have had their quorum, and how many acknowledged ones there are in all
     that needed one."""
-    operations, header = history.operations, history.header
-    if isinstance(operations, StoredOperations) and history.names <= {"read", "write", "cas", "dump"}:
-        columns = operations.columns
-        if (columns.kind[columns.f == columns.code("cas")] == PAIR).all():
-            return _of_columns(history, operations, faults)
+    operations, header, columns = history.operations, history.header, history.columns
+    is_cas = columns.f == columns.code("cas")
+    if history.names <= {"read", "write", "cas", "dump"} and (columns.kind[is_cas] == PAIR).all():
+        return _of_columns(history, faults)
     needing = (each for each in operations if each.type == "ok" and needs_quorum(header, each))
     return operations, sum(_server(each, header) in header.nodes for each in needing)
 
 
-def _of_columns(
-    history: History, operations: StoredOperations, faults: _Faults
-) -> tuple[Sequence[Operation], int]:
+def _of_columns(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
     """Operations between the same changes of the faults and of the members are alike: one of them is looked at."""
-    columns, header = operations.columns, history.header
+    columns, header = history.columns, history.header
     needs = numpy.zeros(len(columns), dtype=bool)
     for name in columns.names:
         if declared(header).get(name) in ("writes", "both"):
@@ -141,7 +137,7 @@ def _of_columns(
         )
         for at in first.tolist()
     ]
-    return operations.at(places[~numpy.array(served, dtype=bool)[group]]), judged
+    return history.at(places[~numpy.array(served, dtype=bool)[group]]), judged
 
 
 def _starved(

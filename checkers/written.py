@@ -27,7 +27,6 @@ from typing import Any
 import numpy
 
 from checkers.domain.proof import verdict, witness
-from checkers.history.as_columns import columns_of
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OK
@@ -122,8 +121,8 @@ def _of_list(operation: Operation, answer: bool) -> Values:
 
 def _by_columns(history: History) -> tuple[int, set[Key]] | None:
     """How many answers there are, and the keys on which one is wrong. None if the check takes more than columns."""
-    columns = columns_of(history) if history.start.is_plain else None
-    if columns is None or not columns.names <= {"read", "write", "cas", "dump"}:
+    columns = history.columns
+    if not history.start.is_plain or not columns.names <= {"read", "write", "cas", "dump"}:
         return None
     answered = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.type == OK))
     if odd_keys(columns, answered).any():

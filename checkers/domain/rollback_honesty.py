@@ -21,7 +21,6 @@ from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
 from checkers.history.start import Start
-from checkers.history.stored import StoredOperations
 from checkers.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
@@ -83,14 +82,13 @@ def check(history: History) -> Verdict:
 def _concerned(history: History) -> tuple[Sequence[Operation], int]:
     """The operations that may have to do with what failed, and how many values the others showed.
 
-    Of a record that was read as columns these are few: the others wrote and showed numbers that no failed one wrote.
+    Of registers these are few: the others wrote and showed numbers that no failed one wrote.
     """
-    operations = history.operations
-    if not isinstance(operations, StoredOperations) or not history.names <= {"read", "write", "cas", "dump"}:
-        return operations, 0
+    if not history.names <= {"read", "write", "cas", "dump"}:
+        return history.operations, 0
     import numpy
 
-    columns = operations.columns
+    columns = history.columns
     is_ok, failed = columns.type == OK, columns.type == FAIL
     is_cas, is_read = columns.f == columns.code("cas"), columns.f == columns.code("read")
     wrote = failed & ~is_read
@@ -101,7 +99,7 @@ def _concerned(history: History) -> tuple[Sequence[Operation], int]:
     shows = ~concerned & is_ok & (columns.mode != columns.code("dirty"))
     shown = (shows & is_read).sum() + (shows & is_read & (columns.kind == PAIR)).sum()
     shown += (shows & is_cas & (columns.kind == PAIR)).sum()
-    return operations.at(numpy.flatnonzero(concerned)), int(shown)
+    return history.at(numpy.flatnonzero(concerned)), int(shown)
 
 
 def _shown_before(operations: Sequence[Operation], failed: Mapping[Place, Operation]) -> set[Place]:

@@ -1,7 +1,7 @@
 """Operations as columns: what a checker of a million operations reads in place of objects.
 
 `Columns` are paired operations. `Pairing` makes them of events that are read as columns, some at a time;
-`of_operations` makes them of objects; `checkers.history.as_columns` gives those of a history.
+`of_operations` makes them of objects. `History.columns` are those of a history.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy
 
 from checkers.compiled import load
 from checkers.history import pairing_kernels
-from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR
+from checkers.history.errors import HistoryError
+from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, OTHER, PAIR
 from checkers.history.operation import ASKED, Operation, Outcome, Phase
 from checkers.spilled import Rooms
 
@@ -122,6 +123,20 @@ class Columns:
             end = min(int(numpy.searchsorted(until, before + at_once)) + 1, len(until))
             yield first, end, self.at(numpy.flatnonzero((self.key >= first) & (self.key < end)))
             first, before = end, int(until[end - 1])
+
+    @property
+    def are_ranked(self) -> bool:
+        """Whether all events have indexes of their own, and what was answered has an answer's."""
+        ranks = numpy.concatenate((self.invoke, self.complete[self.complete >= 0]))
+        if len(ranks) == 0:
+            return True
+        if self.invoke[0] < 0 or (self.invoke[1:] <= self.invoke[:-1]).any():
+            return False
+        if ((self.complete < 0) & (self.type != INFO)).any():
+            return False
+        if ranks.max() <= 8 * len(ranks):
+            return bool(numpy.bincount(ranks).max() == 1)
+        return len(numpy.unique(ranks)) == len(ranks)
 
     @property
     def names(self) -> set[str]:
@@ -252,20 +267,13 @@ def partners(process: Array, invokes: Array) -> Array | None:
     return None if answer == pairing_kernels.ODD else partner
 
 
-def of_operations(operations: Sequence[Operation]) -> Columns | None:
-    """Columns of operations; None if a value or a time is not a number, or if two events have the same index."""
-    values = _values([operation.value for operation in operations])
-    if values is None:
-        return None
-    invoke = numpy.array([operation.invoke_index for operation in operations], dtype=numpy.int64)
+def of_operations(operations: Sequence[Operation]) -> Columns:
+    """Columns of operations in order of invocation. Raises HistoryError of a time or a process beyond 64 bits."""
+    invoke_ns, complete_ns, process = (
+        _numbers_of(operations, name) for name in ("invoke_ns", "complete_ns", "process")
+    )
+    kind, old, new = _values([operation.value for operation in operations])
     ends = [operation.complete_index for operation in operations]
-    complete = numpy.array([-1 if end is None else end for end in ends], dtype=numpy.int64)
-    type_ = _coded([operation.type for operation in operations], {word: at for at, word in enumerate(TYPES)})
-    if not _are_ranks(invoke, complete) or ((complete < 0) & (type_ != INFO)).any():
-        return None
-    times_ns, process = _times(operations), _numbers([operation.process for operation in operations])
-    if times_ns is None or process is None:
-        return None
     words: dict[str | None, int] = {None: 0}
     f, key, node, role, mode, error = (
         _coded(column, words)
@@ -280,24 +288,27 @@ def of_operations(operations: Sequence[Operation]) -> Columns | None:
     )
     final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
-        invoke=invoke, complete=complete, invoke_ns=times_ns[0], complete_ns=times_ns[1], process=process,
-        type=type_, f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=values[0],
-        old=values[1], new=values[2], words=tuple(words),
+        invoke=numpy.array([operation.invoke_index for operation in operations], dtype=numpy.int64),
+        complete=numpy.array([-1 if end is None else end for end in ends], dtype=numpy.int64),
+        invoke_ns=invoke_ns, complete_ns=complete_ns, process=process,
+        type=_coded([operation.type for operation in operations], {word: at for at, word in enumerate(TYPES)}),
+        f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=kind, old=old, new=new,
+        words=tuple(words),
     )  # fmt: skip
 
 
-def _times(operations: Sequence[Operation]) -> tuple[Array, Array] | None:
-    """When they were asked and when they ended; None if a time is none."""
+def _numbers_of(operations: Sequence[Operation], name: str) -> Array:
+    """One of their numbers; -1 for None."""
+    told = [getattr(operation, name) for operation in operations]
     try:
-        return (
-            numpy.array([operation.invoke_ns for operation in operations], dtype=numpy.int64),
-            numpy.array(
-                [-1 if operation.complete_ns is None else operation.complete_ns for operation in operations],
-                dtype=numpy.int64,
-            ),
-        )
-    except (OverflowError, TypeError, ValueError):
-        return None
+        return numpy.array([-1 if number is None else number for number in told], dtype=numpy.int64)
+    except OverflowError as error:
+        odd = next(at for at, number in enumerate(told) if number is not None and abs(number) >= 1 << 63)
+        raise HistoryError(
+            expected=f"a {name} that 64 bits hold",
+            came=f"{told[odd]} of the operation that event {operations[odd].invoke_index} begins",
+            attempt="count times in nanoseconds since the run began, and number the clients from 0 on",
+        ) from error
 
 
 def _coded(column: list[Any], words: dict[Any, int]) -> Array:
@@ -310,49 +321,24 @@ def _coded(column: list[Any], words: dict[Any, int]) -> Array:
     return numpy.fromiter(map(words.__getitem__, column), dtype=numpy.int32, count=count)
 
 
-def _are_ranks(invoke: Array, complete: Array) -> bool:
-    """Whether all events have indexes of their own, and the invocations stand in their order."""
-    ranks = numpy.concatenate((invoke, complete[complete >= 0]))
-    if len(invoke) == 0:
-        return True
-    if invoke[0] < 0 or (invoke[1:] <= invoke[:-1]).any():
-        return False
-    if ranks.max() <= 8 * len(ranks):
-        return bool(numpy.bincount(ranks).max() == 1)
-    return len(numpy.unique(ranks)) == len(ranks)
-
-
-def _values(values: list[Any]) -> tuple[Array, Array, Array] | None:
+def _values(values: list[Any]) -> tuple[Array, Array, Array]:
     """(kind, old, new) of values as Python has them."""
-    of = list(map(type, values))
-    types, count = set(of), len(values)
+    count = len(values)
     kind, old = numpy.zeros(count, dtype=numpy.int8), numpy.full(count, ABSENT, dtype=numpy.int64)
-    if not types <= {int, type(None), list, tuple}:
-        return None
-    if list not in types and tuple not in types:
-        new = _numbers(values)
-        return None if new is None else (kind, old, new)
-    places = [place for place, type_ in enumerate(of) if type_ is list or type_ is tuple]
-    pairs = [values[place] for place in places]
-    if set(map(len, pairs)) != {2}:
-        return None
-    first, second = _numbers([pair[0] for pair in pairs]), _numbers([pair[1] for pair in pairs])
-    plain = values.copy()
-    for place in places:
-        plain[place] = None
-    new = _numbers(plain)
-    if first is None or second is None or new is None:
-        return None
-    kind[places], old[places], new[places] = PAIR, first, second
-    return kind, old, new
+    plain: list[int] = []
+    for place, value in enumerate(values):
+        if value is None:
+            plain.append(ABSENT)
+        elif _is_plain(value):
+            plain.append(value)
+        elif type(value) in (list, tuple) and len(value) == 2 and all(map(_is_plain, value)):
+            kind[place], old[place] = PAIR, ABSENT if value[0] is None else value[0]
+            plain.append(ABSENT if value[1] is None else value[1])
+        else:
+            kind[place] = OTHER
+            plain.append(ABSENT)
+    return kind, old, numpy.array(plain, dtype=numpy.int64)
 
 
-def _numbers(values: list[int | None]) -> Array | None:
-    """None if one is no whole number, or a large one."""
-    types = set(map(type, values))
-    if not types <= {int, type(None)}:
-        return None
-    told = [value for value in values if value is not None]
-    if told and (min(told) < -VALUES_MAX or max(told) > VALUES_MAX):
-        return None
-    return numpy.array([ABSENT if value is None else value for value in values], dtype=numpy.int64)
+def _is_plain(value: Any) -> bool:
+    return value is None or (type(value) is int and -VALUES_MAX <= value <= VALUES_MAX)

@@ -23,12 +23,14 @@ other is taken as it stands. What objects held before the first operation is in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
+
+if TYPE_CHECKING:
+    from checkers.history.history import History
 
 Arrow = Any  # pyarrow's
 _AT_ONCE = 1 << 15
@@ -41,34 +43,28 @@ _COLUMNS = (
 _REFUSALS = "refusal_observed"
 
 
-def reader(operations: Sequence[Operation], *, observes: bool) -> Arrow:
-    """A `pyarrow.RecordBatchReader` over the operations in order of invocation; some objects are made at a time.
-
-    `observes`: whether their refusals observed the state.
-    """
+def reader(history: History) -> Arrow:
+    """A `pyarrow.RecordBatchReader` over the operations in order of invocation; some objects are made at a time."""
     import pyarrow
 
     kinds = dict.fromkeys(NUMBERS, pyarrow.int64()) | {_REFUSALS: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in _COLUMNS])
 
     def batches() -> Iterator[Arrow]:
-        for some in _some(operations):
+        for some in _some(history):
             fields = {name: [getattr(each, name) for each in some] for name in (*NUMBERS, *_WORDS)}
             values = [
                 None if each.value is None else msgspec.json.encode(each.value).decode() for each in some
             ]
-            told = {**fields, "value": values, _REFUSALS: [observes] * len(some)}
+            told = {**fields, "value": values, _REFUSALS: [history.failed_cas_observes] * len(some)}
             yield pyarrow.RecordBatch.from_pydict(told, schema)
 
     return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
-def _some(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
+def _some(history: History) -> Iterator[Sequence[Operation]]:
     import numpy
 
-    for first in range(0, len(operations), _AT_ONCE):
-        end = min(first + _AT_ONCE, len(operations))
-        if isinstance(operations, StoredOperations):
-            yield operations.at(numpy.arange(first, end))
-        else:
-            yield operations[first:end]
+    count = len(history.operations)
+    for first in range(0, count, _AT_ONCE):
+        yield history.at(numpy.arange(first, min(first + _AT_ONCE, count)))

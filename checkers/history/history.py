@@ -104,8 +104,8 @@ class History:
     torn: str | None = None
     origin: Origin = "ours"
     start: Start = PLAIN_START
-    made_columns: tuple[Columns | None] | None = field(default=None, init=False, repr=False, compare=False)
-    """Kept by `checkers.history.columns.columns_of`."""
+    made_columns: Columns | None = field(default=None, init=False, repr=False, compare=False)
+    """Kept by `columns`."""
 
     @classmethod
     def of(
@@ -180,28 +180,40 @@ class History:
         return _told(_others(self.events), process, names)
 
     @property
+    def columns(self) -> Columns:
+        """The operations as columns: those that they were read as, or made once.
+
+        Raises HistoryError of a time or a process beyond 64 bits.
+        """
+        if isinstance(self.operations, StoredOperations):
+            return self.operations.columns
+        if self.made_columns is None:
+            from checkers.history.columns import of_operations
+
+            object.__setattr__(self, "made_columns", of_operations(self.operations))
+        assert self.made_columns is not None
+        return self.made_columns
+
+    def at(self, places: Any) -> Sequence[Operation]:
+        """The operations at these places (an array of numpy). No other objects are made."""
+        if isinstance(self.operations, StoredOperations):
+            return self.operations.at(places)
+        return [self.operations[place] for place in places.tolist()]
+
+    @property
     def names(self) -> set[str]:
         """The f of all operations."""
-        operations = self.operations
-        if isinstance(operations, StoredOperations):
-            return operations.columns.names
-        return {operation.f for operation in operations}
+        return self.columns.names
 
     @property
     def outcomes(self) -> Counter[Outcome]:
         """How many operations ended in which way."""
-        operations = self.operations
-        if isinstance(operations, StoredOperations):
-            return operations.columns.outcomes
-        return Counter(operation.type for operation in operations)
+        return self.columns.outcomes
 
     @property
     def has_finals(self) -> bool:
         """Whether some operation is of the final phase."""
-        operations = self.operations
-        if isinstance(operations, StoredOperations):
-            return bool(operations.columns.is_final.any())
-        return any(operation.phase == "final" for operation in operations)
+        return bool(self.columns.is_final.any())
 
     @property
     def settled(self) -> bool | None:
@@ -216,11 +228,7 @@ class History:
 
     def keys(self, *, f: str | Iterable[str] | None = None, phase: Phase | None = None) -> set[str | None]:
         """The keys of such operations."""
-        operations = self.operations
-        if not isinstance(operations, StoredOperations):
-            return {operation.key for operation in self.select(f=f, phase=phase)}
-        columns = operations.columns
-        return columns.keys(columns.places(_names(f), None, phase, None))
+        return self.columns.keys(self.columns.places(_names(f), None, phase, None))
 
     def select(
         self,
@@ -232,26 +240,15 @@ class History:
         keys: Container[str | None] | None = None,
     ) -> tuple[Operation, ...]:
         """The operations that have all of what is given (of `keys` one), in order of invocation."""
-        wanted = _names(f)
-        operations = self.operations
-        if isinstance(operations, StoredOperations):
-            places = operations.columns.places(wanted, outcome, phase, node)
-            return tuple(operations.at(places if keys is None else _under(keys, operations.columns, places)))
-        return tuple(
-            operation
-            for operation in operations
-            if (wanted is None or operation.f in wanted)
-            and (outcome is None or operation.type == outcome)
-            and (phase is None or operation.phase == phase)
-            and (node is None or operation.node == node)
-            and (keys is None or operation.key in keys)
-        )
+        columns = self.columns
+        places = columns.places(_names(f), outcome, phase, node)
+        return tuple(self.at(places if keys is None else _under(keys, columns, places)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The operations as a stream of Arrow, for polars, pandas, DuckDB, pyarrow: see `checkers.history.frames`."""
         from checkers.history import frames
 
-        stream = frames.reader(self.operations, observes=self.failed_cas_observes)
+        stream = frames.reader(self)
         return stream.__arrow_c_stream__(requested_schema)
 
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:

@@ -23,7 +23,6 @@ from typing import Any
 
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end
-from checkers.history.stored import StoredOperations
 
 UNSETTLED = "unsettled"
 """A line of the harness: the nodes that report nothing by which it could see whether they have settled."""
@@ -96,13 +95,9 @@ def _wait(history: History) -> tuple[int, int]:
 
 def _end_of_load(history: History, until_ns: int) -> int:
     """When the last operation of the load had ended; 0 if there was none."""
-    operations = history.operations
-    if isinstance(operations, StoredOperations):
-        columns = operations.columns
-        ends = columns.complete_ns[~columns.is_final & (columns.complete_ns <= until_ns)]
-        return int(ends.max(initial=0))
-    ends = [each.complete_ns or 0 for each in operations if each.phase == "load"]
-    return max((end for end in ends if end <= until_ns), default=0)
+    columns = history.columns
+    ends = columns.complete_ns[~columns.is_final & (columns.complete_ns <= until_ns)]
+    return int(ends.max(initial=0))
 
 
 def _moved_ns(states: Sequence[State], since_ns: int) -> int:

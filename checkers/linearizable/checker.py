@@ -16,7 +16,6 @@ from typing import Any
 import numpy
 
 from checkers.compiled import is_loaded
-from checkers.history.as_columns import columns_of, operations_at
 from checkers.history.columns import grouped
 from checkers.history.history import History
 from checkers.history.operation import Operation
@@ -200,12 +199,12 @@ class _RegisterSearch:
     def operations(self) -> Sequence[Operation]:
         columns = self.calls.columns
         code = columns.words.index(self.key)
-        return operations_at(self.history, numpy.flatnonzero(self.calls.judged & (columns.key == code)))
+        return self.history.at(numpy.flatnonzero(self.calls.judged & (columns.key == code)))
 
     @property
     def subjects(self) -> Sequence[Subject]:
         if self._subjects is None:
-            self._subjects = _subjects(self.model, operations_at(self.history, self.places))
+            self._subjects = _subjects(self.model, self.history.at(self.places))
             assert len(self._subjects) == len(self.places)
         return self._subjects
 
@@ -253,9 +252,7 @@ def _searches(
 ) -> tuple[list[Search], dict[str, int]]:
     """What to search, by keys, and how many reads of which class are not judged here."""
     if isinstance(model, Register) and history.start.is_plain:
-        columns = columns_of(history)
-        observes = model.failed_cas_observes
-        calls = None if columns is None else of_columns(columns, reads=reads, failed_cas_observes=observes)
+        calls = of_columns(history.columns, reads=reads, failed_cas_observes=model.failed_cas_observes)
         if calls is not None:
             return _register_searches(model, history, calls, limits), calls.reads_not_judged
     groups, left_out = _groups(model, history, reads)

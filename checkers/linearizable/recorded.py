@@ -88,9 +88,10 @@ class Calls:
 def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool = True) -> Calls | None:
     """The calls of operations. None if it takes more than columns.
 
-    So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them.
+    So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them;
+    or where two events have the same index.
     """
-    if not columns.names <= {*KINDS, "dump"}:
+    if not columns.names <= {*KINDS, "dump"} or not columns.are_ranked:
         return None
     ok, failed = columns.type == OK, columns.type == FAIL
     is_read, is_write, is_cas = (columns.f == columns.code(name) for name in KINDS)

@@ -104,7 +104,7 @@ def settle(
 
 
 def settled_history(history: History, did_not: Iterable[int]) -> History:
-    """The history with what surely did not happen (indexes of invocations) as failed; read as columns if it was."""
+    """The history with what surely did not happen (indexes of invocations) as failed."""
     failed = frozenset(did_not)
 
     def after(operations: Iterable[Operation]) -> Iterator[Operation]:
@@ -112,10 +112,7 @@ def settled_history(history: History, did_not: Iterable[int]) -> History:
             is_failed = each.invoke_index in failed
             yield structs.replace(each, type="fail", error=DID_NOT) if is_failed else each
 
-    before = history.operations
-    if not isinstance(before, StoredOperations):
-        return replace(history, operations=tuple(after(before)))
-    columns = before.columns
+    columns = history.columns
     is_failed = numpy.isin(columns.invoke, numpy.array(sorted(failed), dtype=numpy.int64))
     columns = replace(
         columns,
@@ -124,7 +121,7 @@ def settled_history(history: History, did_not: Iterable[int]) -> History:
         words=(*columns.words, DID_NOT),
     )
     operations = StoredOperations(
-        columns, lambda: tuple(after(before)), lambda places: tuple(after(before.at(places)))
+        columns, lambda: tuple(after(history.operations)), lambda places: tuple(after(history.at(places)))
     )
     return replace(history, operations=operations)
 

@@ -29,7 +29,6 @@ from checkers.history.history import History
 from checkers.history.line_kernels import OK, OTHER
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Operation
 from checkers.history.spans import are_within, united
-from checkers.history.stored import StoredOperations
 from harness.faults.overlap import FAILS_WRITES, STOPS_PROCESSES
 from harness.faults.table import SCENIC
 from harness.run.node_options import Decisive
@@ -96,34 +95,18 @@ class Answers:
 
 
 def answers_of(workload: Workload, history: History, plan: Plan) -> Answers:
-    operations = history.operations
-    if isinstance(operations, StoredOperations) and not plan.submits:
-        of_load = numpy.flatnonzero(~operations.columns.is_final)
-        if not (operations.columns.kind[of_load] == OTHER).any():
-            return _of_columns(workload, operations, of_load)
-    load = [each for each in operations if each.phase == "load"]
-    # What is answered at once is a kind of its own.
-    names = [workload.kind(each) + (", answered at once" if each.wait in SUBMITTING else "") for each in load]
-    kinds = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return Answers(
-        numpy.array([each.invoke_ns for each in load], dtype=numpy.int64),
-        numpy.array(
-            [-1 if each.complete_ns is None else each.complete_ns for each in load], dtype=numpy.int64
-        ),
-        numpy.array([each.type == "ok" or each.error in TOLD for each in load], dtype=bool),
-        numpy.array([kinds[name] for name in names], dtype=numpy.int64),
-        tuple(kinds),
-        lambda places: [load[place] for place in places],
-    )
-
-
-def _of_columns(workload: Workload, operations: StoredOperations, of_load: Array) -> Answers:
-    columns = operations.columns
-    chosen = numpy.zeros(len(columns.is_final), dtype=bool)
-    chosen[of_load] = True
-    number, firsts = columns.alike(chosen)
-    names = [workload.kind(each) for each in operations.at(numpy.array(firsts, dtype=numpy.int64))]
-    kinds = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    """One operation tells the kind of all those that are alike. What is answered at once is a kind of its own."""
+    columns = history.columns
+    of_load = numpy.flatnonzero(~columns.is_final)
+    is_alone = numpy.full(len(columns), plan.submits) | (columns.kind == OTHER)
+    alone = of_load[is_alone[of_load]]
+    number, firsts = columns.alike(~columns.is_final & ~is_alone)
+    number[alone] = len(firsts) + numpy.arange(len(alone))
+    places = numpy.concatenate((numpy.array(firsts, dtype=numpy.int64), alone))
+    told = history.at(places)
+    names = [workload.kind(each) + (", answered at once" if each.wait in SUBMITTING else "") for each in told]
+    in_order = dict.fromkeys(names[at] for at in numpy.argsort(places).tolist())
+    kinds = {name: place for place, name in enumerate(in_order)}
     kind_of = numpy.array([kinds[name] for name in names], dtype=numpy.int64)
     codes = [columns.code(word) for word in TOLD if word in columns.words]
     is_told = (columns.type[of_load] == OK) | numpy.isin(columns.error[of_load], codes)
@@ -133,7 +116,7 @@ def _of_columns(workload: Workload, operations: StoredOperations, of_load: Array
         is_told,
         kind_of[number[of_load]] if names else numpy.zeros(0, dtype=numpy.int64),
         tuple(kinds),
-        lambda places: operations.at(of_load[places]),
+        lambda places: history.at(of_load[places]),
     )
 
 

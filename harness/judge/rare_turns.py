@@ -15,7 +15,6 @@ from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
 from harness.cluster.protocol import RARE_TURNS
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.plan import Plan
@@ -86,14 +85,11 @@ def _told_by(history: History) -> dict[str, int]:
 
 def _telling(history: History) -> Sequence[Operation]:
     """The operations without most of those that tell nothing: writes of a number to a key that others write, too."""
-    operations = history.operations
-    if not isinstance(operations, StoredOperations):
-        return operations
-    columns = operations.columns
+    columns = history.columns
     is_once = numpy.array([ONCE in (word or "") for word in columns.words])
     tells = (columns.f == columns.code("insert")) | (columns.error == columns.code(AS_IT_HAD_TO))
     tells |= (columns.f == columns.code("write")) & (is_once[columns.key] | (columns.new == ABSENT))
-    return operations.at(numpy.flatnonzero(tells))
+    return history.at(numpy.flatnonzero(tells))
 
 
 def _of_fault(fault: FaultSpan) -> Iterator[str]:

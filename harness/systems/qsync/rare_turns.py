@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
-from checkers.history.stored import StoredOperations
 from harness.faults.overlap import MEMBERSHIP
 from harness.run.node_options import OPTION, RESTARTED, RUNNING
 from harness.run.plan import Plan
@@ -87,11 +86,8 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
 
 def _refused(history: History) -> int:
     """How many operations of the load a node refused because it does not lead."""
-    operations = history.operations
-    if isinstance(operations, StoredOperations):
-        columns = operations.columns
-        return int(((columns.error == columns.code(READ_ONLY)) & ~columns.is_final).sum())
-    return sum(each.error == READ_ONLY for each in operations if each.phase == "load")
+    columns = history.columns
+    return int(((columns.error == columns.code(READ_ONLY)) & ~columns.is_final).sum())
 
 
 def from_the_start(plan: Plan) -> Iterator[str]:
