@@ -123,7 +123,8 @@ def test_gaps_against_the_plain_definition() -> None:
         operations.sort(key=lambda each: each.invoke_ns)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(availability, "AT_ONCE", chance.choice((1, 2, 3, availability.AT_ONCE)))
-            found = gaps_of(Asked.of(operations), 1)
+            history = History(header=Header(), events=(), operations=tuple(operations))
+            found = gaps_of(Asked.of_load(history), 1)
         assert found == plain_gaps(operations), (seed, operations)
 
 

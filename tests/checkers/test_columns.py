@@ -27,6 +27,7 @@ from checkers.linearizable.search import Limits, search
 from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict
 from tests import examples
+from tests.checkers.over_objects import over_objects
 from tests.checkers.strategies import calls
 
 KEYS = ("x", "y", None, "ключ", 'a "key"', "")
@@ -397,13 +398,6 @@ def test_shrinking_has_a_budget_of_its_own() -> None:
     assert checker.for_a_proof(Budget(1, 1_000), 5).steps == 50
 
 
-def as_objects(monkeypatch: pytest.MonkeyPatch, history: History, **options: Any) -> Verdict:
-    """The verdict that is drawn from objects."""
-    with monkeypatch.context() as patched:
-        patched.setattr(checker, "columns_of", lambda history: None)
-        return linearizable.check(history, **options)
-
-
 @given(st.integers(0, 1 << 40), st.booleans())
 @examples.up_to(200)
 def test_columns_are_judged_as_objects_are(tmp_path_factory: Any, seed: int, observes: bool) -> None:
@@ -412,24 +406,23 @@ def test_columns_are_judged_as_objects_are(tmp_path_factory: Any, seed: int, obs
     data = record(random.Random(seed), odd=False)
     path.write_bytes(data)
     plain = jsonl.parse(data)
-    with pytest.MonkeyPatch.context() as patched:
-        expected = as_objects(patched, plain, model="cas-register", failed_cas_observes=observes)
+    with over_objects():
+        expected = linearizable.check(plain, model="cas-register", failed_cas_observes=observes)
+        honest = rollback_honesty.check(plain)
+        strongest = (
+            by_model.judge(plain, "cas-register", failed_cas_observes=observes) if plain.operations else None
+        )
     for history in (jsonl.read(path), plain):
         verdict = linearizable.check(history, model="cas-register", failed_cas_observes=observes)
         assert _without_seconds(verdict) == _without_seconds(expected)
-    assert _without_seconds(rollback_honesty.check(jsonl.read(path))) == _without_seconds(
-        rollback_honesty.check(plain)
-    )
-    if plain.operations:
-        ours, theirs = (
-            by_model.judge(each, "cas-register", failed_cas_observes=observes)
-            for each in (jsonl.read(path), plain)
-        )
-        assert (ours.result, ours.violations, ours.strongest) == (
-            theirs.result,
-            theirs.violations,
-            theirs.strongest,
-        )
+        assert _without_seconds(rollback_honesty.check(history)) == _without_seconds(honest)
+        if strongest is not None:
+            ours = by_model.judge(history, "cas-register", failed_cas_observes=observes)
+            assert (ours.result, ours.violations, ours.strongest) == (
+                strongest.result,
+                strongest.violations,
+                strongest.strongest,
+            )
 
 
 def _without_seconds(verdict: Verdict) -> dict[str, Any]:

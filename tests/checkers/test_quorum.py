@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import quorum
-from checkers.history.columns import of_operations
 from checkers.history.faults import FaultSpan, Link
 from checkers.history.history import Header, History
 from checkers.history.operation import Event, Operation
-from checkers.history.stored import StoredOperations
 from checkers.quorum import _Faults
 from tests import examples
+from tests.checkers.over_objects import over_objects
 
 NODES = ("n1", "n2", "n3")
 LINKS = tuple((source, target) for source in NODES for target in NODES if source != target)
@@ -32,6 +31,7 @@ FAULTS = st.lists(
     ),
     max_size=6,
 )
+
 WRITES = st.lists(st.tuples(TIMES, st.sampled_from(NODES), st.booleans()), min_size=1, max_size=6)
 
 
@@ -102,12 +102,6 @@ def test_a_write_that_is_passed_over_is_no_violation(
         for place, (time_ns, nodes, quorum, settled) in enumerate(sorted(members, key=lambda each: each[0]))
     )
     history = replace(empty, operations=operations, faults=spans, told_members=told)
-    with patch.object(_Faults, "may_be_served", return_value=False):
+    with over_objects(), patch.object(_Faults, "may_be_served", return_value=False):
         expected = quorum.check(history)
     assert quorum.check(history) == expected
-    columns = of_operations(operations)
-    assert columns is not None
-    stored = StoredOperations(
-        columns, lambda: operations, lambda places: [operations[place] for place in places.tolist()]
-    )
-    assert quorum.check(replace(history, operations=stored)) == expected

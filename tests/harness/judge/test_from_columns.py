@@ -27,6 +27,7 @@ from harness.run.plan import Plan
 from harness.systems.qsync import logs as qsync_logs
 from harness.systems.qsync.options import settings_of
 from harness.systems.system import KeepsLogs
+from tests.checkers.over_objects import over_objects
 from tests.harness.runs import small
 from tests.suites import mostly_long
 
@@ -72,8 +73,10 @@ def test_a_long_record_is_judged_as_a_short_one(
         cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
     files, effects = cluster.files(), cluster.effects()
     logs = parts.system.logs_of(files)
-    expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
+    with over_objects():
+        expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
     assert expected["settled"] is not None
+    assert _told(verdict_of(plan, jsonl.read(path), logs, effects=effects)) == _told(expected)
     monkeypatch.setattr(jsonl, "LARGE", 0)
     monkeypatch.setattr(checker, "CALLS_AT_ONCE", 50)
     monkeypatch.setattr(convergence, "AT_ONCE", 50)

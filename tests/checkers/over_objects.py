@@ -1,0 +1,114 @@
+"""Rules over objects, one operation at a time: the slow, obvious twins of those over columns.
+
+    with over_objects():
+        expected = dirty.check(history)
+
+Within it checks take every operation that columns would spare them, and count by walking through all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from checkers import by_model, convergence, dirty, early_timeout, overruled, prefix, quorum, written
+from checkers.domain import rollback_honesty
+from checkers.early_timeout import TIMED_OUT
+from checkers.history import rest
+from checkers.history.history import History
+from checkers.history.operation import Operation, Outcome, Phase
+from checkers.linearizable import checker
+from checkers.quorum import needs_quorum
+
+
+@contextmanager
+def over_objects() -> Iterator[None]:
+    """Every rule that has a twin here is that twin."""
+    with ExitStack() as stack:
+        for name in ("names", "outcomes", "has_finals"):
+            stack.enter_context(patch.object(History, name, property(globals()[f"_{name}"])))
+        for place, name, twin in (
+            (History, "select", _select),
+            (History, "keys", _keys),
+            (by_model, "_telling", _all),
+            (by_model, "_only_in_doubt", lambda history, *_: history),
+            (checker, "of_columns", _nothing),
+            (convergence._Doubts, "keys", _nothing),
+            (dirty, "_of_columns", _nothing),
+            (early_timeout, "_told", _timeouts),
+            (overruled, "_concerned", lambda history: history.select(f=("write", "cas", "add"))),
+            (prefix, "_of_columns", _nothing),
+            (quorum, "_to_be_judged", _to_be_judged),
+            (rest, "_end_of_load", _end_of_load),
+            (rollback_honesty, "_concerned", lambda history: (history.operations, 0)),
+            (written, "_by_columns", _nothing),
+        ):
+            stack.enter_context(patch.object(place, name, twin))
+        yield
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """What columns would have told."""
+
+
+def _all(history: History) -> Sequence[Operation]:
+    return history.operations
+
+
+def _names(history: History) -> set[str]:
+    return {each.f for each in history.operations}
+
+
+def _outcomes(history: History) -> Counter[Outcome]:
+    return Counter(each.type for each in history.operations)
+
+
+def _has_finals(history: History) -> bool:
+    return any(each.phase == "final" for each in history.operations)
+
+
+def _select(
+    history: History,
+    *,
+    f: str | Iterable[str] | None = None,
+    outcome: Outcome | None = None,
+    phase: Phase | None = None,
+    node: str | None = None,
+    keys: Container[str | None] | None = None,
+) -> tuple[Operation, ...]:
+    names = None if f is None else {f} if isinstance(f, str) else {*f}
+    return tuple(
+        each
+        for each in history.operations
+        if (names is None or each.f in names)
+        and (outcome is None or each.type == outcome)
+        and (phase is None or each.phase == phase)
+        and (node is None or each.node == node)
+        and (keys is None or each.key in keys)
+    )
+
+
+def _keys(
+    history: History, *, f: str | Iterable[str] | None = None, phase: Phase | None = None
+) -> set[str | None]:
+    return {each.key for each in _select(history, f=f, phase=phase)}
+
+
+def _end_of_load(history: History, until_ns: int) -> int:
+    ends = [each.complete_ns or 0 for each in history.operations if each.phase == "load"]
+    return max((end for end in ends if end <= until_ns), default=0)
+
+
+def _timeouts(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:
+    writes = [each for each in history.operations if each.f == "write" and each.value is not None]
+    told = [each for each in writes if (each.error or "").endswith(TIMED_OUT)]
+    return len(told), [each for each in told if (each.complete_ns or 0) - each.invoke_ns < least_ns]
+
+
+def _to_be_judged(history: History, faults: object) -> tuple[Sequence[Operation], int]:
+    header = history.header
+    needing = [each for each in history.operations if each.type == "ok" and needs_quorum(header, each)]
+    return history.operations, sum(quorum._server(each, header) in header.nodes for each in needing)
