@@ -7,20 +7,20 @@ there is nothing to judge, and the verdict is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
 
+from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
-from checkers.value_columns import first_asked, odd_keys
+from checkers.value_rows import NOBODY, Numbers, Rows
 from checkers.values import identity
 from checkers.verdict import Result, Verdict, Witness, concluded
 
+Array = Any  # numpy's
 NAME = "dirty"
 MODEL = "read-uncommitted"
 
@@ -31,79 +31,54 @@ def check(history: History) -> Verdict:
     Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
     many such reads were invoked, answered or not; 0 if the store answered them, and each in another mode.
     """
-    decided = _of_columns(history)
-    if decided is None:
-        witnesses, told = _of_operations(history)
-    else:
-        told, keys = decided
-        witnesses = _of_operations(history, keys)[0] if keys else []
-    is_elsewhere = told.asked and not told.reads and _are_answered_in_another_mode(history)
-    return _verdict(witnesses, told if not is_elsewhere else _Told())
+    witnesses, asked, reads, undone = _judged(history)
+    if asked and not reads and _are_answered_in_another_mode(history):
+        asked = 0
+    return _verdict(witnesses, asked, reads, undone)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """How many dirty reads were asked and answered, and how many showed the value of a write that surely failed."""
-
-    asked: int = 0
-    reads: int = 0
-    undone: int = 0
-
-
-def _of_operations(
-    history: History, keys: Container[str | None] | None = None
-) -> tuple[list[Witness], _Told]:
-    """The witnesses under these keys (None: all), and the counts of their reads."""
-    asked_for = [each for each in history.select(f=("read", "txn"), keys=keys) if each.mode == "dirty"]
-    reads = [each for each in asked_for if each.type == "ok"]
-    asked: dict[tuple[str | None, object], list[Operation]] = {}
-    for operation in history.select(f=("write", "cas", "txn"), keys=keys):
-        for key, value in _written(operation):
-            asked.setdefault((key, identity(value)), []).append(operation)
-    witnesses: list[Witness] = []
-    undone = 0
-    for read in reads:
-        for key, value in _seen(read):
-            askers = asked.get((key, identity(value)), [])
-            in_time = [asker for asker in askers if not read.precedes(asker)]
-            if not in_time:
-                witnesses.append(_witness(read, key, value, askers))
-            elif all(asker.type == "fail" for asker in in_time):
-                undone += 1
-    return witnesses, _Told(len(asked_for), len(reads), undone)
-
-
-def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
-    """The counts of all reads, and the keys with witnesses. None if the check takes more than columns."""
-    operations = history.operations
-    if not isinstance(operations, StoredOperations) or "txn" in history.names:
-        return None
-    columns = operations.columns
-    asked = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.mode == columns.code("dirty")))
+def _judged(history: History) -> tuple[list[Witness], int, int, int]:
+    """And how many dirty reads were asked, and answered, and how many values of surely failed writes they showed."""
+    columns, numbers = history.columns, Numbers(history)
+    asked = columns.places(("read", "txn"), None, None, None)
+    asked = asked[columns.mode[asked] == columns.code("dirty")]
     reads = asked[columns.type[asked] == OK]
-    if odd_keys(columns, reads).any():
-        return None
-    seen = reads[columns.new[reads] != ABSENT]
-    asked_first, may_be_first = first_asked(columns, seen, columns.new[seen])
-    is_wrong = asked_first > columns.complete[seen]
-    is_undone = ~is_wrong & (may_be_first > columns.complete[seen])
-    told = _Told(len(asked), len(reads), int(is_undone.sum()))
-    return told, {columns.words[code] for code in numpy.unique(columns.key[seen[is_wrong]]).tolist()}
+    shown = numbers.rows(reads, _seen, names=("read",))
+    shown = shown.at(shown.value != ABSENT)
+    writes = numbers.under_keys_of(shown, columns.places(("write", "cas", "txn"), None, None, None))
+    first, possible = numbers.first_askers(numbers.rows(writes, _written, names=("write",)), shown)
+    is_wrong = _only_later(columns, first, shown)
+    witnesses = list(_witnesses(history, numbers, shown.at(is_wrong), first[is_wrong]))
+    undone = int((~is_wrong & _only_later(columns, possible, shown)).sum())
+    return witnesses, len(asked), len(reads), undone
+
+
+def _only_later(columns: Columns, asker: Array, shown: Rows) -> Array:
+    """Whether the operations at these places were asked for when the reads of `shown` had ended, or there are none."""
+    is_there = asker != NOBODY
+    is_later = ~is_there
+    is_later[is_there] = columns.invoke[asker[is_there]] > columns.complete[shown.place[is_there]]
+    return is_later
+
+
+def _witnesses(history: History, numbers: Numbers, wrong: Rows, first: Array) -> Iterator[Witness]:
+    """`first`: of each row the place of the operation that first asked for its value, which was too late."""
+    reads = history.at(wrong.place)
+    for read, key, value, asker in zip(
+        reads, wrong.key.tolist(), wrong.value.tolist(), first.tolist(), strict=True
+    ):
+        askers = [] if asker == NOBODY else history.at(numpy.array([asker]))
+        yield _witness(read, numbers.key(key), numbers.value(value), askers)
 
 
 def _are_answered_in_another_mode(history: History) -> bool:
     """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
-    operations = history.operations
-    if isinstance(operations, StoredOperations):
-        columns = operations.columns
-        is_read = (columns.f == columns.code("read")) | (columns.f == columns.code("txn"))
-        others = is_read & (columns.type == OK) & (columns.mode != columns.code("dirty"))
-        answered = set(columns.invoke[others].tolist())
-    else:
-        reads = history.select(f=("read", "txn"), outcome="ok")
-        answered = {each.invoke_index for each in reads if each.mode != "dirty"}
+    columns = history.columns
+    answered = columns.places(("read", "txn"), "ok", None, None)
+    answered = columns.invoke[answered[columns.mode[answered] != columns.code("dirty")]]
+    others = set(answered.tolist())
     asked = (event.index for event in history.events if event.type == "invoke" and event.mode == "dirty")
-    return any(index in answered for index in asked)
+    return any(index in others for index in asked)
 
 
 def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
@@ -139,8 +114,7 @@ def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Oper
     )
 
 
-def _verdict(witnesses: Sequence[Witness], told: _Told) -> Verdict:
-    reads, asked, undone = told.reads, told.asked, told.undone
+def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: int) -> Verdict:
     details: dict[str, Any] = {
         "dirty_reads": reads,
         "asked": asked,

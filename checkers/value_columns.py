@@ -96,26 +96,6 @@ def are_reads(columns: Columns, modes: Iterable[str | None]) -> Array:
     return (columns.f == columns.code("read")) & is_in
 
 
-def first_asked(columns: Columns, places: Array, shown: Array) -> tuple[Array, Array]:
-    """Of each of the `shown` values, under the keys at these places: when a client first asked to write it, and when
-    one first did whose write did not surely fail. NEVER if none did. A cas to the value that it expects writes nothing.
-    """
-    is_read = numpy.zeros(len(columns.words), dtype=bool)
-    is_read[columns.key[places]] = True
-    changes = (columns.f != columns.code("cas")) | (columns.old != columns.new)
-    writes = numpy.flatnonzero(are_writes(columns) & changes & is_read[columns.key])
-    number, keys = numbered(
-        numpy.concatenate((columns.key[writes], columns.key[places])),
-        numpy.concatenate((columns.new[writes], shown)),
-    )
-    wrote, read = number[: len(writes)], number[len(writes) :]
-    asked, possible = numpy.full(len(keys), NEVER), numpy.full(len(keys), NEVER)
-    numpy.minimum.at(asked, wrote, columns.invoke[writes])
-    is_possible = columns.type[writes] != FAIL
-    numpy.minimum.at(possible, wrote[is_possible], columns.invoke[writes[is_possible]])
-    return asked[read], possible[read]
-
-
 def odd_keys(columns: Columns, reads: Array) -> Array:
     """By code, the keys with a write, a cas or one of these reads with a value that columns do not have."""
     expected = numpy.where(columns.f == columns.code("cas"), numpy.int8(PAIR), numpy.int8(PLAIN))

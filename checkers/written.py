@@ -29,10 +29,8 @@ import numpy
 from checkers.domain.proof import verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
-from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
-from checkers.value_columns import first_asked, odd_keys
-from checkers.value_order import NEVER
+from checkers.value_rows import NOBODY, Numbers
 from checkers.values import Number, Value, exact, identity, value_words
 from checkers.verdict import Verdict, Witness
 
@@ -77,15 +75,6 @@ Values = Iterator[tuple[Key, Any]]
 """Of an operation: keys with values or elements that it would leave there, or that its answer showed."""
 
 
-def _registers(history: History) -> _Judged:
-    by_columns = _by_columns(history)
-    if by_columns is None:
-        return _values(history, history.select(f=("read", "write", "cas")), _of_register)
-    reads, keys = by_columns
-    wrong = history.select(f=("read", "write", "cas"), keys=keys) if keys else ()
-    return _Judged(reads, _values(history, wrong, _of_register).witnesses)
-
-
 def _of_register(operation: Operation, answer: bool) -> Values:
     match operation.f, operation.value:
         case "write", value if not answer:
@@ -119,22 +108,6 @@ def _of_list(operation: Operation, answer: bool) -> Values:
         yield operation.key, operation.value
 
 
-def _by_columns(history: History) -> tuple[int, set[Key]] | None:
-    """How many answers there are, and the keys on which one is wrong. None if the check takes more than columns."""
-    columns = history.columns
-    if not history.start.is_plain or not columns.names <= {"read", "write", "cas", "dump"}:
-        return None
-    answered = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.type == OK))
-    if odd_keys(columns, answered).any():
-        return None
-    replaced = numpy.flatnonzero((columns.f == columns.code("cas")) & (columns.type == OK))
-    places = numpy.concatenate((answered, replaced))
-    shown = numpy.concatenate((columns.new[answered], columns.old[replaced]))
-    asked, _ = first_asked(columns, places, shown)
-    wrong = places[(shown != ABSENT) & (asked == NEVER)]
-    return len(places), {columns.words[code] for code in numpy.unique(columns.key[wrong]).tolist()}
-
-
 def _start_of_register(value: Any) -> set[Value]:
     return {None, identity(value)}
 
@@ -145,20 +118,29 @@ def _start_of_list(value: Any) -> set[Value]:
 
 def _values(
     history: History,
-    operations: Sequence[Operation],
+    names: Sequence[str],
     of: Callable[[Operation, bool], Values],
     start: Callable[[Any], set[Value]] = _start_of_register,
 ) -> _Judged:
-    """`of`: of an operation, what it showed, or what it would write. `start`: what was there before."""
-    asked = {(key, identity(value)) for operation in operations for key, value in of(operation, False)}
-    judged = _Judged()
-    for read in _answered(operations):
-        judged.reads += read.f in ("read", "cas", "txn")
-        for key, value in of(read, True):
-            same = identity(value)
-            if (key, same) not in asked and same not in start(history.start.of(key)):
-                judged.witnesses.append(_wrong(read, key, value_words(value)))
-    return judged
+    """Of operations with these names. `of`: what one showed, or what it would write. `start`: what was there before."""
+    columns, numbers = history.columns, Numbers(history)
+    is_register = start is _start_of_register
+    answered = columns.places(names, "ok", None, None)
+    shown = numbers.rows(answered, lambda each: of(each, True), names=("read",) * is_register, pair="old")
+    asked = numbers.rows(
+        columns.places(names, None, None, None), lambda each: of(each, False), names=("write",) * is_register
+    )
+    first, _ = numbers.first_askers(asked, shown)
+    wrong = shown.at(first == NOBODY)
+    for key in numpy.unique(wrong.key).tolist():
+        there = [numbers.of_value(each) for each in start(history.start.of(numbers.key(key)))]
+        wrong = wrong.at((wrong.key != key) | ~numpy.isin(wrong.value, there))
+    reads = len(columns.places({*names} & {"read", "cas", "txn"}, "ok", None, None))
+    told = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
+    witnesses = [
+        _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in told
+    ]
+    return _Judged(reads, witnesses)
 
 
 # ---- texts
@@ -235,12 +217,10 @@ class _Sums:
 
 
 MODELS: dict[str, Callable[[History], _Judged]] = {
-    "register": _registers,
-    "cas-register": _registers,
-    "multi-register": lambda history: _values(
-        history, history.select(f=("read", "write", "txn")), _of_registers
-    ),
-    "list": lambda history: _values(history, history.select(f=("append", "read")), _of_list, _start_of_list),
+    "register": lambda history: _values(history, ("read", "write", "cas"), _of_register),
+    "cas-register": lambda history: _values(history, ("read", "write", "cas"), _of_register),
+    "multi-register": lambda history: _values(history, ("read", "write", "txn"), _of_registers),
+    "list": lambda history: _values(history, ("append", "read"), _of_list, _start_of_list),
     "kv": _texts,
     "counter": _sums,
 }

@@ -22,15 +22,12 @@ other is taken as it stands. What objects held before the first operation is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from checkers.history.operation import Operation
-
-if TYPE_CHECKING:
-    from checkers.history.history import History
 
 Arrow = Any  # pyarrow's
 _AT_ONCE = 1 << 15
@@ -43,28 +40,30 @@ _COLUMNS = (
 _REFUSALS = "refusal_observed"
 
 
-def reader(history: History) -> Arrow:
-    """A `pyarrow.RecordBatchReader` over the operations in order of invocation; some objects are made at a time."""
+def reader(count: int, at: Callable[[Any], Sequence[Operation]], *, observes: bool) -> Arrow:
+    """A `pyarrow.RecordBatchReader` over so many operations in order of invocation.
+
+    `at`: those at some places (an array of numpy). `observes`: whether their refusals observed the state.
+    """
     import pyarrow
 
     kinds = dict.fromkeys(NUMBERS, pyarrow.int64()) | {_REFUSALS: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in _COLUMNS])
 
     def batches() -> Iterator[Arrow]:
-        for some in _some(history):
+        for some in _some(count, at):
             fields = {name: [getattr(each, name) for each in some] for name in (*NUMBERS, *_WORDS)}
             values = [
                 None if each.value is None else msgspec.json.encode(each.value).decode() for each in some
             ]
-            told = {**fields, "value": values, _REFUSALS: [history.failed_cas_observes] * len(some)}
+            told = {**fields, "value": values, _REFUSALS: [observes] * len(some)}
             yield pyarrow.RecordBatch.from_pydict(told, schema)
 
     return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
-def _some(history: History) -> Iterator[Sequence[Operation]]:
+def _some(count: int, at: Callable[[Any], Sequence[Operation]]) -> Iterator[Sequence[Operation]]:
     import numpy
 
-    count = len(history.operations)
     for first in range(0, count, _AT_ONCE):
-        yield history.at(numpy.arange(first, min(first + _AT_ONCE, count)))
+        yield at(numpy.arange(first, min(first + _AT_ONCE, count)))

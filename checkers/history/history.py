@@ -248,7 +248,7 @@ class History:
         """The operations as a stream of Arrow, for polars, pandas, DuckDB, pyarrow: see `checkers.history.frames`."""
         from checkers.history import frames
 
-        stream = frames.reader(self)
+        stream = frames.reader(len(self.operations), self.at, observes=self.failed_cas_observes)
         return stream.__arrow_c_stream__(requested_schema)
 
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:

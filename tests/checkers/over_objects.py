@@ -14,7 +14,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from checkers import by_model, convergence, dirty, early_timeout, overruled, prefix, quorum, written
+import numpy
+
+from checkers import by_model, convergence, dirty, early_timeout, overruled, prefix, quorum
 from checkers.domain import rollback_honesty
 from checkers.early_timeout import TIMED_OUT
 from checkers.history import rest
@@ -22,6 +24,9 @@ from checkers.history.history import History
 from checkers.history.operation import Operation, Outcome, Phase
 from checkers.linearizable import checker
 from checkers.quorum import needs_quorum
+from checkers.value_rows import Numbers
+from checkers.values import identity
+from checkers.verdict import Witness
 
 
 @contextmanager
@@ -37,14 +42,14 @@ def over_objects() -> Iterator[None]:
             (by_model, "_only_in_doubt", lambda history, *_: history),
             (checker, "of_columns", _nothing),
             (convergence._Doubts, "keys", _nothing),
-            (dirty, "_of_columns", _nothing),
+            (dirty, "_judged", _dirty),
             (early_timeout, "_told", _timeouts),
             (overruled, "_concerned", lambda history: history.select(f=("write", "cas", "add"))),
             (prefix, "_of_columns", _nothing),
             (quorum, "_to_be_judged", _to_be_judged),
             (rest, "_end_of_load", _end_of_load),
             (rollback_honesty, "_concerned", lambda history: (history.operations, 0)),
-            (written, "_by_columns", _nothing),
+            (Numbers, "_are_simple", _none_is_simple),
         ):
             stack.enter_context(patch.object(place, name, twin))
         yield
@@ -106,6 +111,31 @@ def _timeouts(history: History, least_ns: int) -> tuple[int, Sequence[Operation]
     writes = [each for each in history.operations if each.f == "write" and each.value is not None]
     told = [each for each in writes if (each.error or "").endswith(TIMED_OUT)]
     return len(told), [each for each in told if (each.complete_ns or 0) - each.invoke_ns < least_ns]
+
+
+def _none_is_simple(numbers: Numbers, places: Any, names: object) -> tuple[Any, Any]:
+    return (numpy.zeros(len(places), dtype=bool),) * 2
+
+
+def _dirty(history: History) -> tuple[list[Witness], int, int, int]:
+    """Read by read."""
+    asked_for = [each for each in history.select(f=("read", "txn")) if each.mode == "dirty"]
+    reads = [each for each in asked_for if each.type == "ok"]
+    asked: dict[tuple[str | None, object], list[Operation]] = {}
+    for operation in history.select(f=("write", "cas", "txn")):
+        for key, value in dirty._written(operation):
+            asked.setdefault((key, identity(value)), []).append(operation)
+    witnesses: list[Witness] = []
+    undone = 0
+    for read in reads:
+        for key, value in dirty._seen(read):
+            askers = asked.get((key, identity(value)), [])
+            in_time = [asker for asker in askers if not read.precedes(asker)]
+            if not in_time:
+                witnesses.append(dirty._witness(read, key, value, askers))
+            elif all(asker.type == "fail" for asker in in_time):
+                undone += 1
+    return witnesses, len(asked_for), len(reads), undone
 
 
 def _to_be_judged(history: History, faults: object) -> tuple[Sequence[Operation], int]:

@@ -1,0 +1,147 @@
+"""The values that operations show, or would write, a row each: values of any kind, compared as numbers.
+
+A row is the place of an operation, a key and a value. Small whole numbers stand for themselves; every other value gets
+a number of its own, beyond them. So a rule that asks who wrote what a read shows is one step over arrays, and what
+breaks it are rows, which name their operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy
+
+from checkers.history.columns import VALUES_MAX
+from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, FAIL, PAIR, PLAIN
+from checkers.history.operation import Operation
+from checkers.value_columns import numbered
+from checkers.values import Value, identity
+
+Array = Any  # numpy's
+Key = str | None
+Told = Callable[[Operation], Iterable[tuple[Key, Any]]]
+"""The keys and values of an operation, in order."""
+BEYOND = 2 * VALUES_MAX
+NOBODY = 1 << 62
+"""The place of an operation that there is not: behind all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Arrays of one length, in order of `place`. `key` and `value` are numbers of `Numbers`; ABSENT is nothing."""
+
+    place: Array
+    key: Array
+    value: Array
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def at(self, chosen: Array) -> Rows:
+        """Some of them: an array of truths, or of numbers of rows."""
+        return Rows(self.place[chosen], self.key[chosen], self.value[chosen])
+
+
+class Numbers:
+    """Numbers for the keys and the values of a history."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._keys: dict[Key, int] = {word: code for code, word in enumerate(history.columns.words)}
+        self._words = list(history.columns.words)
+        self._values: dict[Value, int] = {}
+        self._beyond: list[Any] = []
+
+    def of_key(self, key: Key) -> int:
+        """The number of a key."""
+        if key not in self._keys:
+            self._keys[key] = len(self._words)
+            self._words.append(key)
+        return self._keys[key]
+
+    def of_value(self, value: Any) -> int:
+        """The number of a value: the same for values that are the same (`checkers.values.identity`)."""
+        if value is None:
+            return ABSENT
+        if type(value) is int and -VALUES_MAX <= value <= VALUES_MAX:
+            return value
+        same = identity(value)
+        if same not in self._values:
+            self._values[same] = BEYOND + len(self._beyond)
+            self._beyond.append(value)
+        return self._values[same]
+
+    def key(self, number: int) -> Key:
+        """The key with this number."""
+        return self._words[number]
+
+    def value(self, number: int) -> Any:
+        """A value with this number, as it was recorded first."""
+        if number == ABSENT:
+            return None
+        return number if number < BEYOND else self._beyond[number - BEYOND]
+
+    def rows(
+        self, places: Array, told: Told, *, names: Collection[str], pair: Literal["old", "new"] = "new"
+    ) -> Rows:
+        """What `told` tells of the operations at these places.
+
+        It is not asked where columns say the same: about a number of operations called `names`, and about a cas of two
+        numbers. That has its `old` one, or its `new` one if that is another.
+        """
+        columns = self._history.columns
+        is_simple, is_pair = self._are_simple(places, names)
+        is_kept = is_simple & ((pair == "old") | ~is_pair | (columns.old[places] != columns.new[places]))
+        simple = places[is_kept]
+        values = columns.new[simple]
+        if pair == "old":
+            values = numpy.where(is_pair[is_kept], columns.old[simple], values)
+        rest = places[~is_simple]
+        if not len(rest):
+            return Rows(simple, columns.key[simple].astype(numpy.int64), values)
+        more = numpy.array(
+            [
+                (place, self.of_key(key), self.of_value(value))
+                for place, operation in zip(rest.tolist(), self._history.at(rest), strict=True)
+                for key, value in told(operation)
+            ],
+            dtype=numpy.int64,
+        ).reshape(-1, 3)
+        place = numpy.concatenate((simple, more[:, 0]))
+        order = numpy.argsort(place, kind="stable")
+        key, value = (
+            numpy.concatenate((columns.key[simple], more[:, 1])),
+            numpy.concatenate((values, more[:, 2])),
+        )
+        return Rows(place[order], key[order], value[order])
+
+    def _are_simple(self, places: Array, names: Collection[str]) -> tuple[Array, Array]:
+        """Which of the operations columns say all about, and which of these are a cas."""
+        columns = self._history.columns
+        kind, f = columns.kind[places], columns.f[places]
+        is_pair = (kind == PAIR) & (f == columns.code("cas"))
+        is_number = (kind == PLAIN) & numpy.isin(f, [columns.code(name) for name in names])
+        return is_number | is_pair, is_pair
+
+    def first_askers(self, asked: Rows, shown: Rows) -> tuple[Array, Array]:
+        """Of each row of `shown` the place of the first operation in `asked` with its key and value, and of the first
+        such one that did not surely fail. NOBODY if there is none."""
+        number, keys = numbered(
+            numpy.concatenate((asked.key, shown.key)), numpy.concatenate((asked.value, shown.value))
+        )
+        wrote, read = number[: len(asked)], number[len(asked) :]
+        first, possible = (numpy.full(len(keys), NOBODY) for _ in range(2))
+        numpy.minimum.at(first, wrote, asked.place)
+        may_be = self._history.columns.type[asked.place] != FAIL
+        numpy.minimum.at(possible, wrote[may_be], asked.place[may_be])
+        return first[read], possible[read]
+
+    def under_keys_of(self, shown: Rows, places: Array) -> Array:
+        """Those of the places whose operations may be about a key of `shown`: a transaction may be about any."""
+        columns = self._history.columns
+        is_shown = numpy.zeros(len(self._keys), dtype=bool)
+        is_shown[shown.key] = True
+        return places[(columns.f[places] == columns.code("txn")) | is_shown[columns.key[places]]]
