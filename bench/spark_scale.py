@@ -141,23 +141,19 @@ def _in_process(path: Path, gib: float) -> dict[str, Any]:
 
 def _all_in_process(path: Path) -> dict[str, Any]:
     import numpy
-    import pyarrow.parquet
 
     from checkers import linearizable
-    from checkers.linearizable import recorded
+    from checkers.history import parquet
+    from checkers.history.line_kernels import OK
 
-    verdict = linearizable.check_parquet(path)
-    columns = ["time_ns", "process", "type", "f"]
-    table = pyarrow.parquet.read_table(path, columns=columns, read_dictionary=["type", "f"])
-    table = table.filter(pyarrow.compute.is_valid(table["process"]))
-    pairs = recorded.pairs(table)
-    assert pairs is not None
-    asked, ended = pairs
-    times = table["time_ns"].to_numpy()
-    took_ns = times[ended] - times[asked]
-    f, words = recorded.coded(table, "f")
-    for code in range(len(words) - 1):
-        numpy.quantile(took_ns[f[asked] == code], (0.5, 0.95, 0.99, 1.0), method="inverted_cdf")
+    history = parquet.read(path)
+    verdict = linearizable.check(history)
+    columns = history.columns
+    is_ok = columns.type == OK
+    took_ns = columns.complete_ns - columns.invoke_ns
+    for code in numpy.unique(columns.f[is_ok]).tolist():
+        of_f = took_ns[is_ok & (columns.f == code)]
+        numpy.quantile(of_f, (0.5, 0.95, 0.99, 1.0), method="inverted_cdf")
     return {"result": verdict.result}
 
 

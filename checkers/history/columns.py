@@ -25,6 +25,7 @@ VALUES_MAX = 1 << 60
 WORDS_MAX = (1 << 15) - 2  # words that codes of 16 bits can tell apart, one more that a reader adds included
 PROCESS_MAX = (1 << 31) - 1
 TYPES = ("invoke", "ok", "fail", "info")
+_OUTCOMES: dict[int, Outcome] = {OK: "ok", FAIL: "fail", INFO: "info"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,17 +236,8 @@ class Pairing:
         return True
 
 
-def _have_places(process: Array) -> bool:
-    """Whether the numbers of processes are small enough to have a place each."""
-    return not len(process) or (process.min() >= 0 and process.max() <= _places_max(len(process)))
-
-
 def _places_max(events: int) -> int:
     return 4 * events + 1_000_000
-
-
-def _nobody(process: Array) -> Array:
-    return numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
 
 
 def grouped(key: Array, keys: int) -> tuple[Array, Array]:
@@ -253,18 +245,6 @@ def grouped(key: Array, keys: int) -> tuple[Array, Array]:
     order, bounds = numpy.empty(len(key), dtype=numpy.int64), numpy.zeros(keys + 2, dtype=numpy.int64)
     load(pairing_kernels, len(key)).group(key, bounds, order)
     return order, bounds[:-1]
-
-
-def partners(process: Array, invokes: Array) -> Array | None:
-    """Of each event that is an invocation the row of its completion (-1: none), of others -2. None if processes do not
-    take turns."""
-    if not _have_places(process):
-        return None
-    partner = numpy.empty(len(process), dtype=numpy.int64)
-    answer = load(pairing_kernels, len(process)).pair(
-        process, invokes.astype(numpy.int64), _nobody(process), partner
-    )
-    return None if answer == pairing_kernels.ODD else partner
 
 
 def of_operations(operations: Sequence[Operation]) -> Columns:
@@ -295,6 +275,29 @@ def of_operations(operations: Sequence[Operation]) -> Columns:
         f=f, key=key, node=node, role=role, mode=mode, error=error, is_final=final == 1, kind=kind, old=old, new=new,
         words=tuple(words),
     )  # fmt: skip
+
+
+def operations_at(columns: Columns, places: Array) -> list[Operation]:
+    """Objects of the operations at these places, as far as columns know them: no value that is neither a number nor
+    two."""
+    words, at = columns.words, columns.at(places)
+    return [
+        Operation(
+            type=_OUTCOMES[type_], process=process, f=words[f], key=words[key],
+            value=[_number(old), _number(new)] if kind == PAIR else _number(new),
+            invoke_index=invoke, invoke_ns=invoke_ns, complete_index=None if complete < 0 else complete,
+            complete_ns=None if complete < 0 else complete_ns, node=words[node], role=words[role], mode=words[mode],
+            error=words[error], phase="final" if is_final else "load",
+        )
+        for invoke, complete, invoke_ns, complete_ns, process, type_, f, key, node, role, mode, error, is_final,
+            kind, old, new in zip(
+            *(getattr(at, field.name).tolist() for field in fields(at) if field.name != "words"), strict=True
+        )
+    ]  # fmt: skip
+
+
+def _number(code: int) -> int | None:
+    return None if code == ABSENT else code
 
 
 def _numbers_of(operations: Sequence[Operation], name: str) -> Array:

@@ -7,7 +7,6 @@ from typing import Any
 from checkers.compiled import bare_kernel
 
 Array = Any  # numpy's, of int64
-PAIRED, ODD = 0, 1
 OK, INFO, FINAL, NO_CLIENT, ABSENT = 1, 3, 16, 64, -(1 << 62)  # as in `line_kernels`
 INVOKE_AT, COMPLETE_AT, INVOKE_NS, COMPLETE_NS, OLD, NEW = range(6)
 F, NODE, ROLE, MODE, ERROR = range(5)
@@ -15,28 +14,6 @@ TYPE, KIND, IS_FINAL, ANSWER = range(4)
 PAIR, OTHER, TRIPLE = 1, 2, 3  # as in `line_kernels`
 CHANGED, UNTOLD, TRIMMED = 1, 2, 3
 """An answer has another value than the question; columns may not tell; it has the same two, and a third behind them."""
-
-
-@bare_kernel
-def pair(process: Array, invokes: Array, running: Array, partner: Array) -> int:
-    """Fill `partner`: of an invocation the row of its completion (-1: none), of a completion -2.
-
-    `running` has a place for every process, filled with -1. ODD if some process does not take turns.
-    """
-    for row in range(process.shape[0]):
-        who = process[row]
-        if invokes[row]:
-            if running[who] >= 0:
-                return ODD
-            running[who] = row
-            partner[row] = -1
-        else:
-            if running[who] < 0:
-                return ODD
-            partner[running[who]] = row
-            partner[row] = -2
-            running[who] = -1
-    return PAIRED
 
 
 @bare_kernel

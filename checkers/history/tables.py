@@ -136,22 +136,16 @@ class _Reader:
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))
-        part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
-        kind, part["old"], part["new"] = _values(table["value"])
-        others = table["value"].take(pyarrow.array(numpy.flatnonzero(kind == OTHER)))
+        events = _events(table, self._numbers)
+        if events is None:
+            return False
+        others = table["value"].take(pyarrow.array(numpy.flatnonzero(events.info >> 2 & 3 == OTHER)))
         self._odd += len(others)
         if self._odd > ODD_MAX + self._next // 16:
             return False
         for text in others.to_pylist():
             msgspec.json.decode(text)
-        words = {name: self._words(table, name) for name in WORDS}
-        type_ = _translated(words["type"], [self._numbers.get(word, -1) for word in TYPES])
-        phase = _translated(words["phase"], [self._numbers.get(word, -1) for word in ("load", "final")])
-        if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any():
-            return False
-        part["info"] = (type_ | kind << 2 | numpy.where(phase == 1, FINAL, 0)).astype(numpy.int32)
-        events = Events(**part, **{name: words[name] for name in KEPT})
-        return bool((words["f"] != 0).all()) and self._pairing.take(events, len(self._numbers))
+        return self._pairing.take(events, len(self._numbers))
 
     def _take_others(self, group: int) -> None:
         """The events of this row group that are no client's, once."""
@@ -164,16 +158,44 @@ class _Reader:
                     for event in self._to_events(batch.filter(compute.is_null(batch["process"]))):
                         self.others.add(event)
 
-    def _words(self, table: Arrow, name: str) -> Array:
-        """The words of a column by their numbers, which are the same in all columns and groups."""
-        if name not in table.schema.names:
-            return numpy.zeros(len(table), dtype=numpy.int32)
-        column = table[name]
-        if not hasattr(column, "dictionary"):
-            column = column.dictionary_encode()
-        known = [self._numbers.setdefault(word, len(self._numbers)) for word in column.dictionary.to_pylist()]
-        codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return numpy.array([*known, 0], dtype=numpy.int32)[codes]
+
+def operations_in(table: Arrow) -> Columns | None:
+    """The operations of clients' events in a batch of rows, in order of their `index`, whatever is left out between.
+
+    None if they do not add up, or have values that are neither whole numbers nor two of them.
+    """
+    numbers: dict[str | None, int] = {None: 0}
+    pairing = Pairing(len(table))
+    events = _events(table, numbers)
+    if events is None or (events.info >> 2 & 3 == OTHER).any() or not pairing.take(events, len(numbers)):
+        return None
+    operations = pairing.columns(tuple(numbers))
+    return None if operations is None or len(pairing.untold) else operations
+
+
+def _events(table: Arrow, numbers: dict[str | None, int]) -> Events | None:
+    """The rows of clients' events, words by their numbers; None if a type, a phase or an f is none."""
+    part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
+    kind, part["old"], part["new"] = _values(table["value"])
+    words = {name: _words(table, name, numbers) for name in WORDS}
+    type_ = _translated(words["type"], [numbers.get(word, -1) for word in TYPES])
+    phase = _translated(words["phase"], [numbers.get(word, -1) for word in ("load", "final")])
+    if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any() or (words["f"] == 0).any():
+        return None
+    part["info"] = (type_ | kind << 2 | numpy.where(phase == 1, FINAL, 0)).astype(numpy.int32)
+    return Events(**part, **{name: words[name] for name in KEPT})
+
+
+def _words(table: Arrow, name: str, numbers: dict[str | None, int]) -> Array:
+    """The words of a column by their numbers, which are the same in all columns and groups."""
+    if name not in table.schema.names:
+        return numpy.zeros(len(table), dtype=numpy.int32)
+    column = table[name]
+    if not hasattr(column, "dictionary"):
+        column = column.dictionary_encode()
+    known = [numbers.setdefault(word, len(numbers)) for word in column.dictionary.to_pylist()]
+    codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+    return numpy.array([*known, 0], dtype=numpy.int32)[codes]
 
 
 def _translated(codes: Array, known: Sequence[int]) -> Array:

@@ -22,6 +22,7 @@ from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
 from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
+from checkers.linearizable.calls import Calls, of_columns
 from checkers.linearizable.columns import Columns, of_registers
 from checkers.linearizable.decide import (
     COLD_CALLS,
@@ -36,7 +37,6 @@ from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Model, Register
 from checkers.linearizable.objects import Queue
 from checkers.linearizable.order import placed_columns
-from checkers.linearizable.recorded import Calls, of_columns
 from checkers.linearizable.search import Call, Found
 from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import OVERWRITE

@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 
 from checkers.history.line_kernels import ABSENT
+from checkers.linearizable.calls import Registers
 from checkers.linearizable.models import State
-from checkers.linearizable.recorded import Registers
 from checkers.linearizable.search import Call
 from checkers.linearizable.search_kernels import (
     NEVER,

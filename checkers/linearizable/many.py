@@ -16,8 +16,8 @@ import numpy
 from checkers.compiled import load
 from checkers.limits import look
 from checkers.linearizable import layout_kernels, search_kernels
+from checkers.linearizable.calls import Registers
 from checkers.linearizable.columns import Columns, dense, is_dense, top
-from checkers.linearizable.recorded import Registers
 from checkers.linearizable.search import Limits
 from checkers.linearizable.search_kernels import NEVER, NO, OVERWRITE, REFUSE, YES
 

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy
-
 from checkers.linearizable.checker import NAME, PROOF_OPERATIONS
-from checkers.linearizable.recorded import Registers
 from checkers.verdict import Result, Verdict
 
 SUMS = ("keys", "operations", "observations")
@@ -103,16 +99,3 @@ def _conclusion(details: Mapping[str, Any], rest: Verdict | None) -> tuple[Resul
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
     return "valid", f"on each of {keys} keys one order explains all answers ({observed} observations)"
-
-
-def without_keys(registers: Registers, left_out: set[str]) -> Registers:
-    """The calls on all other keys."""
-    is_out = numpy.array([str(key) in left_out for key in registers.keys], dtype=bool)
-    kept = ~is_out[registers.key]
-    return replace(
-        registers,
-        **{
-            name: getattr(registers, name)[kept]
-            for name in ("key", "invoke", "complete", "kind", "old", "new")
-        },
-    )

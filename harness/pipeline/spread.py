@@ -3,7 +3,7 @@
 One task for each row group of the file splits its events by the hash of their key, as columns. The shuffle moves few
 rows with many events each, packed by Arrow, and never unpacks them. A second task for each
 hash has all events of its keys, and reads and decides them with the same compiled code as
-`checkers.linearizable.check_parquet`. It only names the keys that it does not find to be fine: those are judged again
+`checkers.linearizable.check`. It only names the keys that it does not find to be fine: those are judged again
 in this process, so verdict and witnesses are the same as there.
 """
 
@@ -18,15 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from checkers.history import parquet
-from checkers.linearizable import check, merging, promised_linearizable, recorded
+from checkers.linearizable import check, merging
 from checkers.verdict import Verdict
 from harness.judge.time_limit import Elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from checkers.history import History
+    from checkers.history.columns import Columns
+
 EVENTS_A_TASK = 1_000_000
-COLUMNS = ("time_ns", *recorded.NEEDED)
+NEEDED = ("index", "time_ns", "process", "type", "f", "key", "role", "mode", "error", "value")
+WORDS = ("type", "f", "key", "role", "mode", "error")
 _SPLIT = "part int, events binary"
 BUCKETS_A_DECADE = 200
 """A quantile is reported as the upper edge of its bucket: at most 1.2 % too much."""
@@ -97,11 +101,11 @@ class _Splitter:
         import pyarrow.parquet
 
         file = pyarrow.parquet.ParquetFile(
-            self.path, read_dictionary=list(recorded.WORDS), page_checksum_verification=True
+            self.path, read_dictionary=list(WORDS), page_checksum_verification=True
         )
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for part, events in self._split(file.read_row_group(number, columns=list(COLUMNS))):
+                for part, events in self._split(file.read_row_group(number, columns=list(NEEDED))):
                     yield pyarrow.RecordBatch.from_arrays(
                         [
                             pyarrow.array([part], pyarrow.int32()),
@@ -116,9 +120,10 @@ class _Splitter:
         import pyarrow.compute
 
         table = table.filter(pyarrow.compute.is_valid(table["process"])).combine_chunks()
-        codes, words = recorded.coded(table, "key")
-        of_word = numpy.array([zlib.crc32(str(word).encode()) % self.parts for word in words])
-        part = of_word[codes]
+        keys = table["key"].combine_chunks()
+        words = [*keys.dictionary.to_pylist(), None]
+        codes = keys.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+        part = numpy.array([zlib.crc32(str(word).encode()) % self.parts for word in words])[codes]
         order = numpy.argsort(part, kind="stable")
         bounds = numpy.searchsorted(part[order], numpy.arange(self.parts + 1))
         table = table.take(pyarrow.array(order))
@@ -158,24 +163,35 @@ class _Worker:
 
     def _answer(self, batches: list[Any]) -> dict[str, Any]:
         import msgspec
+        import numpy
 
-        from checkers.linearizable import check_columns
+        from checkers.history import tables
 
-        table = unpacked(batches)
-        latencies = _histogram(table)
-        registers = recorded.of_table(
-            table, reads=promised_linearizable, failed_cas_observes=self.failed_cas_observes
-        )
-        if registers is None or latencies is None:
+        columns = tables.operations_in(unpacked(batches))
+        if columns is None or not columns.names <= {"read", "write", "cas"}:
             return {"verdict": "", "odd": True, "f": [], "bucket": [], "many": [], "keys": []}
         with self.limits.held():
-            verdict = check_columns(registers, failed_cas_observes=self.failed_cas_observes)
+            verdict = check(_history(columns), failed_cas_observes=self.failed_cas_observes)
         again = [*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]]
         if again:  # counted without them: they are decided, and counted, in process
-            verdict = check_columns(merging.without_keys(registers, set(again)))
-        f, bucket, many = latencies
+            is_left = numpy.array([str(word) not in again for word in columns.words])[columns.key]
+            left = columns.at(numpy.flatnonzero(is_left))
+            verdict = check(_history(left), failed_cas_observes=self.failed_cas_observes)
+        f, bucket, many = _histogram(columns)
         text = msgspec.json.encode(verdict.to_json()).decode()
         return {"verdict": text, "odd": False, "f": f, "bucket": bucket, "many": many, "keys": again}
+
+
+def _history(columns: Columns) -> History:
+    from checkers.history import Header, History
+    from checkers.history.columns import operations_at
+    from checkers.history.stored import StoredOperations
+
+    def some(places: Any) -> list[Any]:
+        return operations_at(columns, places)
+
+    operations = StoredOperations(columns, lambda: operations_at(columns, slice(None)), some)
+    return History(header=Header(), events=(), operations=operations)
 
 
 def _answer_schema() -> Any:
@@ -195,32 +211,30 @@ def _answer_schema() -> Any:
 
 
 def unpacked(packs: list[Any]) -> Any:
-    """The events in their order, as `recorded.of_table` takes them. `packs` is emptied: they are held but once."""
+    """The events in their order, one batch. `packs` is emptied: they are held but once."""
     import numpy
     import pyarrow
 
     table = pyarrow.concat_tables([pyarrow.ipc.open_stream(each.as_buffer()).read_all() for each in packs])
     packs.clear()
     table = table.unify_dictionaries().combine_chunks()
-    return table.take(pyarrow.array(numpy.argsort(table["index"].to_numpy(), kind="stable")))
+    table = table.take(pyarrow.array(numpy.argsort(table["index"].to_numpy(), kind="stable")))
+    (batch,) = table.combine_chunks().to_batches()
+    return batch
 
 
-def _histogram(table: Any) -> tuple[list[str], list[int], list[int]] | None:
-    """How many operations of which f ended ok within which latency; None if processes do not take turns."""
+def _histogram(columns: Columns) -> tuple[list[str], list[int], list[int]]:
+    """How many operations of which f ended ok within which latency."""
     import numpy
 
-    pairs = recorded.pairs(table)
-    if pairs is None:
-        return None
-    asked, ended = pairs
-    times = table["time_ns"].to_numpy()
-    is_ok = recorded.says(table, "type", "ok")[ended]
-    took_ns = numpy.maximum(times[ended] - times[asked], 1)[is_ok]
+    from checkers.history.line_kernels import OK
+
+    is_ok = columns.type == OK
+    took_ns = numpy.maximum((columns.complete_ns - columns.invoke_ns)[is_ok], 1)
     bucket = numpy.ceil(numpy.log10(took_ns) * BUCKETS_A_DECADE).astype(numpy.int64)
-    codes, words = recorded.coded(table, "f")
-    together = codes[asked][is_ok] * 10_000 + bucket
+    together = columns.f[is_ok].astype(numpy.int64) * 10_000 + bucket
     different, many = numpy.unique(together, return_counts=True)
-    f = [str(words[int(each) // 10_000]) for each in different]
+    f = [str(columns.words[int(each) // 10_000]) for each in different]
     return f, [int(each) % 10_000 for each in different], many.tolist()
 
 

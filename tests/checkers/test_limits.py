@@ -22,7 +22,6 @@ from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict, run_safely
 from tests.checkers.linearizable import generated
 from tests.checkers.linearizable.test_algorithms import calls_of
-from tests.checkers.linearizable.test_many import together
 from tests.checkers.test_linearizable_checker import built, history_of, mismatched
 from tests.checkers.tiny_store import BUGS, TinyStore
 
@@ -143,8 +142,8 @@ def test_shares_depend_on_nothing_but_the_number_of_keys(monkeypatch: pytest.Mon
 
 def test_steps_that_are_used_up_are_told() -> None:
     """If it failed, nobody could tell a search that gave up from one that a time limit stopped."""
-    registers = together([generated.columns(300, 12, stale=True, crashed=9)])
-    verdict = linearizable.check_columns(registers, steps=10_000)
+    history = generated.history_of([generated.columns(300, 12, stale=True, crashed=9)])
+    verdict = linearizable.check(history, steps=10_000)
     assert verdict.result == "unknown"
     assert verdict.summary == "1 of 1 keys could not be decided: gave up after 10,000 steps (--budget)"
 

@@ -4,13 +4,48 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections.abc import Sequence
 
 import numpy
 
+from checkers.history import Event, Header, History
 from checkers.linearizable.columns import NEVER, NOTHING, Columns
 from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
 
 Row = tuple[int, int, int]
+
+
+def history_of(registers: Sequence[Columns]) -> History:
+    """The calls of each as operations on a key of its number; they alternate. Each has a process of its own."""
+    moments = sorted(
+        (rank, key, place, ends)
+        for key, columns in enumerate(registers)
+        for place, both in enumerate(zip(columns.invoke.tolist(), columns.complete.tolist(), strict=True))
+        for ends, rank in enumerate(both)
+        if rank < NEVER
+    )
+    numbers = {
+        each: process for process, each in enumerate(sorted({(key, place) for _, key, place, _ in moments}))
+    }
+    events = [
+        _event(index, numbers[key, place], str(key), registers[key], place, bool(ends))
+        for index, (_, key, place, ends) in enumerate(moments)
+    ]
+    return History.of(Header(), events)
+
+
+def _event(index: int, process: int, key: str, columns: Columns, place: int, ends: bool) -> Event:
+    """0 is what was there before: nothing."""
+    kind, old, new = (int(column[place]) for column in (columns.kind, columns.old, columns.new))
+    f = {OBSERVE: "read", OVERWRITE: "write"}.get(kind, "cas")
+    value: object = {"read": (old or None) if ends else None, "write": new or None}.get(f)
+    if f == "cas":
+        value = [old or None, max(new, 0) or None]
+    how = ("fail" if kind == REFUSE else "ok") if ends else "invoke"
+    error = "mismatch" if how == "fail" else None
+    return Event(
+        index=index, time_ns=index, type=how, process=process, f=f, key=key, value=value, error=error
+    )
 
 
 def columns(

@@ -287,7 +287,7 @@ def test_columns_from_parquet_say_the_same(name: str, tmp_path: Path, count: int
     for _ in range(count):
         history = tiny_histories.history(name, chance, most=10)
         parquet.write(path, history)
-        verdict, columns = linearizable.check(history), linearizable.check_parquet(path)
+        verdict, columns = linearizable.check(history), linearizable.check(parquet.read(path))
         assert columns.result == verdict.result
         for detail in ("operations", "observations", "keys_invalid", "reads_not_judged"):
             assert columns.details[detail] == verdict.details[detail]
@@ -302,44 +302,16 @@ def test_what_is_no_register_of_numbers_is_read_as_objects(tmp_path: Path) -> No
         Event(index=3, time_ns=3, type="ok", process=0, f="read", key="x", value=1),
     ]
     parquet.write(tmp_path / "history.parquet", History.of(Header(), events))
-    assert linearizable.check_parquet(tmp_path / "history.parquet").result == "invalid"
+    assert linearizable.check(parquet.read(tmp_path / "history.parquet")).result == "invalid"
 
 
-def test_an_invalid_history_in_columns_has_a_proof() -> None:
+def test_an_invalid_long_history_has_a_proof() -> None:
     """If this fails, nobody can check what was said of a big run."""
-    columns = generated.columns(5_000, 4, unique=True, cas=False, stale=True)
-    kind, old, new = columns.kind, columns.old, columns.new
-    registers = linearizable.Registers(
-        keys=("x",), key=numpy.zeros(len(kind), dtype=numpy.int64), invoke=columns.invoke, complete=columns.complete,
-        kind=kind, old=numpy.where((kind == OVERWRITE) | (old == 0), linearizable.ABSENT, old),
-        new=numpy.where(kind == OBSERVE, linearizable.ABSENT, new), reads_not_judged={},
-    )  # fmt: skip
-    verdict = linearizable.check_columns(registers)
+    history = generated.history_of([generated.columns(5_000, 4, unique=True, cas=False, stale=True)])
+    verdict = linearizable.check(history)
     assert (verdict.result, verdict.details["decided_by"]) == ("invalid", {"zones": 1})
     assert verdict.details["proofs"][0]["kind"] == "zones"
-    assert verify.check(_history(columns), verdict, Judged(model="register", failed_cas_observes=True)).holds
-
-
-def _history(columns: Columns) -> History:
-    """The same operations as events, each of a process of its own."""
-    moments: dict[int, tuple[int, bool]] = {}
-    for place, (invoke, complete) in enumerate(
-        zip(columns.invoke.tolist(), columns.complete.tolist(), strict=True)
-    ):
-        moments[invoke] = (place, False)
-        moments[complete] = (place, True)
-    events = []
-    for index in sorted(moments):
-        place, ends = moments[index]
-        reads = columns.kind[place] == OBSERVE
-        value = int(columns.old[place]) or None if reads else int(columns.new[place])
-        events.append(
-            Event(
-                index=index, time_ns=index, type="ok" if ends else "invoke", process=place, key="x",
-                f="read" if reads else "write", value=value if ends or not reads else None,
-            )
-        )  # fmt: skip
-    return History.of(Header(), events)
+    assert verify.check(history, verdict, Judged(model="register", failed_cas_observes=True)).holds
 
 
 def test_kernels_know_the_same_numbers() -> None:

@@ -6,16 +6,13 @@ import random
 import time
 from collections import Counter
 
-import numpy
 import pytest
 
 from checkers import linearizable
-from checkers.linearizable import forward, many
-from checkers.linearizable.columns import NOTHING, Columns, register_columns
+from checkers.linearizable import checker, forward, many
+from checkers.linearizable.columns import Columns, register_columns
 from checkers.linearizable.models import Register
-from checkers.linearizable.recorded import ABSENT, Registers
 from checkers.linearizable.search import Limits
-from checkers.linearizable.search_kernels import NEVER
 from tests.checkers.linearizable import generated, tiny_histories
 from tests.checkers.linearizable.test_agreement import calls_by_keys
 
@@ -44,28 +41,32 @@ def test_each_register_gets_its_own_answer(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("keys", [20, pytest.param(40, marks=pytest.mark.long)])
-def test_one_key_of_many_is_found_wrong(keys: int) -> None:
+def test_one_key_of_many_is_found_wrong(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, values or times of one key leak into another, and an anomaly is missed or made up."""
+    monkeypatch.setattr(checker, "COLD_CALLS", 0)
     histories = [generated.columns(60 + 9 * seed, 4, seed=seed, crashed=seed % 3) for seed in range(keys)]
     histories[17] = generated.columns(90, 4, seed=17, stale=True)
-    verdict = linearizable.check_columns(together(histories))
+    verdict = linearizable.check(generated.history_of(histories))
     assert (verdict.result, verdict.details["keys_invalid"]) == ("invalid", ["17"])
     assert verdict.witnesses[0].key == "17"
     histories[17] = histories[16]
-    assert linearizable.check_columns(together(histories)).result == "valid"
+    assert linearizable.check(generated.history_of(histories)).result == "valid"
 
 
 @pytest.mark.parametrize(
     ("operations", "others"), [(140, 50), pytest.param(300, 400, marks=pytest.mark.long)]
 )
-def test_a_key_does_not_run_out_of_a_share_of_the_time(operations: int, others: int) -> None:
+def test_a_key_does_not_run_out_of_a_share_of_the_time(
+    operations: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If this fails, a check of thousands of keys ends as unknown since one of them took longer than its share."""
+    monkeypatch.setattr(checker, "COLD_CALLS", 0)
     hard = generated.columns(
         operations, 70, seed=3, values=3, cas=False, stale=True
     )  # more at once than a word has bits
     assert many.decide(many.joined([hard, hard]), Limits())[:, 0].tolist() == [-1, -1]
     easy = [generated.columns(10, 3, seed=seed) for seed in range(others)]
-    verdict = linearizable.check_columns(together([hard, *easy]), timeout_s=20.0, clock=time.process_time)
+    verdict = linearizable.check(generated.history_of([hard, *easy]), timeout_s=20.0, clock=time.process_time)
     assert (verdict.result, verdict.details["keys_undecided"]) == ("invalid", {})
 
 
@@ -74,25 +75,3 @@ def test_what_does_not_fit_is_left_to_the_search_by_itself() -> None:
     columns = generated.columns(400, 12, seed=5, stale=True)
     answers = many.decide(many.joined([columns, columns]), Limits(configurations=3))
     assert answers[:, 0].tolist() == [-1, -1]
-
-
-def together(histories: list[Columns]) -> Registers:
-    """Keys whose operations alternate in one record; 0 is what was there before."""
-    rank = numpy.concatenate([columns.invoke * len(histories) + key for key, columns in enumerate(histories)])
-    order = numpy.argsort(rank)
-
-    def column(name: str) -> numpy.ndarray:
-        return numpy.concatenate([getattr(columns, name) for columns in histories])[order]
-
-    ends = [
-        numpy.where(columns.complete < NEVER, columns.complete * len(histories) + key, NEVER)
-        for key, columns in enumerate(histories)
-    ]
-    old, new = column("old"), column("new")
-    return Registers(
-        keys=tuple(str(key) for key in range(len(histories))),
-        key=numpy.repeat(numpy.arange(len(histories)), [len(columns) for columns in histories])[order],
-        invoke=rank[order], complete=numpy.concatenate(ends)[order], kind=column("kind"),
-        old=numpy.where((old == 0) | (old == NOTHING), ABSENT, old),
-        new=numpy.where((new == 0) | (new == NOTHING), ABSENT, new), reads_not_judged={},
-    )  # fmt: skip
