@@ -16,23 +16,23 @@ Nodes that report no position are not judged; if no other node is there, there w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
 from checkers import value_columns
-from checkers.history.columns import VALUES_MAX, Columns
 from checkers.history.errors import HistoryError
 from checkers.history.history import History, by_key
-from checkers.history.line_kernels import ABSENT, OK
+from checkers.history.line_kernels import OK
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.history.rest import Rest, at_rest
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
 from checkers.value_order import CONFIRMED, NEVER, ValueOrder, Writer, is_confirmed, told
+from checkers.value_rows import Numbers
 from checkers.values import Value, identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
@@ -98,14 +98,10 @@ def gone_everywhere(
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """The keys that were written to, and which of their values in the dumps may be wrong.
-
-    All values of an odd key may be wrong. The others are impossible or lost exactly if `_impossible_value` or `_lost`
-    says so of the dump alone.
-    """
+    """The keys that were written to, and which of their values in the dumps are wrong: exactly those of which
+    `_impossible_value` or `_lost` says so of the dump alone."""
 
     written: Sequence[str | None]
-    is_odd: Array
     is_impossible: Array
     """Of each dump and each key."""
     is_lost: Array
@@ -113,42 +109,30 @@ class _Doubts:
     @classmethod
     def of(cls, history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> _Doubts:
         """`by_reads`: what confirmed reads showed counts, too."""
-        columns = history.columns
-        modes = CONFIRMED if by_reads else ()
-        codes = numpy.unique(columns.key[value_columns.are_writes(columns)])
+        columns, numbers = history.columns, Numbers(history)
+        are_writes = value_columns.are_writes(columns)
+        is_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
+        codes = numpy.unique(columns.key[are_writes])
         written = [columns.words[code] for code in codes.tolist()]
         shape = len(dumps), len(codes)
-        held = [dump.spaces.get(space, {}).get(key) for dump in dumps for key in written]
-        is_number = [value is None or (type(value) is int and abs(value) <= VALUES_MAX) for value in held]
-        values = numpy.array(
-            [
-                value if is_one and value is not None else ABSENT
-                for value, is_one in zip(held, is_number, strict=True)
-            ],
-            dtype=numpy.int64,
-        ).reshape(shape)
-        is_odd = value_columns.odd_keys(columns, _shown(columns, modes))[codes]
-        is_odd |= ~numpy.array(is_number, dtype=bool).reshape(shape).all(axis=0)
+        held = [numbers.of_value(dump.spaces.get(space, {}).get(key)) for dump in dumps for key in written]
+        values = numpy.array(held, dtype=numpy.int64).reshape(shape)
         asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
         is_impossible, is_lost = (numpy.zeros(shape, dtype=bool) for _ in range(2))
-        for first, end, part in columns.by_keys(AT_ONCE):
+        for first, end, places in columns.by_keys(AT_ONCE):
             here = slice(*numpy.searchsorted(codes, (first, end)).tolist())
             some = values[:, here]
             keys = numpy.tile(codes[here], len(dumps))
-            orders = ValueOrders.of(part, _shown(part, modes), (keys, some.ravel()))
-            places = orders.held.reshape(some.shape)
-            is_impossible[:, here] = orders.earliest[places] == NEVER
-            is_lost[:, here] = orders.surely_replaced[places] < asked
-        return cls(written, is_odd, is_impossible, is_lost)
+            writes, reads = places[are_writes[places]], places[is_shown[places]]
+            orders = ValueOrders.of(numbers, writes, reads, (keys, some.ravel()))
+            at = orders.held.reshape(some.shape)
+            is_impossible[:, here] = orders.earliest[at] == NEVER
+            is_lost[:, here] = orders.surely_replaced[at] < asked
+        return cls(written, is_impossible, is_lost)
 
     def keys(self, are_doubted: Array) -> set[str | None]:
-        """These keys, and the odd ones."""
-        return {self.written[place] for place in numpy.flatnonzero(are_doubted | self.is_odd).tolist()}
-
-
-def _shown(columns: Columns, modes: Iterable[str | None]) -> Array:
-    """The places of the answered reads in these modes."""
-    return numpy.flatnonzero(value_columns.are_reads(columns, modes) & (columns.type == OK))
+        """These keys."""
+        return {self.written[place] for place in numpy.flatnonzero(are_doubted).tolist()}
 
 
 def _dump(operation: Operation) -> Dump:

@@ -46,7 +46,9 @@ def _judged(history: History) -> tuple[list[Witness], int, int, int]:
     shown = numbers.rows(reads, _seen, names=("read",))
     shown = shown.at(shown.value != ABSENT)
     writes = numbers.under_keys_of(shown, columns.places(("write", "cas", "txn"), None, None, None))
-    first, possible = numbers.first_askers(numbers.rows(writes, _written, names=("write",)), shown)
+    first, possible = numbers.first_askers(
+        numbers.rows(numbers.changing(writes), _written, names=("write",)), shown
+    )
     is_wrong = _only_later(columns, first, shown)
     witnesses = list(_witnesses(history, numbers, shown.at(is_wrong), first[is_wrong]))
     undone = int((~is_wrong & _only_later(columns, possible, shown)).sum())

@@ -14,23 +14,22 @@ alone (`checkers.value_order`), so only certain violations are reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
 from checkers import value_columns, value_kernels, value_order
 from checkers.compiled import load
-from checkers.history.columns import TYPES, Columns, grouped
-from checkers.history.history import History, by_key
+from checkers.history.columns import TYPES, grouped
+from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
-from checkers.history.stored import StoredOperations
 from checkers.value_columns import ValueOrders
-from checkers.value_order import NEVER, ValueOrder
-from checkers.values import Value, identity, value_words
+from checkers.value_rows import Numbers
+from checkers.values import identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "prefix"
@@ -38,7 +37,6 @@ MODEL = "monotone-prefix"
 MODES = ("read-confirmed", None)
 """The modes of reads that show confirmed values, and that no stronger rule is about."""
 Array = Any  # numpy's
-Orders = dict[str | None, ValueOrder]
 Reads = Callable[[str | None, str | None], bool]
 """Of a read's role and mode."""
 
@@ -52,12 +50,7 @@ def check(history: History, *, stronger: Reads = lambda role, mode: False) -> Ve
     how many confirmed reads were asked of nodes that answered as a replica, or never as the owner. It is 0 if such
     nodes did answer, named no role, and a stronger promise judges all of these answers.
     """
-    decided = _of_columns(history)
-    if decided is None:
-        witnesses, told = _of_operations(history)
-    else:
-        told, keys = decided
-        witnesses = _of_operations(history, keys)[0] if keys else []
+    witnesses, told = _judged(history)
     return _verdict(witnesses, told, _unanswered(history, stronger))
 
 
@@ -70,66 +63,51 @@ class _Told:
     stale_ms_max: float = 0.0
 
 
-def _of_operations(
-    history: History, keys: Container[str | None] | None = None
-) -> tuple[list[Witness], _Told]:
-    """The witnesses under these keys (None: all), and the counts of their reads."""
-    answered = history.select(f="read", outcome="ok", keys=keys)
-    confirmed = [operation for operation in answered if _confirmed(operation)]
-    replica_reads = [operation for operation in confirmed if operation.role == "replica"]
-    orders = _orders(history, confirmed, keys)
-    witnesses: list[Witness] = []
-    for read in replica_reads:
-        witness = impossible_value(read, orders[read.key])
-        if witness is not None:
-            witnesses.append(witness)
-    for reads in _at_one_node(history, confirmed).values():
-        witnesses.extend(_going_back(reads, orders[reads[0].key]))
-    for reads in _of_each_node(history, confirmed):
-        witnesses.extend(_behind(reads, orders))
-    stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
-    return witnesses, _Told(len(replica_reads), len(stale_ms), max(stale_ms, default=0.0))
-
-
-def _of_columns(history: History) -> tuple[_Told, set[str | None]] | None:
-    """The counts of all reads, and the keys with witnesses. None if the check takes more than columns."""
-    operations = history.operations
-    if not isinstance(operations, StoredOperations):
-        return None
-    columns = operations.columns
+def _judged(history: History) -> tuple[list[Witness], _Told]:
+    columns, numbers = history.columns, Numbers(history)
     confirmed = numpy.flatnonzero(value_columns.are_reads(columns, MODES) & (columns.type == OK))
-    if value_columns.odd_keys(columns, confirmed).any():
-        return None
     is_judged = columns.role[confirmed] == columns.code("replica")
     if not is_judged.any():
-        return _Told(), set()
-    orders = ValueOrders.of(columns, confirmed)
+        return [], _Told()
+    orders = ValueOrders.of(numbers, numpy.flatnonzero(value_columns.are_writes(columns)), confirmed)
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
     told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
-    concerned = _keys_gone_back(history, columns, confirmed, is_judged, orders)
-    concerned[columns.key[judged[orders.earliest[value] >= columns.complete[judged]]]] = True
-    return told, {columns.words[code] for code in numpy.flatnonzero(concerned).tolist()}
+    explained = _Explained(history, orders, dict(zip(confirmed.tolist(), orders.read.tolist(), strict=True)))
+    is_impossible = orders.earliest[value] >= columns.complete[judged]
+    witnesses = [explained.impossible(place) for place in judged[is_impossible].tolist()]
+    return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], told
 
 
-def _keys_gone_back(
-    history: History, columns: Columns, confirmed: Array, is_judged: Array, orders: ValueOrders
-) -> Array:
-    """By code, whether `_going_back` or `_behind` has a witness that concerns the key."""
+def _gone_back(
+    history: History, confirmed: Array, is_judged: Array, explained: _Explained
+) -> Iterator[Witness]:
+    """First those by a value of the same key, by node and key; then those by another key, by node."""
+    columns, orders = history.columns, explained.orders
     server = servers(history, columns, confirmed)
     known = numpy.flatnonzero((server >= 0) & (columns.node[confirmed] > 0))
     names, server = numpy.unique(server[known], return_inverse=True)
-    at = confirmed[known]
+    at, key = confirmed[known], columns.key[confirmed[known]].astype(numpy.int64)
     asked, bounds = grouped(server, len(names))
     ended = numpy.argsort(columns.complete[at])
     ended = ended[grouped(server[ended], len(names))[0]]
-    concerned = numpy.zeros(len(columns.words), dtype=bool)
+    values, words = len(orders.latest), len(columns.words)
+    newer, ahead, superseded = (numpy.full(size, -1) for size in (len(at), len(at), values))
     load(value_kernels, len(at)).went_back(
-        bounds, asked, ended, columns.invoke[at], columns.complete[at], columns.key[at].astype(numpy.int64),
-        orders.read[known], is_judged[known], orders.earliest, orders.latest, orders.overtaken, orders.replaced,
-        numpy.empty(len(concerned), dtype=numpy.int64), numpy.full(len(orders.latest), -1), concerned,
+        bounds, asked, ended, columns.invoke[at], columns.complete[at], key, orders.read[known], is_judged[known],
+        orders.earliest, orders.latest, orders.overtaken, orders.replaced, *numpy.empty((2, words), dtype=numpy.int64),
+        superseded, numpy.empty(values, dtype=numpy.int64), newer, ahead,
     )  # fmt: skip
-    return concerned
+    _, first, group = numpy.unique(server * words + key, return_index=True, return_inverse=True)
+    rows = numpy.flatnonzero(newer >= 0)
+    for row in rows[numpy.lexsort((rows, first[group[rows]]))].tolist():
+        yield explained.went_back(int(at[row]), int(at[newer[row]]))
+    rows = numpy.flatnonzero(ahead >= 0)
+    by_name = {
+        row: answered_by(history, read) for row, read in zip(rows.tolist(), history.at(at[rows]), strict=True)
+    }
+    for row in sorted(by_name, key=lambda row: (by_name[row], row)):
+        yield explained.was_behind(int(at[row]), int(at[ahead[row]]))
 
 
 def _unanswered(history: History, stronger: Reads) -> int:
@@ -147,18 +125,7 @@ def _unanswered(history: History, stronger: Reads) -> int:
 def _elsewhere(history: History) -> tuple[Counter[tuple[str, str | None, str | None]], bool]:
     """Of the confirmed reads asked of nodes that never were known as the owner: how many ended how, in which role and
     mode. And whether any answer names a replica."""
-    operations, owner = history.operations, history.header.owner
-    if isinstance(operations, StoredOperations):
-        return _elsewhere_of_columns(operations.columns, owner)
-    owners = {each.node for each in operations if each.role == "owner"} | {owner, None}
-    reads = (each for each in history.select(f="read") if _confirmed(each) and each.node not in owners)
-    found = Counter((str(each.type), each.role, each.mode) for each in reads)
-    return found, any(each.role == "replica" for each in operations)
-
-
-def _elsewhere_of_columns(
-    columns: Columns, owner: str | None
-) -> tuple[Counter[tuple[str, str | None, str | None]], bool]:
+    columns, owner = history.columns, history.header.owner
     words = columns.words
     of_owner = numpy.unique(columns.node[columns.role == columns.code("owner")]).tolist()
     owners = [*of_owner, *(code for code, word in enumerate(words) if word in (owner, None))]
@@ -175,53 +142,6 @@ def _elsewhere_of_columns(
         }
     )
     return found, bool((columns.role == columns.code("replica")).any())
-
-
-def _confirmed(read: Operation) -> bool:
-    return read.mode in MODES
-
-
-def _orders(history: History, confirmed: Sequence[Operation], keys: Container[str | None] | None) -> Orders:
-    writes = by_key(history.select(f=("write", "cas"), keys=keys))
-    reads = by_key(confirmed)
-    return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
-
-
-def _at_one_node(
-    history: History, reads: Sequence[Operation]
-) -> dict[tuple[str, str | None], list[Operation]]:
-    groups: dict[tuple[str, str | None], list[Operation]] = {}
-    for read in reads:
-        if read.node is not None:
-            groups.setdefault((answered_by(history, read), read.key), []).append(read)
-    return groups
-
-
-def _of_each_node(history: History, reads: Sequence[Operation]) -> list[list[Operation]]:
-    groups: dict[str, list[Operation]] = {}
-    for read in reads:
-        if read.node is not None:
-            groups.setdefault(answered_by(history, read), []).append(read)
-    return [group for _, group in sorted(groups.items())]
-
-
-def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
-    """A witness if the value of `read` cannot have been there, wherever it was read."""
-    value = identity(read.value)
-    end = read.complete_index
-    writers = order.writers.get(value, [])
-    if end is None or any(writer.earliest < end for writer in writers):
-        return None
-    failed = order.failed.get(value, [])
-    named = failed[:1]
-    if writers:
-        rule, why = "read-from-the-future", "before that can have been written"
-        named = [writer.operation for writer in writers if writer.operation is not None][:1]
-    elif failed:
-        rule, why = "read-of-failed-write", "although every write of it had surely failed"
-    else:
-        rule, why = "never-written", "which no client ever asked to write"
-    return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
 
 
 def told(read: Operation) -> str:
@@ -244,109 +164,56 @@ def _witness(
     )
 
 
-@dataclass(slots=True)
-class _Shown:
-    """The sure progress of a node: the newest value shown by a read, and all that compare-and-sets replaced."""
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """Witnesses of reads at places of the history. `value_of`: of each such place, its value's in the orders."""
 
-    earliest: int = -1
-    by: Operation | None = None
-    superseded: dict[Value, Operation] = field(default_factory=dict)
+    history: History
+    orders: ValueOrders
+    value_of: Mapping[int, int]
 
-    def add(self, read: Operation, order: ValueOrder) -> None:
-        value = identity(read.value)
-        earliest = order.earliest(value)
-        if value in order.writers and earliest > self.earliest:
-            self.earliest, self.by = earliest, read
-        for replaced in order.replaced_by(value):
-            if replaced in self.superseded:
-                break
-            self.superseded[replaced] = read
+    def impossible(self, place: int) -> Witness:
+        """Its value cannot have been there, wherever it was read."""
+        value, (read,) = self.value_of[place], self._at([place])
+        named = self._at(self.orders.writers_of(value)[:1])
+        rule, why = "read-from-the-future", "before that can have been written"
+        if not named:
+            named = self._at(self.orders.failed_of(value)[:1])
+            rule, why = "read-of-failed-write", "although every write of it had surely failed"
+        if not named:
+            rule, why = "never-written", "which no client ever asked to write"
+        return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
 
-    def older(self, read: Operation, order: ValueOrder) -> Operation | None:
-        """The read before it that surely showed something newer."""
-        value = identity(read.value)
-        if value not in order.writers:
-            return None
-        if order.latest(value) < self.earliest:
-            return self.by
-        return self.superseded.get(value)
+    def went_back(self, place: int, before: int) -> Witness:
+        """The read at `before` had shown a newer value of the key."""
+        read, newer = self._at([place, before])
+        old, new = self.value_of[place], self.value_of[before]
+        writers = [*self.orders.writers_of(old).tolist(), *self.orders.writers_of(new).tolist()]
+        ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
+        before_it = f"{ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
+        summary = f"{told(read)}, although {before_it}"
+        name, next_ = "nothing" if read.value is None else identity(read.value), identity(newer.value)
+        why = f"Every write of {name} was over before any write of {next_} can have taken effect."
+        if self.orders.was_replaced_by(old, new):
+            alone = f"no other operation can have written {name}"
+            why = f"{next_} was made from {name} by compare-and-set, and {alone}."
+        return _witness("went-back", read, [*self._at(writers[:4]), newer, read], summary, (why,))
 
-
-def _going_back(reads: Sequence[Operation], order: ValueOrder) -> Iterator[Witness]:
-    """Walk the reads of one key at one node in event order."""
-    shown = _Shown()
-    ended = sorted(reads, key=lambda read: read.complete_index or 0)
-    position = 0
-    for read in reads:
-        while position < len(ended) and ended[position].precedes(read):
-            shown.add(ended[position], order)
-            position += 1
-        newer = shown.older(read, order) if read.role == "replica" else None
-        if newer is not None:
-            yield _went_back(read, newer, order)
-
-
-def _behind(reads: Sequence[Operation], orders: Orders) -> Iterator[Witness]:
-    """Walk all reads at one node in event order: a value shown under one key limits every later read of another key."""
-    reached, by = -1, None
-    ended = sorted(reads, key=lambda read: read.complete_index or 0)
-    position = 0
-    for read in reads:
-        while position < len(ended) and ended[position].precedes(read):
-            shown = ended[position]
-            earliest = orders[shown.key].earliest(identity(shown.value))
-            if reached < earliest < NEVER:
-                reached, by = earliest, shown
-            position += 1
-        if read.role == "replica" and by is not None and by.key != read.key:
-            missed = _missed(read, reached, orders[read.key])
-            if missed is not None:
-                yield _was_behind(read, by, missed)
-
-
-def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | None:
-    """A write that surely replaced what `read` returned, and surely took effect before the event `reached`."""
-    value = identity(read.value)
-    writer = order.overwritten_by(value) if value in order.writers else None
-    return writer.operation if writer is not None and writer.latest < reached else None
-
-
-def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
-    written = value_order.told(missed)
-    summary = (
-        f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
-        f"which was written after {written} had replaced it"
-    )
-    first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
-    why = f"{first} before any client asked to write {shown.value} under {shown.key}."
-    return _witness("went-back", read, [missed, shown, read], summary, (why,))
-
-
-def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
-    old, new = identity(read.value), identity(newer.value)
-    writers = [writer.operation for value in (old, new) for writer in order.writers[value]]
-    named = [operation for operation in writers if operation is not None][:4]
-    ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
-    summary = f"{told(read)}, although {ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
-    return _witness("went-back", read, [*named, newer, read], summary, (_why_newer(old, new, order),))
-
-
-def _why_newer(old: Value, new: Value, order: ValueOrder) -> str:
-    name = "nothing" if old is None else old
-    if old in order.replaced_by(new):
-        return (
-            f"{new} was made from {name} by compare-and-set, and no other operation can have written {name}."
+    def was_behind(self, place: int, before: int) -> Witness:
+        """The read at `before` had shown a value of another key, which is newer than what replaced that of the read."""
+        overtaker = self.orders.overtaker(self.value_of[place])
+        read, shown, missed = self._at([place, before, overtaker])
+        written = value_order.told(missed)
+        summary = (
+            f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+            f"which was written after {written} had replaced it"
         )
-    return f"Every write of {name} was over before any write of {new} can have taken effect."
+        first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
+        why = f"{first} before any client asked to write {shown.value} under {shown.key}."
+        return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
-
-def _stale_ms(read: Operation, order: ValueOrder) -> float:
-    """For how long, at least, the value had been replaced when the read was asked; 0 if it need not have been."""
-    value = identity(read.value)
-    if value not in order.writers:
-        return 0.0
-    overwritten_ns = order.overwritten_ns(value)
-    return 0.0 if overwritten_ns is None else max(0.0, (read.invoke_ns - overwritten_ns) / 1e6)
+    def _at(self, places: Sequence[int] | Array) -> Sequence[Operation]:
+        return self.history.at(numpy.asarray(places, dtype=numpy.int64))
 
 
 def _verdict(witnesses: Sequence[Witness], told: _Told, unanswered: int) -> Verdict:

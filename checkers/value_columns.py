@@ -1,12 +1,12 @@
 """The order of the values of all keys at once, as arrays: what `checkers.value_order` has one object a key for.
 
-A check asks these arrays whether anything is wrong, and has `ValueOrder` explain the keys where something is. So the
-rules of the order are stated there; here each is a step over all keys.
+The rules of the order are stated there; here each is a step over all keys. A check asks these arrays which operations
+break it, and for the others that its witness names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from checkers import value_kernels
 from checkers.compiled import load
 from checkers.history.columns import Columns
 from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
-from checkers.value_order import NEVER
+from checkers.history.operation import Operation
+from checkers.value_order import NEVER, both
+from checkers.value_rows import Key, Numbers, numbered
 
 Array = Any  # numpy's
 
@@ -40,24 +42,39 @@ class ValueOrders:
     replaced: Array
     overtaken: Array
     overwritten_ns: Array
+    writers: Writers
+    failed: tuple[Array, Array]
+    """The writes that surely failed: the places of the operations, and of the values that they would have written."""
+    keys: Array
+    """Of each value the number of its key."""
 
     @classmethod
-    def of(cls, columns: Columns, reads: Array, held: tuple[Array, Array] = ((), ())) -> ValueOrders:
-        """`reads`: the places of confirmed reads. `held`: codes of keys, and values (ABSENT: nothing) under them.
+    def of(
+        cls, numbers: Numbers, writes: Array, reads: Array, held: tuple[Array, Array] = ((), ())
+    ) -> ValueOrders:
+        """`writes`: the places of writes and compare-and-sets; `reads`: those of confirmed reads. `held`: numbers of
+        keys, and of values under them.
 
-        Of keys that are odd (`odd_keys`) the answers mean nothing.
+        Raises ModelError of a compare-and-set without two values.
         """
-        at = numpy.flatnonzero(are_writes(columns) & (columns.type != FAIL))
+        columns = numbers.columns
+        all_written = numbers.rows(writes, _written, names=("write",))
+        is_failed = columns.type[writes] == FAIL
+        failed, may_be = all_written.at(is_failed), all_written.at(~is_failed)
+        at = may_be.place
         sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))
+        replacing = numbers.rows(at[sets], _replaced, names=(), pair="old")
+        showing = numbers.rows(reads, _shown, names=("read",))
         codes = numpy.arange(len(columns.words))  # every key has a value before the first write: nothing
-        (nothing, written, old, read, found), keys = _numbered_apart(
+        (nothing, written, old, read, lost, found), keys = _numbered_apart(
             (codes, numpy.full(len(codes), ABSENT)),
-            (columns.key[at], columns.new[at]),
-            (columns.key[at[sets]], columns.old[at[sets]]),
-            (columns.key[reads], columns.new[reads]),
+            (may_be.key, may_be.value),
+            (replacing.key, replacing.value),
+            (showing.key, showing.value),
+            (failed.key, failed.value),
             (numpy.asarray(held[0], dtype=numpy.int64), numpy.asarray(held[1], dtype=numpy.int64)),
         )
-        writers = _Writers.of(columns, at, nothing, written)
+        writers = Writers.of(columns, at, nothing, written)
         only = writers.only(len(keys))
         writers.see(only[read], columns.complete[reads])
         replaced = writers.follow(sets + len(codes), old, only)
@@ -74,7 +91,37 @@ class ValueOrders:
             replaced=replaced,
             overtaken=overtaken,
             overwritten_ns=overwritten_ns,
+            writers=writers,
+            failed=(failed.place, lost),
+            keys=keys,
         )
+
+    def writers_of(self, value: int) -> Array:
+        """The places of the operations that may have written this value."""
+        places = self.writers.place[self.writers.value == value]
+        return places[places >= 0]
+
+    def failed_of(self, value: int) -> Array:
+        """The places of the operations that would have written it, and surely failed."""
+        return self.failed[0][self.failed[1] == value]
+
+    def overtaker(self, value: int) -> int:
+        """The place of the operation that `overtaken` tells of."""
+        writers = self.writers
+        is_later = writers.happened & (writers.earliest > self.latest[value])
+        later = numpy.flatnonzero(is_later & (self.keys[writers.value] == self.keys[value]))
+        later = later[numpy.lexsort((writers.place[later], writers.earliest[later]))]
+        return int(writers.place[later[numpy.argmin(writers.latest[later])]])
+
+    def was_replaced_by(self, old: int, new: int) -> bool:
+        """Whether compare-and-sets surely replaced `old` on the way to `new`."""
+        seen = set[int]()
+        while new not in seen and new >= 0:
+            seen.add(new)
+            new = int(self.replaced[new])
+            if new == old:
+                return True
+        return False
 
     @property
     def surely_replaced(self) -> Array:
@@ -83,6 +130,18 @@ class ValueOrders:
         made = numpy.flatnonzero(self.replaced >= 0)
         numpy.minimum.at(moment, self.replaced[made], self.latest[made])
         return moment
+
+
+def _written(operation: Operation) -> Iterator[tuple[Key, Any]]:
+    yield operation.key, both(operation)[1] if operation.f == "cas" else operation.value
+
+
+def _replaced(operation: Operation) -> Iterator[tuple[Key, Any]]:
+    yield operation.key, both(operation)[0]
+
+
+def _shown(read: Operation) -> Iterator[tuple[Key, Any]]:
+    yield read.key, read.value
 
 
 def are_writes(columns: Columns) -> Array:
@@ -106,17 +165,6 @@ def odd_keys(columns: Columns, reads: Array) -> Array:
     return found
 
 
-def numbered(key: Array, value: Array) -> tuple[Array, Array]:
-    """Equal numbers for equal pairs, counted in the order of the pairs; and the key of each number."""
-    order = numpy.lexsort((value, key))
-    key, value = key[order], value[order]
-    is_new = numpy.ones(len(key), dtype=bool)
-    is_new[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
-    number = numpy.empty(len(key), dtype=numpy.int64)
-    number[order] = numpy.cumsum(is_new) - 1
-    return number, key[is_new]
-
-
 def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
     """The same of several (keys, values) together: the numbers of each part."""
     number, keys = numbered(*(numpy.concatenate(side) for side in zip(*parts, strict=True)))
@@ -125,12 +173,13 @@ def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writers:
+class Writers:
     """The possible writers of all values, as `value_order.Writer`; first those that were there from the beginning.
 
-    `done_ns`: when they were acknowledged; NEVER if they were not.
+    `place`: of the operation, -1 if there is none. `done_ns`: when they were acknowledged; NEVER if they were not.
     """
 
+    place: Array
     value: Array
     earliest: Array
     latest: Array
@@ -138,10 +187,11 @@ class _Writers:
     done_ns: Array
 
     @classmethod
-    def of(cls, columns: Columns, at: Array, nothing: Array, written: Array) -> _Writers:
+    def of(cls, columns: Columns, at: Array, nothing: Array, written: Array) -> Writers:
         """`at`: the places of those that are operations, and `written` the values that they write."""
         is_ok, first = columns.type[at] == OK, numpy.full(len(nothing), -1)
         return cls(
+            numpy.concatenate((first, at)),
             numpy.concatenate((nothing, written)),
             numpy.concatenate((first, columns.invoke[at])),
             numpy.concatenate((first, numpy.where(is_ok, columns.complete[at], NEVER))),

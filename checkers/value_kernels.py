@@ -26,17 +26,18 @@ def least_from_here_on(key: Array, first: Array, second: Array) -> None:
 def went_back(
     bounds: Array, asked: Array, ended: Array, invoke: Array, complete: Array, key: Array, value: Array,
     is_judged: Array, earliest: Array, latest: Array, overtaken: Array, replaced: Array, newest: Array,
-    superseded: Array, concerned: Array,
+    newest_by: Array, superseded: Array, superseded_by: Array, newer: Array, ahead: Array,
 ) -> None:  # fmt: skip
-    """Mark in `concerned` the keys of judged reads that went back, and of the reads that prove it.
+    """Fill `newer` and `ahead`: of each judged read the read before it that proves that it went back, by a value of the
+    same key or by one of another key; -1 if there is none.
 
     The reads of a server stand from `bounds[server]` to `bounds[server + 1]`: in `asked` in the order of their
     invocations, in `ended` of their completions. `key` and `value` are by read; `earliest`, `latest`, `overtaken` and
-    `replaced` by value, as `ValueOrders` has them. `newest` has room for each key, `superseded` for each value, filled
-    with -1.
+    `replaced` by value, as `ValueOrders` has them. `newest` and `newest_by` have room for each key, `superseded` and
+    `superseded_by` for each value; `superseded`, `newer` and `ahead` come filled with -1.
     """
     for server in range(bounds.shape[0] - 1):
-        reached, reached_under = -1, -1
+        reached, reached_by = -1, -1
         newest[:] = -1
         position = bounds[server]
         for place in range(bounds[server], bounds[server + 1]):
@@ -45,19 +46,21 @@ def went_back(
                 shown = ended[position]
                 moment = earliest[value[shown]]
                 if moment < NEVER:
-                    newest[key[shown]] = max(newest[key[shown]], moment)
+                    if moment > newest[key[shown]]:
+                        newest[key[shown]], newest_by[key[shown]] = moment, shown
                     if moment > reached:
-                        reached, reached_under = moment, key[shown]
+                        reached, reached_by = moment, shown
                 old = replaced[value[shown]]
                 while old >= 0 and superseded[old] != server:
-                    superseded[old] = server
+                    superseded[old], superseded_by[old] = server, shown
                     old = replaced[old]
                 position += 1
             if not is_judged[read]:
                 continue
             mine = value[read]
-            if latest[mine] < newest[key[read]] or superseded[mine] == server:
-                concerned[key[read]] = True
-            if reached_under != key[read] and overtaken[mine] < reached:
-                concerned[key[read]] = True
-                concerned[reached_under] = True
+            if latest[mine] < newest[key[read]]:
+                newer[read] = newest_by[key[read]]
+            elif superseded[mine] == server:
+                newer[read] = superseded_by[mine]
+            if reached_by >= 0 and key[reached_by] != key[read] and overtaken[mine] < reached:
+                ahead[read] = reached_by

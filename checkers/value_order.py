@@ -17,7 +17,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
 from checkers.values import Value, identity, value_words
 
@@ -108,7 +110,7 @@ class ValueOrder:
         return writers[0] if len(writers) == 1 else None
 
     def _note(self, operation: Operation) -> None:
-        value = identity(operation.value if operation.f == "write" else operation.value[1])
+        value = identity(operation.value if operation.f == "write" else both(operation)[1])
         if operation.type == "fail":
             self.failed.setdefault(value, []).append(operation)
             return
@@ -148,7 +150,7 @@ class ValueOrder:
                 operation = writer.operation
                 if operation is None or operation.f != "cas" or not writer.happened:
                     continue
-                old = identity(operation.value[0])
+                old = identity(both(operation)[0])
                 replaced = self.only_writer(old)
                 if replaced is None or old == value:
                     continue
@@ -196,7 +198,15 @@ def is_confirmed(read: Operation) -> bool:
     return read.mode in CONFIRMED
 
 
+def both(cas: Operation) -> tuple[Any, Any]:
+    """What a compare-and-set expects, and what it leaves. Raises ModelError if it does not say both."""
+    if not isinstance(cas.value, list | tuple) or len(cas.value) < 2:
+        came = value_words(cas.value, 60)
+        raise ModelError(expected="[old, new] of a cas", came=came, index=cas.invoke_index)
+    return cas.value[0], cas.value[1]
+
+
 def told(writer: Operation) -> str:
     """The value that a write or compare-and-set leaves, in a sentence."""
-    value = writer.value[1] if writer.f == "cas" else writer.value
+    value = both(writer)[1] if writer.f == "cas" else writer.value
     return "a deletion" if value is None else value_words(value)

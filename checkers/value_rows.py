@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 import numpy
 
-from checkers.history.columns import VALUES_MAX
+from checkers.history.columns import VALUES_MAX, Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, FAIL, PAIR, PLAIN
 from checkers.history.operation import Operation
-from checkers.value_columns import numbered
 from checkers.values import Value, identity
 
 Array = Any  # numpy's
@@ -55,6 +54,11 @@ class Numbers:
         self._values: dict[Value, int] = {}
         self._beyond: list[Any] = []
 
+    @property
+    def columns(self) -> Columns:
+        """Of the history."""
+        return self._history.columns
+
     def of_key(self, key: Key) -> int:
         """The number of a key."""
         if key not in self._keys:
@@ -90,15 +94,14 @@ class Numbers:
         """What `told` tells of the operations at these places.
 
         It is not asked where columns say the same: about a number of operations called `names`, and about a cas of two
-        numbers. That has its `old` one, or its `new` one if that is another.
+        numbers, of which `pair` is told.
         """
-        columns = self._history.columns
+        columns = self.columns
         is_simple, is_pair = self._are_simple(places, names)
-        is_kept = is_simple & ((pair == "old") | ~is_pair | (columns.old[places] != columns.new[places]))
-        simple = places[is_kept]
+        simple = places[is_simple]
         values = columns.new[simple]
         if pair == "old":
-            values = numpy.where(is_pair[is_kept], columns.old[simple], values)
+            values = numpy.where(is_pair[is_simple], columns.old[simple], values)
         rest = places[~is_simple]
         if not len(rest):
             return Rows(simple, columns.key[simple].astype(numpy.int64), values)
@@ -120,7 +123,7 @@ class Numbers:
 
     def _are_simple(self, places: Array, names: Collection[str]) -> tuple[Array, Array]:
         """Which of the operations columns say all about, and which of these are a cas."""
-        columns = self._history.columns
+        columns = self.columns
         kind, f = columns.kind[places], columns.f[places]
         is_pair = (kind == PAIR) & (f == columns.code("cas"))
         is_number = (kind == PLAIN) & numpy.isin(f, [columns.code(name) for name in names])
@@ -135,13 +138,30 @@ class Numbers:
         wrote, read = number[: len(asked)], number[len(asked) :]
         first, possible = (numpy.full(len(keys), NOBODY) for _ in range(2))
         numpy.minimum.at(first, wrote, asked.place)
-        may_be = self._history.columns.type[asked.place] != FAIL
+        may_be = self.columns.type[asked.place] != FAIL
         numpy.minimum.at(possible, wrote[may_be], asked.place[may_be])
         return first[read], possible[read]
 
+    def changing(self, places: Array) -> Array:
+        """Those of the places whose operations are no cas of a number to itself, which writes nothing."""
+        columns = self.columns
+        is_same = (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
+        return places[~(is_same & (columns.f[places] == columns.code("cas")))]
+
     def under_keys_of(self, shown: Rows, places: Array) -> Array:
         """Those of the places whose operations may be about a key of `shown`: a transaction may be about any."""
-        columns = self._history.columns
+        columns = self.columns
         is_shown = numpy.zeros(len(self._keys), dtype=bool)
         is_shown[shown.key] = True
         return places[(columns.f[places] == columns.code("txn")) | is_shown[columns.key[places]]]
+
+
+def numbered(key: Array, value: Array) -> tuple[Array, Array]:
+    """Equal numbers for equal pairs, counted in the order of the pairs; and the key of each number."""
+    order = numpy.lexsort((value, key))
+    key, value = key[order], value[order]
+    is_new = numpy.ones(len(key), dtype=bool)
+    is_new[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
+    number = numpy.empty(len(key), dtype=numpy.int64)
+    number[order] = numpy.cumsum(is_new) - 1
+    return number, key[is_new]

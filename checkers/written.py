@@ -127,9 +127,8 @@ def _values(
     is_register = start is _start_of_register
     answered = columns.places(names, "ok", None, None)
     shown = numbers.rows(answered, lambda each: of(each, True), names=("read",) * is_register, pair="old")
-    asked = numbers.rows(
-        columns.places(names, None, None, None), lambda each: of(each, False), names=("write",) * is_register
-    )
+    changes = numbers.changing(columns.places(names, None, None, None))
+    asked = numbers.rows(changes, lambda each: of(each, False), names=("write",) * is_register)
     first, _ = numbers.first_askers(asked, shown)
     wrong = shown.at(first == NOBODY)
     for key in numpy.unique(wrong.key).tolist():

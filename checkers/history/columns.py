@@ -112,17 +112,17 @@ class Columns:
             words=self.words,
         )
 
-    def by_keys(self, at_once: int) -> Iterator[tuple[int, int, Columns]]:
-        """The operations of some keys at a time, some `at_once` of them: with the code of the first of these keys, and
-        the first code that comes next."""
+    def by_keys(self, at_once: int) -> Iterator[tuple[int, int, Array]]:
+        """The places of the operations of some keys at a time, some `at_once` of them: with the code of the first of
+        these keys, and the first code that comes next."""
         if len(self) <= at_once:
-            yield 0, len(self.words), self
+            yield 0, len(self.words), numpy.arange(len(self))
             return
         until = numpy.cumsum(numpy.bincount(self.key, minlength=len(self.words)))
         first = before = 0
         while before < len(self):
             end = min(int(numpy.searchsorted(until, before + at_once)) + 1, len(until))
-            yield first, end, self.at(numpy.flatnonzero((self.key >= first) & (self.key < end)))
+            yield first, end, numpy.flatnonzero((self.key >= first) & (self.key < end))
             first, before = end, int(until[end - 1])
 
     @property

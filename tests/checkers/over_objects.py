@@ -27,6 +27,7 @@ from checkers.quorum import needs_quorum
 from checkers.value_rows import Numbers
 from checkers.values import identity
 from checkers.verdict import Witness
+from tests.checkers import prefix_over_objects
 
 
 @contextmanager
@@ -45,7 +46,7 @@ def over_objects() -> Iterator[None]:
             (dirty, "_judged", _dirty),
             (early_timeout, "_told", _timeouts),
             (overruled, "_concerned", lambda history: history.select(f=("write", "cas", "add"))),
-            (prefix, "_of_columns", _nothing),
+            (prefix, "_judged", prefix_over_objects.judged),
             (quorum, "_to_be_judged", _to_be_judged),
             (rest, "_end_of_load", _end_of_load),
             (rollback_honesty, "_concerned", lambda history: (history.operations, 0)),
