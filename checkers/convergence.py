@@ -24,16 +24,16 @@ import numpy
 
 from checkers import value_columns
 from checkers.history.errors import HistoryError
-from checkers.history.history import History, by_key
+from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.history.rest import Rest, at_rest
 from checkers.kept import last_dumps
 from checkers.value_columns import ValueOrders
-from checkers.value_order import CONFIRMED, NEVER, ValueOrder, Writer, is_confirmed, told
+from checkers.value_order import CONFIRMED, NEVER, told
 from checkers.value_rows import Numbers
-from checkers.values import Value, identity, value_words
+from checkers.values import identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "convergence"
@@ -66,15 +66,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
     places = [place for place, dump in enumerate(dumps) if dump.node in rest.settled]
     caught_up = [dumps[place] for place in places]
     witnesses += _diverged(caught_up)
-    doubts = _Doubts.of(history, dumps, space, by_reads=True)
-    keys = doubts.keys(doubts.is_impossible.any(axis=0) | doubts.is_lost[places].any(axis=0))
-    shown = by_key(read for read in history.select(f="read", outcome="ok", keys=keys) if is_confirmed(read))
-    for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
-        order = ValueOrder.of(operations, shown.get(key, ()))
-        for holders in _by_value(dumps, space, key):
-            witnesses += _impossible_value(holders, space, key, order)
-        for holders in _by_value(caught_up, space, key):
-            witnesses += _lost(holders, space, key, order)
+    witnesses += _wrong_values(history, dumps, places, space)
     asked = history.keys(f=("write", "cas"))
     for dump in dumps:
         witnesses += _unknown_keys(dump, space, asked)
@@ -87,52 +79,138 @@ def gone_everywhere(
     """For `kept`, by acknowledged writes alone: a value (or nothing) that was surely replaced, where all nodes hold
     such a one, each perhaps another."""
     read = [_dump(each) for each in dumps]
-    doubts = _Doubts.of(history, read, space, by_reads=False)
-    keys = doubts.keys(doubts.is_lost.all(axis=0))
-    for key, operations in by_key(history.select(f=("write", "cas"), keys=keys)).items():
-        order = ValueOrder.of(operations)
-        lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
-        if all(lost):
-            yield lost[0][0]
+    found: list[tuple[int, Witness]] = []
+    for values in _held(history, read, space, by_reads=False):
+        for at in numpy.flatnonzero(values.is_lost.all(axis=0)).tolist():
+            found.append((values.first[at], values.lost(at, range(len(read)))[0]))
+    yield from _in_order(found)
+
+
+def _wrong_values(
+    history: History, dumps: Sequence[Dump], settled: Sequence[int], space: str
+) -> Iterator[Witness]:
+    """`settled`: the places of the dumps of nodes that had settled."""
+    found: list[tuple[int, Witness]] = []
+    for values in _held(history, dumps, space, by_reads=True):
+        is_wrong = values.is_impossible.any(axis=0) | values.is_lost[settled].any(axis=0)
+        for at in numpy.flatnonzero(is_wrong).tolist():
+            witnesses = [*values.impossible(at), *values.lost(at, settled)]
+            found += ((values.first[at], witness) for witness in witnesses)
+    yield from _in_order(found)
+
+
+def _in_order(found: Sequence[tuple[int, Witness]]) -> Iterator[Witness]:
+    """By the first write of each key."""
+    return (witness for _, witness in sorted(found, key=lambda each: each[0]))
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubts:
-    """The keys that were written to, and which of their values in the dumps are wrong: exactly those of which
-    `_impossible_value` or `_lost` says so of the dump alone."""
+class _Held:
+    """What dumps hold under some of the keys that were written to.
 
-    written: Sequence[str | None]
+    `first`: by key, the place of its first write. The arrays are of each dump and each key: `value` is a place in
+    `orders`; `is_impossible` says that no client's write can have left it, and `is_lost` that it surely was replaced
+    before the dump was asked for.
+    """
+
+    history: History
+    orders: ValueOrders
+    dumps: Sequence[Dump]
+    space: str
+    keys: Sequence[str | None]
+    first: Sequence[int]
+    value: Array
     is_impossible: Array
-    """Of each dump and each key."""
     is_lost: Array
 
-    @classmethod
-    def of(cls, history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> _Doubts:
-        """`by_reads`: what confirmed reads showed counts, too."""
-        columns, numbers = history.columns, Numbers(history)
-        are_writes = value_columns.are_writes(columns)
-        is_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
-        codes = numpy.unique(columns.key[are_writes])
-        written = [columns.words[code] for code in codes.tolist()]
-        shape = len(dumps), len(codes)
-        held = [numbers.of_value(dump.spaces.get(space, {}).get(key)) for dump in dumps for key in written]
-        values = numpy.array(held, dtype=numpy.int64).reshape(shape)
-        asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
-        is_impossible, is_lost = (numpy.zeros(shape, dtype=bool) for _ in range(2))
-        for first, end, places in columns.by_keys(AT_ONCE):
-            here = slice(*numpy.searchsorted(codes, (first, end)).tolist())
-            some = values[:, here]
-            keys = numpy.tile(codes[here], len(dumps))
-            writes, reads = places[are_writes[places]], places[is_shown[places]]
-            orders = ValueOrders.of(numbers, writes, reads, (keys, some.ravel()))
-            at = orders.held.reshape(some.shape)
-            is_impossible[:, here] = orders.earliest[at] == NEVER
-            is_lost[:, here] = orders.surely_replaced[at] < asked
-        return cls(written, is_impossible, is_lost)
+    def impossible(self, at: int) -> Iterator[Witness]:
+        """A witness for each impossible value under a key."""
+        for value, holders in self._by_value(at, range(len(self.dumps))):
+            if self.orders.earliest[value] == NEVER:
+                failed = self._at(self.orders.failed_of(value)[:1])
+                rule = "dump-of-failed-write" if failed else "never-written"
+                why = (
+                    "although every write of it surely failed"
+                    if failed
+                    else "which no client ever asked to write"
+                )
+                yield _witness(rule, f"{self._told(holders, at)}, {why}", holders, failed, self.keys[at])
 
-    def keys(self, are_doubted: Array) -> set[str | None]:
-        """These keys."""
-        return {self.written[place] for place in numpy.flatnonzero(are_doubted).tolist()}
+    def lost(self, at: int, dumps: Sequence[int]) -> list[Witness]:
+        """A witness for each value under a key, of these dumps, that was surely replaced before all that hold it."""
+        found = []
+        for value, holders in self._by_value(at, dumps):
+            newer = self._confirmed_after(holders, value) if self.orders.earliest[value] != NEVER else None
+            if newer is not None:
+                found.append(self._lost(holders, at, value, newer))
+        return found
+
+    def _lost(self, holders: Sequence[Dump], at: int, value: int, newer: int) -> Witness:
+        writers = self.orders.writers
+        (operation,) = self._at([writers.place[newer]])
+        named = [*self._at(self.orders.writers_of(value)[:2]), operation]
+        how = f"was confirmed to process {operation.process}"
+        if operation.type != "ok":
+            (shown,) = self._at(self.orders.reads_of(int(writers.value[newer]), operation)[:1])
+            how = f"was shown by a confirmed read at {shown.node}"
+            named.append(shown)
+        summary = f"{self._told(holders, at)}, although {told(operation)} surely replaced it and {how}"
+        return _witness("lost-write", summary, holders, named, self.keys[at])
+
+    def _confirmed_after(self, holders: Sequence[Dump], value: int) -> int | None:
+        """The last writer that is known to have happened, before the dumps were asked, and surely after all of
+        `value`."""
+        orders, writers = self.orders, self.orders.writers
+        asked = min(dump.operation.invoke_index for dump in holders)
+        is_done = writers.happened & (writers.place >= 0) & (writers.latest < asked)
+        done = numpy.flatnonzero(is_done & (orders.keys[writers.value] == orders.keys[value]))
+        done = done[numpy.argsort(writers.place[done], kind="stable")]
+        newer = [
+            each
+            for each, other, earliest in zip(
+                done.tolist(), writers.value[done].tolist(), writers.earliest[done].tolist(), strict=True
+            )
+            if orders.latest[value] < earliest
+            or ((writers.value == other).sum() == 1 and orders.was_replaced_by(value, other))
+        ]
+        return max(newer, key=lambda each: int(writers.earliest[each]), default=None)
+
+    def _by_value(self, at: int, dumps: Sequence[int]) -> Iterator[tuple[int, list[Dump]]]:
+        """Each value under a key, with those of the dumps that hold it."""
+        groups: dict[int, list[Dump]] = {}
+        for dump in dumps:
+            groups.setdefault(int(self.value[dump, at]), []).append(self.dumps[dump])
+        return iter(groups.items())
+
+    def _told(self, holders: Sequence[Dump], at: int) -> str:
+        key = self.keys[at]
+        held = holders[0].spaces.get(self.space, {}).get(key)
+        nodes = ", ".join(dump.node for dump in holders)
+        return f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+
+    def _at(self, places: Sequence[int] | Array) -> Sequence[Operation]:
+        return self.history.at(numpy.asarray(places, dtype=numpy.int64))
+
+
+def _held(history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> Iterator[_Held]:
+    """All keys that were written to, some at a time. `by_reads`: what confirmed reads showed counts, too."""
+    columns, numbers = history.columns, Numbers(history)
+    are_writes = value_columns.are_writes(columns)
+    is_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
+    asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
+    for _, _, places in columns.by_keys(AT_ONCE):
+        writes, reads = places[are_writes[places]], places[is_shown[places]]
+        codes, first = numpy.unique(columns.key[writes], return_index=True)
+        keys = [columns.words[code] for code in codes.tolist()]
+        held = [numbers.of_value(dump.spaces.get(space, {}).get(key)) for dump in dumps for key in keys]
+        under = numpy.tile(codes, len(dumps)), numpy.array(held, dtype=numpy.int64)
+        orders = ValueOrders.of(numbers, writes, reads, under)
+        value = orders.held.reshape(len(dumps), len(keys))
+        is_impossible = orders.earliest[value] == NEVER
+        is_lost = orders.surely_replaced[value] < asked
+        yield _Held(
+            history, orders, dumps, space, keys, writes[first].tolist(), value, is_impossible, is_lost
+        )
 
 
 def _dump(operation: Operation) -> Dump:
@@ -217,65 +295,6 @@ def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> W
 def _text(dump: Dump, space: str, key: object) -> str:
     held = dump.spaces.get(space, {})
     return value_words(held.get(key))
-
-
-def _by_value(dumps: Sequence[Dump], space: str, key: str | None) -> list[list[Dump]]:
-    """The dumps that hold the same under a key, together."""
-    groups: dict[Value, list[Dump]] = {}
-    for dump in dumps:
-        groups.setdefault(identity(dump.spaces.get(space, {}).get(key)), []).append(dump)
-    return list(groups.values())
-
-
-def _place(holders: Sequence[Dump], space: str, key: str | None) -> tuple[Value, str]:
-    """The one value (or nothing) that these dumps hold under a key that was written to, and the words for it."""
-    held = holders[0].spaces.get(space, {}).get(key)
-    nodes = ", ".join(dump.node for dump in holders)
-    return identity(held), f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
-
-
-def _impossible_value(
-    holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder
-) -> Iterator[Witness]:
-    value, place = _place(holders, space, key)
-    if value not in order.writers:
-        failed = order.failed.get(value, [])
-        rule = "dump-of-failed-write" if failed else "never-written"
-        why = "although every write of it surely failed" if failed else "which no client ever asked to write"
-        yield _witness(rule, f"{place}, {why}", holders, failed[:1], key)
-
-
-def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrder) -> Iterator[Witness]:
-    value, place = _place(holders, space, key)
-    newer = _confirmed_after(holders, value, order) if value in order.writers else None
-    if newer is None or newer.operation is None:
-        return
-    operation = newer.operation
-    before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
-    named = [*before[:2], operation]
-    how = f"was confirmed to process {operation.process}"
-    if operation.type != "ok" and newer.shown_by is not None:
-        how = f"was shown by a confirmed read at {newer.shown_by.node}"
-        named.append(newer.shown_by)
-    yield _witness(
-        "lost-write", f"{place}, although {told(operation)} surely replaced it and {how}", holders, named, key
-    )
-
-
-def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -> Writer | None:
-    """The last write that is known to have happened, before the dumps were asked, and surely after all of `value`."""
-    newer = [
-        writer
-        for other, writers in order.writers.items()
-        for writer in writers
-        if writer.operation is not None
-        and writer.happened
-        and all(writer.latest < dump.operation.invoke_index for dump in holders)
-        and (
-            order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
-        )
-    ]
-    return max(newer, key=lambda writer: writer.earliest, default=None)
 
 
 def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:

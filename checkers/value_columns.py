@@ -47,6 +47,9 @@ class ValueOrders:
     """The writes that surely failed: the places of the operations, and of the values that they would have written."""
     keys: Array
     """Of each value the number of its key."""
+    reads: Array
+    """The places of the confirmed reads, and the events that ended them."""
+    ends: Array
 
     @classmethod
     def of(
@@ -94,6 +97,8 @@ class ValueOrders:
             writers=writers,
             failed=(failed.place, lost),
             keys=keys,
+            reads=reads,
+            ends=columns.complete[reads],
         )
 
     def writers_of(self, value: int) -> Array:
@@ -104,6 +109,11 @@ class ValueOrders:
     def failed_of(self, value: int) -> Array:
         """The places of the operations that would have written it, and surely failed."""
         return self.failed[0][self.failed[1] == value]
+
+    def reads_of(self, value: int, writer: Operation) -> Array:
+        """The places of the confirmed reads that showed this value and ended after its only writer was asked."""
+        places = self.reads[self.read == value]
+        return places[self.ends[self.read == value] > writer.invoke_index]
 
     def overtaker(self, value: int) -> int:
         """The place of the operation that `overtaken` tells of."""

@@ -27,7 +27,7 @@ from checkers.quorum import needs_quorum
 from checkers.value_rows import Numbers
 from checkers.values import identity
 from checkers.verdict import Witness
-from tests.checkers import prefix_over_objects
+from tests.checkers import convergence_over_objects, prefix_over_objects
 
 
 @contextmanager
@@ -42,7 +42,8 @@ def over_objects() -> Iterator[None]:
             (by_model, "_telling", _all),
             (by_model, "_only_in_doubt", lambda history, *_: history),
             (checker, "of_columns", _nothing),
-            (convergence._Doubts, "keys", _nothing),
+            (convergence, "_wrong_values", convergence_over_objects.wrong_values),
+            (convergence, "gone_everywhere", convergence_over_objects.gone_everywhere),
             (dirty, "_judged", _dirty),
             (early_timeout, "_told", _timeouts),
             (overruled, "_concerned", lambda history: history.select(f=("write", "cas", "add"))),

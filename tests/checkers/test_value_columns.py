@@ -38,7 +38,7 @@ CHECKS: dict[str, Callable[[History], Verdict]] = {
     "prefix, stronger": partial(prefix.check, stronger=lambda role, mode: mode is None),
     "dirty": dirty.check,
     "convergence": convergence.check,
-    "kept": partial(kept.check, gone=convergence.gone_everywhere),
+    "kept": lambda history: kept.check(history, convergence.gone_everywhere),
     "overruled": overruled.check,
     "early-timeout": partial(early_timeout.check, timeout_ns=800),
 }
