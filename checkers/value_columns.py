@@ -17,6 +17,7 @@ from checkers.compiled import load
 from checkers.history.columns import Columns
 from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
 from checkers.history.operation import Operation
+from checkers.history.start import PLAIN_START, Start
 from checkers.value_order import NEVER, both
 from checkers.value_rows import Key, Numbers, numbered
 
@@ -53,10 +54,15 @@ class ValueOrders:
 
     @classmethod
     def of(
-        cls, numbers: Numbers, writes: Array, reads: Array, held: tuple[Array, Array] = ((), ())
+        cls,
+        numbers: Numbers,
+        writes: Array,
+        reads: Array,
+        held: tuple[Array, Array] = ((), ()),
+        start: Start = PLAIN_START,
     ) -> ValueOrders:
         """`writes`: the places of writes and compare-and-sets; `reads`: those of confirmed reads. `held`: numbers of
-        keys, and of values under them.
+        keys, and of values under them. `start`: what was there before the first write.
 
         Raises ModelError of a compare-and-set without two values.
         """
@@ -68,9 +74,12 @@ class ValueOrders:
         sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))
         replacing = numbers.rows(at[sets], _replaced, names=(), pair="old")
         showing = numbers.rows(reads, _shown, names=("read",))
-        codes = numpy.arange(len(columns.words))  # every key has a value before the first write: nothing
+        codes = numpy.arange(len(columns.words))  # every key has a value before the first write
+        first = numpy.full(len(codes), ABSENT)
+        if not start.is_plain:
+            first = numpy.array([numbers.of_value(start.of(key)) for key in columns.words], dtype=numpy.int64)
         (nothing, written, old, read, lost, found), keys = _numbered_apart(
-            (codes, numpy.full(len(codes), ABSENT)),
+            (codes, first),
             (may_be.key, may_be.value),
             (replacing.key, replacing.value),
             (showing.key, showing.value),

@@ -112,6 +112,13 @@ class Columns:
             words=self.words,
         )
 
+    def by_role_and_mode(self, places: Array) -> Iterator[tuple[str | None, str | None, Array]]:
+        """Each role and mode of these operations, with the places of those that have it."""
+        both = self.role[places].astype(numpy.int64) * len(self.words) + self.mode[places]
+        for number in numpy.unique(both).tolist():
+            role, mode = divmod(number, len(self.words))
+            yield self.words[role], self.words[mode], places[both == number]
+
     def by_keys(self, at_once: int) -> Iterator[tuple[int, int, Array]]:
         """The places of the operations of some keys at a time, some `at_once` of them: with the code of the first of
         these keys, and the first code that comes next."""

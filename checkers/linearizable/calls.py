@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -108,12 +107,9 @@ def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool =
 def _left_out(columns: Operations, answered: Array, reads: Reads) -> tuple[Array, dict[str, int]]:
     """The answered reads of classes that are not judged, and how many there are of each such class."""
     left_out = numpy.zeros(len(columns), dtype=bool)
-    counted: Counter[str] = Counter()
-    both = columns.role.astype(numpy.int64) * len(columns.words) + columns.mode
-    for number in numpy.unique(both[answered]).tolist():
-        role, mode = (columns.words[code] for code in divmod(number, len(columns.words)))
+    counted: dict[str, int] = {}
+    for role, mode, places in columns.by_role_and_mode(numpy.flatnonzero(answered)):
         if not reads(role, mode):
-            these = answered & (both == number)
-            left_out |= these
-            counted[f"{mode or 'no mode'} at {role or 'unknown role'}"] += int(these.sum())
+            left_out[places] = True
+            counted[f"{mode or 'no mode'} at {role or 'unknown role'}"] = len(places)
     return left_out, dict(sorted(counted.items()))

@@ -10,17 +10,23 @@ history has a clock.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from checkers.history.history import History, by_key
+import numpy
+
+from checkers import value_columns
+from checkers.history.history import History
+from checkers.history.line_kernels import OK, OTHER
 from checkers.history.operation import Operation
 from checkers.sessions.steps import Reads, all_but_dirty, written
-from checkers.value_order import NEVER, ValueOrder
-from checkers.values import identity, value_words
+from checkers.value_columns import ValueOrders
+from checkers.value_order import NEVER
+from checkers.value_rows import Numbers
+from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "staleness"
@@ -28,16 +34,12 @@ NAME = "staleness"
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A read, and by how much it surely was stale."""
+    """A read, and by how much it surely was stale: since the first write that it missed was over."""
 
-    read: Operation
-    since: Operation
+    read: int
+    since: int
     versions: int
-
-    @property
-    def ms(self) -> float:
-        """From the end of the first write that it missed to its own beginning."""
-        return max(0.0, (self.read.invoke_ns - (self.since.complete_ns or 0)) / 1e6)
+    ms: float
 
 
 def check(
@@ -52,39 +54,41 @@ def check(
     `details`: reads, stale_reads, stale_ms_max, stale_versions_max, findings. Raises ModelError for a cas without its
     two values.
     """
-    judged = [each for each in history.select(f="read", outcome="ok") if reads(each.role, each.mode)]
-    writers = history.select(f=("write", "cas"))
-    for operation in writers:
-        written(operation)
-    writes = by_key(writers)
-    stale = [
-        found
-        for key, key_reads in by_key(judged).items()
-        for found in _stale_reads(writes.get(key, ()), key_reads, history.start.of(key))
-    ]
+    judged, stale = _judged(history, reads)
     beyond = [
         each
         for each in stale
         if (ms_max is not None and each.ms > ms_max)
         or (versions_max is not None and each.versions > versions_max)
     ]
-    return _verdict(judged, stale, beyond, _promise(ms_max, versions_max))
+    return _verdict(history, judged, stale, beyond, _promise(ms_max, versions_max))
 
 
-def _stale_reads(writes: Sequence[Operation], reads: Sequence[Operation], start: Any) -> Iterable[Stale]:
-    order = ValueOrder.of(writes, reads, start=identity(start))
-    done = sorted((each for each in writes if each.type == "ok"), key=lambda each: each.complete_index or 0)
-    ends = [each.complete_index or 0 for each in done]
-    newer = _LaterCount([each.invoke_index for each in done])
-    for read in reads:
-        value = identity(read.value)
-        latest = order.latest(value)
-        if value not in order.writers or latest >= NEVER:
-            continue
-        before = bisect_left(ends, read.invoke_index)
-        versions = newer.count(before, latest)
-        if versions:
-            yield Stale(read, done[newer.first(before, latest)], versions)
+def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
+    """How many reads are judged, and those that surely were stale: places of operations."""
+    columns, numbers = history.columns, Numbers(history)
+    answered = columns.places(("read",), "ok", None, None)
+    chosen = [at for role, mode, at in columns.by_role_and_mode(answered) if reads(role, mode)]
+    judged = numpy.sort(numpy.concatenate(chosen)) if chosen else answered[:0]
+    writes = numpy.flatnonzero(value_columns.are_writes(columns))
+    for each in history.at(writes[columns.kind[writes] == OTHER]):
+        written(each)
+    orders = ValueOrders.of(numbers, writes, judged, start=history.start)
+    latest = orders.latest[orders.read]
+    stale: list[Stale] = []
+    for code in numpy.unique(columns.key[judged]).tolist():
+        done = writes[(columns.key[writes] == code) & (columns.type[writes] == OK)]
+        done = done[numpy.argsort(columns.complete[done])]
+        newer = _LaterCount(columns.invoke[done].tolist())
+        mine = numpy.flatnonzero((columns.key[judged] == code) & (latest < NEVER))
+        before = numpy.searchsorted(columns.complete[done], columns.invoke[judged[mine]])
+        for row, count in zip(mine.tolist(), before.tolist(), strict=True):
+            versions = newer.count(count, int(latest[row]))
+            if versions:
+                read, since = int(judged[row]), int(done[newer.first(count, int(latest[row]))])
+                ms = max(0.0, int(columns.invoke_ns[read] - columns.complete_ns[since]) / 1e6)
+                stale.append(Stale(read, since, versions, ms))
+    return len(judged), stale
 
 
 class _LaterCount:
@@ -123,32 +127,32 @@ def _promise(ms_max: float | None, versions_max: int | None) -> str:
 
 
 def _verdict(
-    judged: Sequence[Operation], stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
+    history: History, judged: int, stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
 ) -> Verdict:
     ms = round(max((each.ms for each in stale), default=0.0), 3)
     versions = max((each.versions for each in stale), default=0)
-    told = f"{len(stale)} of {len(judged)} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
+    told = f"{len(stale)} of {judged} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
     details: dict[str, Any] = {
-        "reads": len(judged),
+        "reads": judged,
         "stale_reads": len(stale),
         "stale_ms_max": ms,
         "stale_versions_max": versions,
         "vacuous": not judged,
         "findings": [told] if stale and not beyond else [],
     }
-    worst = sorted(beyond, key=lambda each: (-each.ms, each.read.invoke_index))[:WITNESSES_MAX]
+    worst = sorted(beyond, key=lambda each: (-each.ms, each.read))[:WITNESSES_MAX]
     return Verdict(
         checker=NAME,
         result="invalid" if beyond else "valid",
-        summary=told if stale else f"no read surely was stale ({len(judged)} reads)",
+        summary=told if stale else f"no read surely was stale ({judged} reads)",
         model=promise,
-        witnesses=tuple(_witness(each) for each in worst),
+        witnesses=tuple(_witness(history, each) for each in worst),
         details=details,
     )
 
 
-def _witness(stale: Stale) -> Witness:
-    read, since = stale.read, stale.since
+def _witness(history: History, stale: Stale) -> Witness:
+    read, since = history.at(numpy.array([stale.read, stale.since]))
     value = value_words(read.value)
     return Witness(
         rule="stale-read",
@@ -159,12 +163,12 @@ def _witness(stale: Stale) -> Witness:
         node=read.node,
         start_ns=since.invoke_ns,
         end_ns=read.complete_ns,
-        explanation=(_why(stale, value),),
+        explanation=(_why(since, stale, value),),
     )
 
 
-def _why(stale: Stale, value: str) -> str:
+def _why(since: Operation, stale: Stale, value: str) -> str:
     return (
-        f"Every write of {value} had taken effect before the {stale.since.f} by process {stale.since.process} began, "
+        f"Every write of {value} had taken effect before the {since.f} by process {since.process} began, "
         f"which was over {stale.ms:.1f} ms before the read was asked."
     )

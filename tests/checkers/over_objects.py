@@ -24,10 +24,11 @@ from checkers.history.history import History
 from checkers.history.operation import Operation, Outcome, Phase
 from checkers.linearizable import checker
 from checkers.quorum import needs_quorum
+from checkers.sessions import staleness
 from checkers.value_rows import Numbers
 from checkers.values import identity
 from checkers.verdict import Witness
-from tests.checkers import convergence_over_objects, prefix_over_objects
+from tests.checkers import convergence_over_objects, prefix_over_objects, staleness_over_objects
 
 
 @contextmanager
@@ -50,6 +51,7 @@ def over_objects() -> Iterator[None]:
             (prefix, "_judged", prefix_over_objects.judged),
             (quorum, "_to_be_judged", _to_be_judged),
             (rest, "_end_of_load", _end_of_load),
+            (staleness, "_judged", staleness_over_objects.judged),
             (rollback_honesty, "_concerned", lambda history: (history.operations, 0)),
             (Numbers, "_are_simple", _none_is_simple),
         ):

@@ -23,6 +23,7 @@ from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.prefix import MODES
+from checkers.sessions import staleness
 from checkers.value_columns import ValueOrders, are_reads, are_writes
 from checkers.value_order import NEVER, ValueOrder
 from checkers.value_rows import Numbers
@@ -40,6 +41,8 @@ CHECKS: dict[str, Callable[[History], Verdict]] = {
     "convergence": convergence.check,
     "kept": lambda history: kept.check(history, convergence.gone_everywhere),
     "overruled": overruled.check,
+    "staleness": partial(staleness.check, ms_max=0.0),
+    "staleness, started": lambda history: staleness.check(history.starting_at(3), versions_max=1),
     "early-timeout": partial(early_timeout.check, timeout_ns=800),
 }
 NEED_NO_OBJECTS = ("prefix", "dirty", "convergence", "kept")
