@@ -33,7 +33,7 @@ from checkers.history.start import PLAIN_START, Start, supposed
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.linearizable.table import MODELS as SEQUENTIAL
 from checkers.meaning import Judged
-from checkers.value_columns import odd_keys
+from checkers.value_order import odd_keys
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 MEMORY_MIB = 1024.0  # for a search, by default

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy
 
-from checkers import value_columns
+from checkers import value_order
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.line_kernels import OK
@@ -30,8 +30,8 @@ from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.history.rest import Rest, at_rest
 from checkers.kept import last_dumps
-from checkers.value_columns import ValueOrders
-from checkers.value_order import CONFIRMED, NEVER, told
+from checkers.value_kernels import NEVER
+from checkers.value_order import CONFIRMED, ValueOrders, told
 from checkers.value_rows import Numbers
 from checkers.values import identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
@@ -195,8 +195,8 @@ class _Held:
 def _held(history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> Iterator[_Held]:
     """All keys that were written to, some at a time. `by_reads`: what confirmed reads showed counts, too."""
     columns, numbers = history.columns, Numbers(history)
-    are_writes = value_columns.are_writes(columns)
-    is_shown = value_columns.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
+    are_writes = value_order.are_writes(columns)
+    is_shown = value_order.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
     asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
     for _, _, places in columns.by_keys(AT_ONCE):
         writes, reads = places[are_writes[places]], places[is_shown[places]]

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy
 
-from checkers import value_columns, value_kernels, value_order
+from checkers import value_kernels, value_order
 from checkers.compiled import load
 from checkers.history.columns import TYPES, grouped
 from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
-from checkers.value_columns import ValueOrders
+from checkers.value_order import ValueOrders
 from checkers.value_rows import Numbers
 from checkers.values import identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
@@ -65,11 +65,11 @@ class _Told:
 
 def _judged(history: History) -> tuple[list[Witness], _Told]:
     columns, numbers = history.columns, Numbers(history)
-    confirmed = numpy.flatnonzero(value_columns.are_reads(columns, MODES) & (columns.type == OK))
+    confirmed = numpy.flatnonzero(value_order.are_reads(columns, MODES) & (columns.type == OK))
     is_judged = columns.role[confirmed] == columns.code("replica")
     if not is_judged.any():
         return [], _Told()
-    orders = ValueOrders.of(numbers, numpy.flatnonzero(value_columns.are_writes(columns)), confirmed)
+    orders = ValueOrders.of(numbers, numpy.flatnonzero(value_order.are_writes(columns)), confirmed)
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
     told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
@@ -129,7 +129,7 @@ def _elsewhere(history: History) -> tuple[Counter[tuple[str, str | None, str | N
     words = columns.words
     of_owner = numpy.unique(columns.node[columns.role == columns.code("owner")]).tolist()
     owners = [*of_owner, *(code for code, word in enumerate(words) if word in (owner, None))]
-    is_elsewhere = value_columns.are_reads(columns, MODES) & ~numpy.isin(columns.node, owners)
+    is_elsewhere = value_order.are_reads(columns, MODES) & ~numpy.isin(columns.node, owners)
     places = numpy.flatnonzero(is_elsewhere)
     rows = numpy.stack(
         [column[places].astype(numpy.int64) for column in (columns.type, columns.role, columns.mode)]

@@ -1,4 +1,4 @@
-"""What `checkers.value_columns` and `checkers.prefix` cannot ask of whole arrays at once."""
+"""What `checkers.value_order` and `checkers.prefix` cannot ask of whole arrays at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from checkers.compiled import bare_kernel
 
 Array = Any  # numpy's
-NEVER = 1 << 62  # as in `checkers.value_order`
+NEVER = 1 << 62  # an event index after any real one
 
 
 @bare_kernel

@@ -1,4 +1,4 @@
-"""The order in which the values of one key were written, as far as a history alone proves it.
+"""The order in which the values of each key were written, as far as a history alone proves it: for all keys at once.
 
 A value is known by its possible writers: the writes and compare-and-sets of it that did not surely fail. The value
 before the first write (mostly None: nothing, which deletions write, too) has one more, before everything else. A write
@@ -9,193 +9,277 @@ that took effect did so at one moment, which lies
 - after the moment of the value that it replaced, if it is a compare-and-set that happened and no other operation can
   have written that value; and that moment lies before its own.
 
-`before(x, y)` says that every possible moment of x lies before every possible one of y. It is never a guess.
+A value surely came before another if every possible moment of it lies before every possible one of the other. It is
+never a guess. A check asks these arrays which operations break it, and for the others that its witness names.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from checkers.history.errors import ModelError
-from checkers.history.operation import Operation
-from checkers.values import Value, identity, value_words
+import numpy
 
-NEVER = 1 << 62  # an event index after any real one
+from checkers import value_kernels
+from checkers.compiled import load
+from checkers.history.columns import Columns
+from checkers.history.errors import ModelError
+from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
+from checkers.history.operation import Operation
+from checkers.history.start import PLAIN_START, Start
+from checkers.value_kernels import NEVER
+from checkers.value_rows import Key, Numbers, numbered
+from checkers.values import value_words
+
+Array = Any  # numpy's
 CONFIRMED = ("read-confirmed", "linearizable", None)
 """The modes of reads that show confirmed values."""
 
 
-@dataclass(slots=True)
-class Writer:
-    """One operation that may have written a value, and the event indexes between which it did, if it did."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueOrders:
+    """Arrays with a place for each value under each key; moments are indexes of events, as in a record.
 
-    operation: Operation | None  # None: it was there from the beginning
-    earliest: int
-    latest: int
-    happened: bool
-    shown_by: Operation | None = None  # the first confirmed read that told that it happened
+    `earliest` and `latest` are NEVER for a value without a possible writer. `replaced` is the place of the value that a
+    compare-and-set surely replaced by this one, -1 if that is not known. Of the writes that happened surely after all
+    of a value, `overtaken` tells when the first was surely over, and `overwritten_ns` when the first was acknowledged
+    (both NEVER if there is none).
+    """
 
-
-@dataclass(slots=True)
-class ValueOrder:
-    """The values of one key: their possible writers, their failed writers, and which value came before which."""
-
-    writers: dict[Value, list[Writer]] = field(default_factory=dict)
-    failed: dict[Value, list[Operation]] = field(default_factory=dict)
-    replaced: dict[Value, Value] = field(default_factory=dict)
-    _later: list[tuple[int, int]] = field(default_factory=list)
-    _soonest: list[tuple[int, Writer]] = field(default_factory=list)
+    read: Array
+    """Of each confirmed read the place of the value that it showed."""
+    held: Array
+    """The places of the values that were asked for beside."""
+    earliest: Array
+    latest: Array
+    replaced: Array
+    overtaken: Array
+    overwritten_ns: Array
+    writers: Writers
+    failed: tuple[Array, Array]
+    """The writes that surely failed: the places of the operations, and of the values that they would have written."""
+    keys: Array
+    """Of each value the number of its key."""
+    reads: Array
+    """The places of the confirmed reads, and the events that ended them."""
+    ends: Array
 
     @classmethod
     def of(
         cls,
-        operations: Iterable[Operation],
-        confirmed_reads: Iterable[Operation] = (),
-        *,
-        start: Value = None,
-    ) -> ValueOrder:
-        """The order of one key's values, from its operations and from such reads as show confirmed values only.
+        numbers: Numbers,
+        writes: Array,
+        reads: Array,
+        held: tuple[Array, Array] = ((), ()),
+        start: Start = PLAIN_START,
+    ) -> ValueOrders:
+        """`writes`: the places of writes and compare-and-sets; `reads`: those of confirmed reads. `held`: numbers of
+        keys, and of values under them. `start`: what was there before the first write.
 
-        `start`: the value before the first write.
+        Raises ModelError of a compare-and-set without two values.
         """
-        order = cls({start: [Writer(None, -1, -1, True)]})
-        for operation in operations:
-            if operation.f in ("write", "cas"):
-                order._note(operation)
-        for read in confirmed_reads:
-            order._seen(read)
-        order._follow_replacements()
-        order._sort_overwrites()
-        order._sort_writers()
-        return order
-
-    def earliest(self, value: Value) -> int:
-        """No write of it took effect before this event; NEVER if it has no possible writer."""
-        return min((writer.earliest for writer in self.writers.get(value, ())), default=NEVER)
-
-    def latest(self, value: Value) -> int:
-        """Every write of it that took effect did so before this event; -1 if it has no possible writer."""
-        return max((writer.latest for writer in self.writers.get(value, ())), default=-1)
-
-    def before(self, value: Value, other: Value) -> bool:
-        """Whether `value` surely was replaced for good before `other` was written."""
-        if value == other or value not in self.writers or other not in self.writers:
-            return False
-        return self.latest(value) < self.earliest(other) or value in self.replaced_by(other)
-
-    def replaced_by(self, value: Value) -> list[Value]:
-        """The values that compare-and-sets surely replaced on the way to this one, nearest first."""
-        chain: list[Value] = []
-        while value in self.replaced and self.replaced[value] not in chain:
-            value = self.replaced[value]
-            chain.append(value)
-        return chain
-
-    def overwritten_ns(self, value: Value) -> int | None:
-        """When a write that surely came after all of `value` had completed, at the earliest; None if none has."""
-        position = bisect_right(self._later, self.latest(value), key=lambda entry: entry[0])
-        return self._later[position][1] if position < len(self._later) else None
-
-    def overwritten_by(self, value: Value) -> Writer | None:
-        """Of the writes that happened surely after all of `value`, the one that surely was over first."""
-        position = bisect_right(self._soonest, self.latest(value), key=lambda entry: entry[0])
-        return self._soonest[position][1] if position < len(self._soonest) else None
-
-    def only_writer(self, value: Value) -> Writer | None:
-        """The only possible writer; None if there are several."""
-        writers = self.writers.get(value, ())
-        return writers[0] if len(writers) == 1 else None
-
-    def _note(self, operation: Operation) -> None:
-        value = identity(operation.value if operation.f == "write" else both(operation)[1])
-        if operation.type == "fail":
-            self.failed.setdefault(value, []).append(operation)
-            return
-        returned = operation.returned_index
-        writer = Writer(
-            operation, operation.invoke_index, NEVER if returned is None else returned, operation.type == "ok"
+        columns = numbers.columns
+        all_written = numbers.rows(writes, _written, names=("write",))
+        is_failed = columns.type[writes] == FAIL
+        failed, may_be = all_written.at(is_failed), all_written.at(~is_failed)
+        at = may_be.place
+        sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))
+        replacing = numbers.rows(at[sets], _replaced, names=(), pair="old")
+        showing = numbers.rows(reads, _shown, names=("read",))
+        codes = numpy.arange(len(columns.words))  # every key has a value before the first write
+        first = numpy.full(len(codes), ABSENT)
+        if not start.is_plain:
+            first = numpy.array([numbers.of_value(start.of(key)) for key in columns.words], dtype=numpy.int64)
+        (nothing, written, old, read, lost, found), keys = _numbered_apart(
+            (codes, first),
+            (may_be.key, may_be.value),
+            (replacing.key, replacing.value),
+            (showing.key, showing.value),
+            (failed.key, failed.value),
+            (numpy.asarray(held[0], dtype=numpy.int64), numpy.asarray(held[1], dtype=numpy.int64)),
         )
-        self.writers.setdefault(value, []).append(writer)
-
-    def _seen(self, read: Operation) -> None:
-        writer = self.only_writer(identity(read.value))
-        end = read.complete_index
-        if writer is not None and read.type == "ok" and end is not None and writer.earliest < end:
-            writer.latest = min(writer.latest, end)
-            writer.happened = True
-            if writer.shown_by is None:
-                writer.shown_by = read
-
-    def _follow_replacements(self) -> None:
-        """Hand bounds along compare-and-sets, until nothing changes."""
-        links = self._links()
-        for _ in range(len(links) + 1):
-            changed = False
-            for old, new in links:
-                if new.earliest < old.earliest or old.latest > new.latest:
-                    new.earliest = max(new.earliest, old.earliest)
-                    old.latest = min(old.latest, new.latest)
-                    changed = True
-            if not changed:
-                return
-
-    def _links(self) -> list[tuple[Writer, Writer]]:
-        """(writer of old, the compare-and-set), wherever both are surely known."""
-        links: list[tuple[Writer, Writer]] = []
-        for value, writers in self.writers.items():
-            for writer in writers:
-                operation = writer.operation
-                if operation is None or operation.f != "cas" or not writer.happened:
-                    continue
-                old = identity(both(operation)[0])
-                replaced = self.only_writer(old)
-                if replaced is None or old == value:
-                    continue
-                links.append((replaced, writer))
-                if len(writers) == 1:
-                    self.replaced[value] = old
-        return sorted(links, key=lambda link: link[1].earliest)
-
-    def _sort_overwrites(self) -> None:
-        """Prepare `overwritten_ns`: by earliest moment, the first completion among it and all later ones."""
-        entries = sorted(
-            (writer.earliest, writer.operation.complete_ns or 0)
-            for writers in self.writers.values()
-            for writer in writers
-            if writer.operation is not None and writer.operation.type == "ok"
+        writers = Writers.of(columns, at, nothing, written)
+        only = writers.only(len(keys))
+        writers.see(only[read], columns.complete[reads])
+        replaced = writers.follow(sets + len(codes), old, only)
+        earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
+        numpy.minimum.at(earliest, writers.value, writers.earliest)
+        numpy.maximum.at(latest, writers.value, writers.latest)
+        latest[earliest == NEVER] = NEVER
+        overtaken, overwritten_ns = writers.behind(keys, latest)
+        return cls(
+            read=read,
+            held=found,
+            earliest=earliest,
+            latest=latest,
+            replaced=replaced,
+            overtaken=overtaken,
+            overwritten_ns=overwritten_ns,
+            writers=writers,
+            failed=(failed.place, lost),
+            keys=keys,
+            reads=reads,
+            ends=columns.complete[reads],
         )
-        soonest = NEVER
-        for position in range(len(entries) - 1, -1, -1):
-            earliest, complete_ns = entries[position]
-            soonest = min(soonest, complete_ns)
-            entries[position] = (earliest, soonest)
-        self._later = entries
 
-    def _sort_writers(self) -> None:
-        """Prepare `overwritten_by`: by earliest moment, which writer of it and all later ones was over first."""
-        entries = sorted(
-            (
-                (writer.earliest, writer)
-                for group in self.writers.values()
-                for writer in group
-                if writer.happened
-            ),
-            key=lambda entry: entry[0],
+    def writers_of(self, value: int) -> Array:
+        """The places of the operations that may have written this value."""
+        places = self.writers.place[self.writers.value == value]
+        return places[places >= 0]
+
+    def failed_of(self, value: int) -> Array:
+        """The places of the operations that would have written it, and surely failed."""
+        return self.failed[0][self.failed[1] == value]
+
+    def reads_of(self, value: int, writer: Operation) -> Array:
+        """The places of the confirmed reads that showed this value and ended after its only writer was asked."""
+        places = self.reads[self.read == value]
+        return places[self.ends[self.read == value] > writer.invoke_index]
+
+    def overtaker(self, value: int) -> int:
+        """The place of the operation that `overtaken` tells of."""
+        writers = self.writers
+        is_later = writers.happened & (writers.earliest > self.latest[value])
+        later = numpy.flatnonzero(is_later & (self.keys[writers.value] == self.keys[value]))
+        later = later[numpy.lexsort((writers.place[later], writers.earliest[later]))]
+        return int(writers.place[later[numpy.argmin(writers.latest[later])]])
+
+    def was_replaced_by(self, old: int, new: int) -> bool:
+        """Whether compare-and-sets surely replaced `old` on the way to `new`."""
+        seen = set[int]()
+        while new not in seen and new >= 0:
+            seen.add(new)
+            new = int(self.replaced[new])
+            if new == old:
+                return True
+        return False
+
+    @property
+    def surely_replaced(self) -> Array:
+        """By when each value surely had been replaced for good, by any proof; NEVER if it need not have been."""
+        moment = self.overtaken.copy()
+        made = numpy.flatnonzero(self.replaced >= 0)
+        numpy.minimum.at(moment, self.replaced[made], self.latest[made])
+        return moment
+
+
+def _written(operation: Operation) -> Iterator[tuple[Key, Any]]:
+    yield operation.key, both(operation)[1] if operation.f == "cas" else operation.value
+
+
+def _replaced(operation: Operation) -> Iterator[tuple[Key, Any]]:
+    yield operation.key, both(operation)[0]
+
+
+def _shown(read: Operation) -> Iterator[tuple[Key, Any]]:
+    yield read.key, read.value
+
+
+def are_writes(columns: Columns) -> Array:
+    """Which operations are writes or compare-and-sets: an array of truths."""
+    return (columns.f == columns.code("write")) | (columns.f == columns.code("cas"))
+
+
+def are_reads(columns: Columns, modes: Iterable[str | None]) -> Array:
+    """Which operations are reads in one of these modes: an array of truths."""
+    is_in = numpy.isin(columns.mode, [columns.code(mode) for mode in modes if mode in columns.words])  # type: ignore[arg-type]  # None is a word
+    return (columns.f == columns.code("read")) & is_in
+
+
+def odd_keys(columns: Columns, reads: Array) -> Array:
+    """By code, the keys with a write, a cas or one of these reads with a value that columns do not have."""
+    expected = numpy.where(columns.f == columns.code("cas"), numpy.int8(PAIR), numpy.int8(PLAIN))
+    is_odd = are_writes(columns) & (columns.kind != expected)
+    is_odd[reads] = columns.kind[reads] != PLAIN
+    found = numpy.zeros(len(columns.words), dtype=bool)
+    found[columns.key[is_odd]] = True
+    return found
+
+
+def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
+    """The same of several (keys, values) together: the numbers of each part."""
+    number, keys = numbered(*(numpy.concatenate(side) for side in zip(*parts, strict=True)))
+    ends = numpy.cumsum([len(key) for key, _ in parts])
+    return numpy.split(number, ends[:-1]), keys
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The possible writers of all values, first those that were there from the beginning.
+
+    `place`: of the operation, -1 if there is none. `done_ns`: when they were acknowledged; NEVER if they were not.
+    """
+
+    place: Array
+    value: Array
+    earliest: Array
+    latest: Array
+    happened: Array
+    done_ns: Array
+
+    @classmethod
+    def of(cls, columns: Columns, at: Array, nothing: Array, written: Array) -> Writers:
+        """`at`: the places of those that are operations, and `written` the values that they write."""
+        is_ok, first = columns.type[at] == OK, numpy.full(len(nothing), -1)
+        return cls(
+            numpy.concatenate((first, at)),
+            numpy.concatenate((nothing, written)),
+            numpy.concatenate((first, columns.invoke[at])),
+            numpy.concatenate((first, numpy.where(is_ok, columns.complete[at], NEVER))),
+            numpy.concatenate((first < 0, is_ok)),
+            numpy.concatenate((first, numpy.where(is_ok, columns.complete_ns[at], NEVER))),
         )
-        for position in range(len(entries) - 2, -1, -1):
-            earliest, writer = entries[position]
-            soonest = entries[position + 1][1]
-            if soonest.latest < writer.latest:
-                entries[position] = (earliest, soonest)
-        self._soonest = entries
 
+    def only(self, values: int) -> Array:
+        """Of each value its only possible writer; -1 if there are several, or none."""
+        only = numpy.full(values, -1)
+        only[self.value] = numpy.arange(len(self.value))
+        only[numpy.bincount(self.value, minlength=values) > 1] = -1
+        return only
 
-def is_confirmed(read: Operation) -> bool:
-    """A read that must show confirmed values only, wherever it was served."""
-    return read.mode in CONFIRMED
+    def see(self, writer: Array, complete: Array) -> None:
+        """A read proves that the only possible writer of its value had happened by then."""
+        shows = (writer >= 0) & (self.earliest[writer] < complete)
+        numpy.minimum.at(self.latest, writer[shows], complete[shows])
+        self.happened[writer[shows]] = True
+
+    def follow(self, sets: Array, old: Array, only: Array) -> Array:
+        """Hand bounds along compare-and-sets; each round goes as far again as all before it.
+
+        `sets`: the writers that are such, `old` the values that they replace. The answer is `ValueOrders.replaced`.
+        """
+        parent = numpy.where(self.happened[sets] & (self.value[sets] != old), only[old], -1)
+        is_sure = (parent >= 0) & (only[self.value[sets]] >= 0)
+        replaced = numpy.full(len(only), -1)
+        replaced[self.value[sets[is_sure]]] = old[is_sure]
+        child, up = sets[parent >= 0], numpy.full(len(self.value), -1)
+        up[child] = parent[parent >= 0]
+        for _ in range(len(child).bit_length() + 1):
+            child = child[up[child] >= 0]
+            above = up[child]
+            numpy.minimum.at(self.latest, above, self.latest[child])
+            self.earliest[child] = numpy.maximum(self.earliest[child], self.earliest[above])
+            up[child] = up[above]
+        return replaced
+
+    def behind(self, keys: Array, last: Array) -> tuple[Array, Array]:
+        """Of each value the least `latest` and `done_ns` of the writers under its key that happened, and begin after
+        `last`."""
+        happened = numpy.flatnonzero(self.happened)
+        key, earliest = keys[self.value[happened]].astype(numpy.int64), self.earliest[happened]
+        span = int(earliest.max(initial=0)) + 3
+        at = key * span + earliest + 1
+        order = numpy.argsort(at)
+        at, key, happened = at[order], key[order], happened[order]
+        latest, done_ns = self.latest[happened], self.done_ns[happened]
+        load(value_kernels, len(key)).least_from_here_on(key, latest, done_ns)
+        beyond = keys.astype(numpy.int64) * span + numpy.minimum(last, span - 3) + 1
+        place = numpy.searchsorted(at, beyond, "right")
+        is_there = place < len(at)
+        place[~is_there] = 0
+        is_there &= key[place] == keys
+        return numpy.where(is_there, latest[place], NEVER), numpy.where(is_there, done_ns[place], NEVER)
 
 
 def both(cas: Operation) -> tuple[Any, Any]:

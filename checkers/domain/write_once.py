@@ -39,7 +39,7 @@ from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
 from checkers.kept import last_dumps
-from checkers.value_order import NEVER
+from checkers.value_kernels import NEVER
 from checkers.verdict import Verdict, Witness
 
 NAME = "write-once"

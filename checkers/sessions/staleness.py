@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy
 
-from checkers import value_columns
+from checkers import value_order
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, OTHER
 from checkers.history.operation import Operation
 from checkers.sessions.steps import Reads, all_but_dirty, written
-from checkers.value_columns import ValueOrders
-from checkers.value_order import NEVER
+from checkers.value_kernels import NEVER
+from checkers.value_order import ValueOrders
 from checkers.value_rows import Numbers
 from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -70,7 +70,7 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
     answered = columns.places(("read",), "ok", None, None)
     chosen = [at for role, mode, at in columns.by_role_and_mode(answered) if reads(role, mode)]
     judged = numpy.sort(numpy.concatenate(chosen)) if chosen else answered[:0]
-    writes = numpy.flatnonzero(value_columns.are_writes(columns))
+    writes = numpy.flatnonzero(value_order.are_writes(columns))
     for each in history.at(writes[columns.kind[writes] == OTHER]):
         written(each)
     orders = ValueOrders.of(numbers, writes, judged, start=history.start)

@@ -20,7 +20,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
 from checkers.history.operation import Operation
-from checkers.value_columns import are_writes
+from checkers.value_order import are_writes
 from checkers.value_rows import numbered
 from checkers.values import Value, identity, value_words
 

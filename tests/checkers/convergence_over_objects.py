@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from checkers.convergence import Dump, _dump, _witness
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_order import ValueOrder, Writer, is_confirmed, told
+from checkers.value_order import CONFIRMED, told
 from checkers.values import Value, identity
 from checkers.verdict import Witness
+from tests.checkers.value_order import ValueOrder, Writer
 
 
 def wrong_values(
@@ -17,7 +18,7 @@ def wrong_values(
 ) -> Iterator[Witness]:
     """`settled`: the places of the dumps of nodes that had settled."""
     caught_up = [dumps[place] for place in settled]
-    shown = by_key(read for read in history.select(f="read", outcome="ok") if is_confirmed(read))
+    shown = by_key(read for read in history.select(f="read", outcome="ok") if read.mode in CONFIRMED)
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
         order = ValueOrder.of(operations, shown.get(key, ()))
         for holders in _by_value(dumps, space, key):

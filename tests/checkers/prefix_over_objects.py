@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from checkers import prefix, value_order
+from checkers import prefix
 from checkers.history.history import History, by_key
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
 from checkers.prefix import _witness, told
-from checkers.value_order import NEVER, ValueOrder
+from checkers.value_kernels import NEVER
+from checkers.value_order import told as told_write
 from checkers.values import Value, identity
 from checkers.verdict import Witness
+from tests.checkers.value_order import ValueOrder
 
 Orders = dict[str | None, ValueOrder]
 
@@ -146,7 +148,7 @@ def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | Non
 
 
 def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
-    written = value_order.told(missed)
+    written = told_write(missed)
     summary = (
         f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
         f"which was written after {written} had replaced it"

@@ -10,8 +10,9 @@ from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.sessions.staleness import Stale
 from checkers.sessions.steps import Reads, written
-from checkers.value_order import NEVER, ValueOrder
+from checkers.value_kernels import NEVER
 from checkers.values import identity
+from tests.checkers.value_order import ValueOrder
 
 
 def judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:

@@ -6,7 +6,8 @@ import random
 
 from checkers.history import Operation
 from checkers.history.operation import Outcome
-from checkers.value_order import NEVER, ValueOrder
+from checkers.value_kernels import NEVER
+from tests.checkers.value_order import ValueOrder
 
 
 def operation(f: str, value: object, invoke: int, complete: int, type_: Outcome = "ok") -> Operation:

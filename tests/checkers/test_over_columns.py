@@ -24,14 +24,15 @@ from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.prefix import MODES
 from checkers.sessions import staleness
-from checkers.value_columns import ValueOrders, are_reads, are_writes
-from checkers.value_order import NEVER, ValueOrder
+from checkers.value_kernels import NEVER
+from checkers.value_order import ValueOrders, are_reads, are_writes
 from checkers.value_rows import Numbers
 from checkers.values import Composite, identity
 from checkers.verdict import Verdict
 from tests import examples
 from tests.checkers.over_objects import over_objects
 from tests.checkers.random_runs import Run
+from tests.checkers.value_order import ValueOrder
 
 Array = Any  # numpy's
 CHECKS: dict[str, Callable[[History], Verdict]] = {
