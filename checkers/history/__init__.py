@@ -1,6 +1,17 @@
 """The record of a run: its words (`operation`), the whole (`history`), its files (`jsonl`, `parquet`).
 
 `jsonl.read(path)` gives a `History` or raises `HistoryError`; `history.select(f="write", outcome="ok")` picks.
+
+How a file becomes a history, and a history a verdict:
+
+| step | where |
+|---|---|
+| lines → events → operations | `jsonl`; large files by `lines`, which fills arrays (`line_kernels`, `pairing_kernels`) |
+| Parquet → the same | `parquet`; large files by `tables` |
+| other tools' files, frames | `foreign`, `foreign.frames` |
+| operations, faults, members, reports | `History`; `History.columns` are the operations as arrays (`columns`) |
+| a rule over the arrays → the rows that break it | each checker; `checkers.value_rows` for values of any kind |
+| rows → operations → words | `History.at(rows)`, then a `Witness` in a `Verdict` (`checkers.verdict`) |
 """
 
 from checkers.history.errors import HistoryError, ModelError
