@@ -34,8 +34,8 @@ import numpy
 
 from checkers.history.declared import declared, needs_quorum, undeclared
 from checkers.history.faults import CUTS, FaultSpan, Link, Span
-from checkers.history.history import Header, History
-from checkers.history.line_kernels import INFO, OK, PAIR
+from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, INFO, OK, PAIR, PLAIN
 from checkers.history.members import Count, counts
 from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
@@ -44,6 +44,7 @@ from checkers.verdict import Verdict, Witness, concluded
 
 NAME = "quorum"
 MODEL = "no acknowledgement without a quorum"
+Array = Any  # numpy's
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 NONE = Spans[FaultSpan](())
 
@@ -71,11 +72,8 @@ def check(history: History) -> Verdict:
     tested = 0
     operations, judged = _to_be_judged(history, faults)
     for operation in operations:
-        if not needs_quorum(header, operation):
-            continue
-        owner = _server(operation, header)
-        if owner not in header.nodes or operation.complete_ns is None or operation.is_submitted:
-            continue  # the answer that a write is queued needs no quorum
+        owner = operation.node
+        assert owner is not None and operation.complete_ns is not None
         during = (operation.invoke_ns, operation.complete_ns)
         many = counts(history, during)
         if any(faults.may_be_served(owner, header.owner, each, during[1]) for each in many):
@@ -91,33 +89,23 @@ def check(history: History) -> Verdict:
 
 
 def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
-    """Operations without some that surely may have had their quorum, and how many acknowledged ones there are in all
-    that needed one."""
-    operations, header, columns = history.operations, history.header, history.columns
-    is_cas = columns.f == columns.code("cas")
-    if history.names <= {"read", "write", "cas", "dump"} and (columns.kind[is_cas] == PAIR).all():
-        return _of_columns(history, faults)
-    needing = (each for each in operations if each.type == "ok" and needs_quorum(header, each))
-    return operations, sum(_server(each, header) in header.nodes for each in needing)
+    """The operations whose node must have gathered a quorum, without some that surely may have had theirs; and how many
+    acknowledged ones there are in all.
 
-
-def _of_columns(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
-    """Operations between the same changes of the faults and of the members are alike: one of them is looked at."""
+    The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule. Where no
+    node leads, each gathers the quorum of what it is asked, or hands it to one that can. Operations between the same
+    changes of the faults and of the members are alike: one of them is looked at.
+    """
     columns, header = history.columns, history.header
-    needs = numpy.zeros(len(columns), dtype=bool)
-    for name in columns.names:
-        if declared(header).get(name) in ("writes", "both"):
-            needs |= columns.f == columns.code(name)
-    needs &= ~((columns.f == columns.code("cas")) & (columns.kind == PAIR) & (columns.old == columns.new))
+    needs = _changes(history) & (columns.complete >= 0)
     needs &= numpy.isin(columns.node, [columns.code(node) for node in header.nodes if node in columns.words])
     if header.extra.get("leaderless") is not True:
         is_owner = columns.role == columns.code("owner")
         if header.owner in header.nodes:
             is_owner |= columns.node == columns.code(header.owner)
         needs &= is_owner
-    needs &= columns.complete >= 0
     judged = int((needs & (columns.type == OK)).sum())
-    needs &= (columns.type != INFO) | (columns.error != columns.code(SUBMITTED))
+    needs &= (columns.type != INFO) | (columns.error != columns.code(SUBMITTED))  # queued: that needs none
     places = numpy.flatnonzero(needs)
     begun_ns, ended_ns, node = columns.invoke_ns[places], columns.complete_ns[places], columns.node[places]
     changes_ns = numpy.array(faults.changes_ns, dtype=numpy.int64)
@@ -140,6 +128,29 @@ def _of_columns(history: History, faults: _Faults) -> tuple[Sequence[Operation],
     return history.at(places[~numpy.array(served, dtype=bool)[group]]), judged
 
 
+def _changes(history: History) -> Array:
+    """Which operations change something that must be replicated. Objects are made where the value has to tell."""
+    columns, effects = history.columns, declared(history.header)
+    changes, is_rich = (numpy.zeros(len(columns), dtype=bool) for _ in range(2))
+    for name in columns.names:
+        is_named = columns.f == columns.code(name)
+        changes |= is_named & (effects.get(name) in ("writes", "both", "micro-operations"))
+        if name == "cas":
+            is_rich |= is_named & (columns.kind != PAIR)
+            changes &= ~(is_named & (columns.kind == PAIR) & (columns.old == columns.new))
+        elif name in ("add", "dequeue"):
+            is_rich |= is_named & (columns.kind != PLAIN)
+            nothing = 0 if name == "add" else ABSENT
+            changes &= ~(is_named & (columns.kind == PLAIN) & (columns.new == nothing))
+        elif name == "transfer" or effects.get(name) == "micro-operations":
+            is_rich |= is_named
+    rich = numpy.flatnonzero(changes & is_rich)
+    changes[rich] = [
+        needs_quorum(history.header, each) and not _changes_nothing(each) for each in history.at(rich)
+    ]
+    return changes
+
+
 def _starved(
     faults: _Faults, owner: str, fixed_owner: str | None, count: Count, during: Span
 ) -> tuple[Count, list[Silence]] | None:
@@ -152,19 +163,6 @@ def _starved(
     if fixed_owner is None and faults.another_may_have(owner, count.nodes, during, count.starving):
         return None
     return count, silent
-
-
-def _server(operation: Operation, header: Header) -> str:
-    """The node that must have gathered the quorum; "" where that is not surely known.
-
-    The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule. Where no
-    node leads, each gathers the quorum of what it is asked, or hands it to one that can.
-    """
-    if _changes_nothing(operation) or operation.node is None:
-        return ""
-    is_leaderless = header.extra.get("leaderless") is True
-    is_owner = operation.role == "owner" or operation.node == header.owner
-    return operation.node if is_owner or is_leaderless else ""
 
 
 def _changes_nothing(operation: Operation) -> bool:

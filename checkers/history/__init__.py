@@ -6,7 +6,7 @@ How a file becomes a history, and a history a verdict:
 
 | step | where |
 |---|---|
-| lines → events → operations | `jsonl`; large files by `lines`, which fills arrays (`line_kernels`, `pairing_kernels`) |
+| lines → events → operations | `jsonl`; large files by `lines`, as arrays (`line_kernels`, `pairing_kernels`) |
 | Parquet → the same | `parquet`; large files by `tables` |
 | other tools' files, frames | `foreign`, `foreign.frames` |
 | operations, faults, members, reports | `History`; `History.columns` are the operations as arrays (`columns`) |

@@ -20,7 +20,7 @@ from checkers import by_model, convergence, dirty, early_timeout, overruled, pre
 from checkers.domain import rollback_honesty
 from checkers.early_timeout import TIMED_OUT
 from checkers.history import rest
-from checkers.history.history import History
+from checkers.history.history import Header, History
 from checkers.history.operation import Operation, Outcome, Phase
 from checkers.linearizable import checker
 from checkers.quorum import needs_quorum
@@ -144,5 +144,21 @@ def _dirty(history: History) -> tuple[list[Witness], int, int, int]:
 
 def _to_be_judged(history: History, faults: object) -> tuple[Sequence[Operation], int]:
     header = history.header
-    needing = [each for each in history.operations if each.type == "ok" and needs_quorum(header, each)]
-    return history.operations, sum(quorum._server(each, header) in header.nodes for each in needing)
+    needing = [
+        each
+        for each in history.operations
+        if needs_quorum(header, each)
+        and _server(each, header) in header.nodes
+        and each.complete_ns is not None
+        and not each.is_submitted
+    ]
+    return needing, sum(each.type == "ok" for each in needing)
+
+
+def _server(operation: Operation, header: Header) -> str:
+    """The node that must have gathered the quorum; "" where that is not surely known."""
+    if quorum._changes_nothing(operation) or operation.node is None:
+        return ""
+    is_leaderless = header.extra.get("leaderless") is True
+    is_owner = operation.role == "owner" or operation.node == header.owner
+    return operation.node if is_owner or is_leaderless else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import given
@@ -32,7 +33,16 @@ FAULTS = st.lists(
     max_size=6,
 )
 
-WRITES = st.lists(st.tuples(TIMES, st.sampled_from(NODES), st.booleans()), min_size=1, max_size=6)
+ASKED: tuple[tuple[str, Any], ...] = (
+    *(("write", 1), ("write", "x"), ("write", None), ("read", 1)),
+    *(("cas", (1, 1)), ("cas", (1, 2)), ("cas", ["a", "a"]), ("cas", ["a", "b"])),
+    *(("add", 0), ("add", 0.0), ("add", 3), ("dequeue", None), ("dequeue", 4), ("dequeue", "x")),
+    *(("transfer", {"amount": 0}), ("transfer", {"amount": 1})),
+    *(("txn", [["r", "x", None]]), ("txn", [["r", "x", None], ["w", "x", 1]])),
+)
+WRITES = st.lists(
+    st.tuples(TIMES, st.sampled_from(NODES), st.booleans(), st.sampled_from(ASKED)), min_size=1, max_size=6
+)
 
 
 def fault(number: int, times: tuple[int, int], does: str, what: set[str] | set[Link]) -> FaultSpan:
@@ -64,21 +74,28 @@ MEMBERS = st.lists(
 
 
 @examples.up_to(500)
-@given(faults=FAULTS, writes=WRITES, members=MEMBERS, owner=st.sampled_from((None, "n1")))
+@given(
+    faults=FAULTS,
+    writes=WRITES,
+    members=MEMBERS,
+    owner=st.sampled_from((None, "n1")),
+    is_leaderless=st.booleans(),
+)
 def test_a_write_that_is_passed_over_is_no_violation(
     faults: list[tuple[tuple[int, int], tuple[str, set[str]]]],
-    writes: list[tuple[tuple[int, int], str, bool]],
+    writes: list[tuple[tuple[int, int], str, bool, tuple[str, Any]]],
     members: list[tuple[int, tuple[str, ...], int, bool]],
     owner: str | None,
+    is_leaderless: bool,
 ) -> None:
     """Broken, an acknowledgement that cannot have had a quorum is not seen, or not counted."""
     operations = tuple(
         Operation(
             type="ok" if is_ok else "info",
             process=place,
-            f="cas" if place % 3 == 2 else "write",
+            f=f,
             key="k",
-            value=place if place % 3 < 2 else (place, place + place % 2),
+            value=value,
             invoke_index=2 * place,
             invoke_ns=start,
             complete_index=2 * place + 1,
@@ -86,10 +103,11 @@ def test_a_write_that_is_passed_over_is_no_violation(
             node=node,
             role="owner" if place % 4 else "replica",
         )
-        for place, ((start, end), node, is_ok) in enumerate(writes)
+        for place, ((start, end), node, is_ok, (f, value)) in enumerate(writes)
     )
     spans = tuple(fault(number, times, *what) for number, (times, what) in enumerate(faults))
-    empty = History.of(Header(nodes=NODES, quorum=2, owner=owner), [])
+    extra = {"leaderless": True} if is_leaderless else {}
+    empty = History.of(Header(nodes=NODES, quorum=2, owner=owner, extra=extra), [])
     told = tuple(
         Event(
             index=50 + place,
