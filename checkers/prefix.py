@@ -14,7 +14,7 @@ alone (`checkers.value_order`), so only certain violations are reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ def _judged(history: History) -> tuple[list[Witness], _Told]:
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
     told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
-    explained = _Explained(history, orders, dict(zip(confirmed.tolist(), orders.read.tolist(), strict=True)))
+    explained = _Explained(history, orders)
     is_impossible = orders.earliest[value] >= columns.complete[judged]
     witnesses = [explained.impossible(place) for place in judged[is_impossible].tolist()]
     return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], told
@@ -166,15 +166,14 @@ def _witness(
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """Witnesses of reads at places of the history. `value_of`: of each such place, its value's in the orders."""
+    """Witnesses of confirmed reads at places of the history."""
 
     history: History
     orders: ValueOrders
-    value_of: Mapping[int, int]
 
     def impossible(self, place: int) -> Witness:
         """Its value cannot have been there, wherever it was read."""
-        value, (read,) = self.value_of[place], self._at([place])
+        value, (read,) = self._value_of(place), self._at([place])
         named = self._at(self.orders.writers_of(value)[:1])
         rule, why = "read-from-the-future", "before that can have been written"
         if not named:
@@ -187,7 +186,7 @@ class _Explained:
     def went_back(self, place: int, before: int) -> Witness:
         """The read at `before` had shown a newer value of the key."""
         read, newer = self._at([place, before])
-        old, new = self.value_of[place], self.value_of[before]
+        old, new = self._value_of(place), self._value_of(before)
         writers = [*self.orders.writers_of(old).tolist(), *self.orders.writers_of(new).tolist()]
         ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
         before_it = f"{ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
@@ -201,7 +200,7 @@ class _Explained:
 
     def was_behind(self, place: int, before: int) -> Witness:
         """The read at `before` had shown a value of another key, which is newer than what replaced that of the read."""
-        overtaker = self.orders.overtaker(self.value_of[place])
+        overtaker = self.orders.overtaker(self._value_of(place))
         read, shown, missed = self._at([place, before, overtaker])
         written = value_order.told(missed)
         summary = (
@@ -211,6 +210,10 @@ class _Explained:
         first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
         why = f"{first} before any client asked to write {shown.value} under {shown.key}."
         return _witness("went-back", read, [missed, shown, read], summary, (why,))
+
+    def _value_of(self, place: int) -> int:
+        """That of a read, as a place in the orders."""
+        return int(self.orders.read[numpy.searchsorted(self.orders.reads, place)])
 
     def _at(self, places: Sequence[int] | Array) -> Sequence[Operation]:
         return self.history.at(numpy.asarray(places, dtype=numpy.int64))
