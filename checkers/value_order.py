@@ -80,23 +80,19 @@ class ValueOrders:
         Raises ModelError of a compare-and-set without two values.
         """
         columns = numbers.columns
-        all_written = numbers.rows(writes, _written, names=("write",))
         is_failed = columns.type[writes] == FAIL
-        failed, may_be = all_written.at(is_failed), all_written.at(~is_failed)
-        at = may_be.place
+        at, failed = writes[~is_failed], writes[is_failed]
         sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))
-        replacing = numbers.rows(at[sets], _replaced, names=(), pair="old")
-        showing = numbers.rows(reads, _shown, names=("read",))
         codes = numpy.arange(len(columns.words))  # every key has a value before the first write
         first = numpy.full(len(codes), ABSENT)
         if not start.is_plain:
             first = numpy.array([numbers.of_value(start.of(key)) for key in columns.words], dtype=numpy.int64)
         (nothing, written, old, read, lost, found), keys = _numbered_apart(
             (codes, first),
-            (may_be.key, may_be.value),
-            (replacing.key, replacing.value),
-            (showing.key, showing.value),
-            (failed.key, failed.value),
+            numbers.rows(at, _written, names=("write",)).pairs,
+            numbers.rows(at[sets], _replaced, names=(), pair="old").pairs,
+            numbers.rows(reads, _shown, names=("read",)).pairs,
+            numbers.rows(failed, _written, names=("write",)).pairs,
             (numpy.asarray(held[0], dtype=numpy.int64), numpy.asarray(held[1], dtype=numpy.int64)),
         )
         writers = Writers.of(columns, at, nothing, written)
@@ -117,7 +113,7 @@ class ValueOrders:
             overtaken=overtaken,
             overwritten_ns=overwritten_ns,
             writers=writers,
-            failed=(failed.place, lost),
+            failed=(failed, lost),
             keys=keys,
             reads=reads,
             ends=columns.complete[reads],
@@ -223,7 +219,7 @@ class Writers:
         """`at`: the places of those that are operations, and `written` the values that they write."""
         is_ok, first = columns.type[at] == OK, numpy.full(len(nothing), -1)
         return cls(
-            numpy.concatenate((first, at)),
+            numpy.concatenate((first, at)).astype(numpy.int32),
             numpy.concatenate((nothing, written)),
             numpy.concatenate((first, columns.invoke[at])),
             numpy.concatenate((first, numpy.where(is_ok, columns.complete[at], NEVER))),

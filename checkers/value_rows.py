@@ -39,6 +39,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.place)
 
+    @property
+    def pairs(self) -> tuple[Array, Array]:
+        """The keys, and the values."""
+        return self.key, self.value
+
     def at(self, chosen: Array) -> Rows:
         """Some of them: an array of truths, or of numbers of rows."""
         return Rows(self.place[chosen], self.key[chosen], self.value[chosen])
@@ -104,7 +109,7 @@ class Numbers:
             values = numpy.where(is_pair[is_simple], columns.old[simple], values)
         rest = places[~is_simple]
         if not len(rest):
-            return Rows(simple, columns.key[simple].astype(numpy.int64), values)
+            return Rows(simple, columns.key[simple], values)
         more = numpy.array(
             [
                 (place, self.of_key(key), self.of_value(value))
@@ -162,6 +167,6 @@ def numbered(key: Array, value: Array) -> tuple[Array, Array]:
     key, value = key[order], value[order]
     is_new = numpy.ones(len(key), dtype=bool)
     is_new[1:] = (key[1:] != key[:-1]) | (value[1:] != value[:-1])
-    number = numpy.empty(len(key), dtype=numpy.int64)
+    number = numpy.empty(len(key), dtype=numpy.int32)
     number[order] = numpy.cumsum(is_new) - 1
     return number, key[is_new]
