@@ -137,12 +137,14 @@ class _Held:
                 yield _witness(rule, f"{self._told(holders, at)}, {why}", holders, failed, self.keys[at])
 
     def lost(self, at: int, dumps: Sequence[int]) -> list[Witness]:
-        """A witness for each value under a key, of these dumps, that was surely replaced before all that hold it."""
+        """A witness for each value under a key, of these dumps, that was surely replaced before one that holds it."""
         found = []
         for value, holders in self._by_value(at, dumps):
             newer = self._confirmed_after(holders, value) if self.orders.earliest[value] != NEVER else None
             if newer is not None:
-                found.append(self._lost(holders, at, value, newer))
+                latest = self.orders.writers.latest[newer]
+                behind = [each for each in holders if each.operation.invoke_index > latest]
+                found.append(self._lost(behind, at, value, newer))
         return found
 
     def _lost(self, holders: Sequence[Dump], at: int, value: int, newer: int) -> Witness:
@@ -158,10 +160,10 @@ class _Held:
         return _witness("lost-write", summary, holders, named, self.keys[at])
 
     def _confirmed_after(self, holders: Sequence[Dump], value: int) -> int | None:
-        """The last writer that is known to have happened, before the dumps were asked, and surely after all of
+        """The last writer that is known to have happened, before one of the dumps was asked, and surely after all of
         `value`."""
         orders, writers = self.orders, self.orders.writers
-        asked = min(dump.operation.invoke_index for dump in holders)
+        asked = max(dump.operation.invoke_index for dump in holders)
         is_done = writers.happened & (writers.place >= 0) & (writers.latest < asked)
         done = numpy.flatnonzero(is_done & (orders.keys[writers.value] == orders.keys[value]))
         done = done[numpy.argsort(writers.place[done], kind="stable")]
@@ -204,7 +206,7 @@ def _held(history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool
         keys = [columns.words[code] for code in codes.tolist()]
         held = [numbers.of_value(dump.spaces.get(space, {}).get(key)) for dump in dumps for key in keys]
         under = numpy.tile(codes, len(dumps)), numpy.array(held, dtype=numpy.int64)
-        orders = ValueOrders.of(numbers, writes, reads, under)
+        orders = ValueOrders.of(numbers, writes, reads, under, history.start)
         value = orders.held.reshape(len(dumps), len(keys))
         is_impossible = orders.earliest[value] == NEVER
         is_lost = orders.surely_replaced[value] < asked

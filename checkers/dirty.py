@@ -16,20 +16,25 @@ from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation
-from checkers.value_rows import NOBODY, Numbers, Rows
+from checkers.value_rows import BEYOND, NOBODY, Numbers, Rows, micros
 from checkers.values import identity
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 Array = Any  # numpy's
 NAME = "dirty"
 MODEL = "read-uncommitted"
+WRITES = ("write", "append", "add")
+"""Operations whose value is what they would leave, or add."""
+READS = ("r", "read")
+"""Micro-operations of a transaction that write nothing."""
 
 
 def check(history: History) -> Verdict:
     """Whether every dirty read returned nothing, or a value that a client had asked to write before the read ended.
 
-    Judged are operations read, and txn that only read, of mode "dirty"; of lists, each element. `details["asked"]`: how
-    many such reads were invoked, answered or not; 0 if the store answered them, and each in another mode.
+    Judged are operations of mode "dirty": read, and txn that only read. Of a list that nobody asked to write as a
+    whole, each element is judged. `details["asked"]`: how many such reads there are, answered or not; 0 if the store
+    answered reads that were asked in this mode, and each of them in another one.
     """
     witnesses, asked, reads, undone = _judged(history)
     if asked and not reads and _are_answered_in_another_mode(history):
@@ -37,22 +42,64 @@ def check(history: History) -> Verdict:
     return _verdict(witnesses, asked, reads, undone)
 
 
-def _judged(history: History) -> tuple[list[Witness], int, int, int]:
-    """And how many dirty reads were asked, and answered, and how many values of surely failed writes they showed."""
+def _judged(history: History) -> tuple[list[Witness], int, int, Sequence[int]]:
+    """And how many dirty reads were asked, and answered; and for each value of a surely failed write that they showed
+    the place of the read."""
     columns, numbers = history.columns, Numbers(history)
-    asked = columns.places(("read", "txn"), None, None, None)
-    asked = asked[columns.mode[asked] == columns.code("dirty")]
+    asked = _dirty_reads(history)
     reads = asked[columns.type[asked] == OK]
     shown = numbers.rows(reads, _seen, names=("read",))
     shown = shown.at(shown.value != ABSENT)
-    writes = numbers.under_keys_of(shown, columns.places(("write", "cas", "txn"), None, None, None))
-    first, possible = numbers.first_askers(
-        numbers.rows(numbers.changing(writes), _written, names=("write",)), shown
-    )
+    writes = numbers.under_keys_of(shown, columns.places((*WRITES, "cas", "txn"), None, None, None))
+    written = numbers.rows(numbers.changing(writes), _written, names=WRITES)
+    shown = _apart(numbers, shown, written)
+    if not history.start.is_plain:
+        shown = numbers.but(shown, lambda key: _elements(history.start.of(key)))
+    first, possible = numbers.first_askers(written, shown)
     is_wrong = _only_later(columns, first, shown)
     witnesses = list(_witnesses(history, numbers, shown.at(is_wrong), first[is_wrong]))
-    undone = int((~is_wrong & _only_later(columns, possible, shown)).sum())
-    return witnesses, len(asked), len(reads), undone
+    undone = shown.place[~is_wrong & _only_later(columns, possible, shown)]
+    return witnesses, len(asked), len(reads), undone.tolist()
+
+
+def _dirty_reads(history: History) -> Array:
+    """The places of dirty reads, and of dirty transactions that only read."""
+    columns = history.columns
+    places = columns.places(("read", "txn"), None, None, None)
+    places = places[columns.mode[places] == columns.code("dirty")]
+    transactions = numpy.flatnonzero(columns.f[places] == columns.code("txn"))
+    is_read = numpy.ones(len(places), dtype=bool)
+    is_read[transactions] = [
+        all(f in READS for f, _, _ in micros(each)) for each in history.at(places[transactions])
+    ]
+    return places[is_read]
+
+
+def _apart(numbers: Numbers, shown: Rows, written: Rows) -> Rows:
+    """The rows, with those of the elements in place of each list that nobody asked to write as a whole."""
+    rich = numpy.flatnonzero(shown.value >= BEYOND)
+    if not len(rich):
+        return shown
+    first, _ = numbers.first_askers(written, shown.at(rich))
+    lists = [
+        row for row in rich[first == NOBODY].tolist() if isinstance(_value(numbers, shown, row), list | tuple)
+    ]
+    elements = [
+        (int(shown.place[row]), int(shown.key[row]), numbers.of_value(each))
+        for row in lists
+        for each in _value(numbers, shown, row)
+    ]
+    rest = numpy.delete(numpy.arange(len(shown)), lists)
+    return shown.at(rest).and_(numpy.array(elements, dtype=numpy.int64).reshape(-1, 3))
+
+
+def _value(numbers: Numbers, shown: Rows, row: int) -> Any:
+    return numbers.value(int(shown.value[row]))
+
+
+def _elements(value: Any) -> list[Any]:
+    """What a read may show of a value that was there before: the whole, or an element of a list."""
+    return [value, *(value if isinstance(value, list | tuple) else ())]
 
 
 def _only_later(columns: Columns, asker: Array, shown: Rows) -> Array:
@@ -85,20 +132,23 @@ def _are_answered_in_another_mode(history: History) -> bool:
 
 def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
     match operation.f, operation.value:
-        case "write", value:
-            yield operation.key, value
         case "cas", [old, new, *_] if identity(old) != identity(new):
             yield operation.key, new
-        case "txn", list() as micros:
-            yield from ((str(key), value) for f, key, value in micros if f in ("w", "append"))
+        case ("cas", _):
+            return
+        case "txn", list():
+            yield from ((key, value) for f, key, value in micros(operation) if f not in READS)
+        case "txn", _:
+            return
+        case _, value:
+            yield operation.key, value
 
 
 def _seen(read: Operation) -> Iterator[tuple[str | None, Any]]:
-    micros = read.value if read.f == "txn" else [["r", read.key, read.value]]
-    for f, key, value in micros:
-        if f == "r" and value is not None:
-            for each in value if isinstance(value, list) else [value]:
-                yield key, each
+    if read.f != "txn":
+        yield read.key, read.value
+    else:
+        yield from ((key, value) for _, key, value in micros(read))
 
 
 def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Operation]) -> Witness:
@@ -116,17 +166,19 @@ def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Oper
     )
 
 
-def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: int) -> Verdict:
+def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: Sequence[int]) -> Verdict:
     details: dict[str, Any] = {
         "dirty_reads": reads,
         "asked": asked,
-        "undone_values_read": undone,
+        "undone_values_read": len(undone),
         "violations": len(witnesses),
         "vacuous": reads == 0,
         "findings": [],
     }
     if undone:
-        details["findings"] = [f"{undone} of {reads} dirty reads showed a value whose write surely failed"]
+        details["findings"] = [
+            f"{len({*undone})} of {reads} dirty reads showed a value whose write surely failed"
+        ]
     summary = f"dirty reads ({reads}) returned only values that a client had asked to write"
     if not reads:
         summary = f"nothing to judge: of {asked} dirty reads none was answered"

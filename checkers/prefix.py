@@ -69,7 +69,8 @@ def _judged(history: History) -> tuple[list[Witness], _Told]:
     is_judged = columns.role[confirmed] == columns.code("replica")
     if not is_judged.any():
         return [], _Told()
-    orders = ValueOrders.of(numbers, numpy.flatnonzero(value_order.are_writes(columns)), confirmed)
+    writes = numpy.flatnonzero(value_order.are_writes(columns))
+    orders = ValueOrders.of(numbers, writes, confirmed, start=history.start)
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
     told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)

@@ -79,7 +79,7 @@ class ValueOrders:
 
         Raises ModelError of a compare-and-set without two values.
         """
-        columns = numbers.columns
+        columns, writes = numbers.columns, numbers.changing(writes)
         is_failed = columns.type[writes] == FAIL
         at, failed = writes[~is_failed], writes[is_failed]
         sets = numpy.flatnonzero(columns.f[at] == columns.code("cas"))

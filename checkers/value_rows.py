@@ -7,17 +7,18 @@ breaks it are rows, which name their operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy
 
 from checkers.history.columns import VALUES_MAX, Columns
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, FAIL, PAIR, PLAIN
 from checkers.history.operation import Operation
-from checkers.values import Value, identity
+from checkers.values import Value, identity, value_words
 
 Array = Any  # numpy's
 Key = str | None
@@ -43,6 +44,13 @@ class Rows:
     def pairs(self) -> tuple[Array, Array]:
         """The keys, and the values."""
         return self.key, self.value
+
+    def and_(self, more: Array) -> Rows:
+        """And others, of shape (rows, 3)."""
+        columns = zip((self.place, self.key, self.value), more.T, strict=True)
+        place, key, value = (numpy.concatenate(both) for both in columns)
+        order = numpy.argsort(place, kind="stable")
+        return Rows(place[order], key[order], value[order])
 
     def at(self, chosen: Array) -> Rows:
         """Some of them: an array of truths, or of numbers of rows."""
@@ -96,10 +104,11 @@ class Numbers:
     def rows(
         self, places: Array, told: Told, *, names: Collection[str], pair: Literal["old", "new"] = "new"
     ) -> Rows:
-        """What `told` tells of the operations at these places.
+        """A row for each key and value that `told` tells of the operations at these places.
 
-        It is not asked where columns say the same: about a number of operations called `names`, and about a cas of two
-        numbers, of which `pair` is told.
+        Columns tell it instead where they can. An operation whose f is one of `names`, and whose value is a small whole
+        number or nothing, has one row with that value. A cas of two such values has one row with its `pair`, even if
+        both are the same (see `changing`).
         """
         columns = self.columns
         is_simple, is_pair = self._are_simple(places, names)
@@ -118,13 +127,7 @@ class Numbers:
             ],
             dtype=numpy.int64,
         ).reshape(-1, 3)
-        place = numpy.concatenate((simple, more[:, 0]))
-        order = numpy.argsort(place, kind="stable")
-        key, value = (
-            numpy.concatenate((columns.key[simple], more[:, 1])),
-            numpy.concatenate((values, more[:, 2])),
-        )
-        return Rows(place[order], key[order], value[order])
+        return Rows(simple, columns.key[simple], values).and_(more)
 
     def _are_simple(self, places: Array, names: Collection[str]) -> tuple[Array, Array]:
         """Which of the operations columns say all about, and which of these are a cas."""
@@ -148,10 +151,20 @@ class Numbers:
         return first[read], possible[read]
 
     def changing(self, places: Array) -> Array:
-        """Those of the places whose operations are no cas of a number to itself, which writes nothing."""
+        """Those of the places whose operations are no cas of a value to itself, which writes nothing."""
         columns = self.columns
-        is_same = (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
-        return places[~(is_same & (columns.f[places] == columns.code("cas")))]
+        is_cas = columns.f[places] == columns.code("cas")
+        is_same = is_cas & (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
+        rich = numpy.flatnonzero(is_cas & (columns.kind[places] != PAIR))
+        is_same[rich] = [_is_to_itself(each.value) for each in self._history.at(places[rich])]
+        return places[~is_same]
+
+    def but(self, rows: Rows, there: Callable[[Key], Iterable[Any]]) -> Rows:
+        """The rows without those whose value was there under their key before the first operation."""
+        for key in numpy.unique(rows.key).tolist():
+            values = [self.of_value(each) for each in there(self.key(key))]
+            rows = rows.at((rows.key != key) | ~numpy.isin(rows.value, values))
+        return rows
 
     def under_keys_of(self, shown: Rows, places: Array) -> Array:
         """Those of the places whose operations may be about a key of `shown`: a transaction may be about any."""
@@ -159,6 +172,21 @@ class Numbers:
         is_shown = numpy.zeros(len(self._keys), dtype=bool)
         is_shown[shown.key] = True
         return places[(columns.f[places] == columns.code("txn")) | is_shown[columns.key[places]]]
+
+
+def _is_to_itself(value: Any) -> bool:
+    is_whole = isinstance(value, list | tuple) and len(value) >= 2
+    return is_whole and identity(value[0]) == identity(value[1])
+
+
+def micros(operation: Operation) -> Iterator[tuple[str, Key, Any]]:
+    """(f, key, value) of the micro-operations of a transaction. Raises ModelError if one is something else."""
+    for micro in operation.value if isinstance(operation.value, list | tuple) else (operation.value,):
+        if not isinstance(micro, list | tuple) or len(micro) != 3:
+            came = value_words(micro, 60)
+            raise ModelError(expected="[f, key, value]", came=came, index=operation.invoke_index)
+        f, key, value = micro
+        yield f, str(key), value
 
 
 def numbered(key: Array, value: Array) -> tuple[Array, Array]:

@@ -52,7 +52,7 @@ class Composite:
 
 def identity(value: Any) -> Value:
     """The value as something hashable that equals only what is the same value."""
-    if value is None or type(value) is int or type(value) is str:
+    if value is None or type(value) is int or type(value) is str or type(value) is Composite:
         return value
     return Composite(value if value != 0 or value is False else 0.0)  # -0.0 is 0.0
 

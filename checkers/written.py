@@ -10,9 +10,8 @@
 When it was asked for does not matter here: a read from the future breaks real time, which not every promise includes.
 
 What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
-too, because every promise includes this one. Rule: never-written. Other checkers have the same
-rule for their models (`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write
-was refused.
+too, because every promise includes this one. Rule: never-written. Other checkers have a rule like it for their models
+(`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write was refused.
 
 Cost: n log n; of texts, their length times the number of different lengths of appends; of counters, reads times sums.
 Cannot see: a wrong sum among more than SUMS_MAX possible ones; an append that a text or list shows twice.
@@ -24,13 +23,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy
-
 from checkers.domain.proof import verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_rows import NOBODY, Numbers
+from checkers.value_rows import NOBODY, Numbers, micros
 from checkers.values import Number, Value, exact, identity, value_words
 from checkers.verdict import Verdict, Witness
 
@@ -94,16 +91,18 @@ def _of_registers(operation: Operation, answer: bool) -> Values:
     if operation.f != "txn":
         yield from _of_register(operation, answer)
         return
-    for f, key, value in operation.value:
+    for f, key, value in micros(operation):
         if f in (("r", "read") if answer else ("w", "write")):
-            yield str(key), value
+            yield key, value
 
 
 def _of_list(operation: Operation, answer: bool) -> Values:
     if answer:
-        yield from (
-            (operation.key, each) for each in (operation.value if operation.f == "read" else ()) or ()
-        )
+        shown = operation.value or ()
+        if not isinstance(shown, list | tuple):
+            came = value_words(shown, 60)
+            raise ModelError(expected="a list", came=came, index=operation.invoke_index)
+        yield from ((operation.key, each) for each in shown)
     elif operation.f == "append" and operation.type != "fail":
         yield operation.key, operation.value
 
@@ -118,28 +117,25 @@ def _start_of_list(value: Any) -> set[Value]:
 
 def _values(
     history: History,
-    names: Sequence[str],
+    shows: Sequence[str],
+    asks: Sequence[str],
     of: Callable[[Operation, bool], Values],
     start: Callable[[Any], set[Value]] = _start_of_register,
 ) -> _Judged:
     """Of operations with these names. `of`: what one showed, or what it would write. `start`: what was there before."""
     columns, numbers = history.columns, Numbers(history)
     is_register = start is _start_of_register
-    answered = columns.places(names, "ok", None, None)
+    answered = columns.places(shows, "ok", None, None)
     shown = numbers.rows(answered, lambda each: of(each, True), names=("read",) * is_register, pair="old")
-    changes = numbers.changing(columns.places(names, None, None, None))
+    changes = numbers.changing(columns.places(asks, None, None, None))
     asked = numbers.rows(changes, lambda each: of(each, False), names=("write",) * is_register)
     first, _ = numbers.first_askers(asked, shown)
-    wrong = shown.at(first == NOBODY)
-    for key in numpy.unique(wrong.key).tolist():
-        there = [numbers.of_value(each) for each in start(history.start.of(numbers.key(key)))]
-        wrong = wrong.at((wrong.key != key) | ~numpy.isin(wrong.value, there))
-    reads = len(columns.places({*names} & {"read", "cas", "txn"}, "ok", None, None))
+    wrong = numbers.but(shown.at(first == NOBODY), lambda key: start(history.start.of(key)))
     told = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
     witnesses = [
         _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in told
     ]
-    return _Judged(reads, witnesses)
+    return _Judged(len(answered), witnesses)
 
 
 # ---- texts
@@ -154,7 +150,10 @@ def _texts(history: History) -> _Judged:
         gets = [each for each in _answered(operations) if each.f == "get"]
         judged.reads += len(gets)
         for get in gets:
-            text = get.value or ""
+            text = "" if get.value is None else get.value
+            if not isinstance(text, str):
+                came = value_words(text, 60)
+                raise ModelError(expected="a text", came=came, index=get.invoke_index)
             if not _is_made_of(text, starts, appends):
                 judged.witnesses.append(_wrong(get, key, value_words(text)))
     return judged
@@ -216,10 +215,10 @@ class _Sums:
 
 
 MODELS: dict[str, Callable[[History], _Judged]] = {
-    "register": lambda history: _values(history, ("read", "write", "cas"), _of_register),
-    "cas-register": lambda history: _values(history, ("read", "write", "cas"), _of_register),
-    "multi-register": lambda history: _values(history, ("read", "write", "txn"), _of_registers),
-    "list": lambda history: _values(history, ("append", "read"), _of_list, _start_of_list),
+    "register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
+    "cas-register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
+    "multi-register": lambda history: _values(history, ("read", "txn"), ("write", "txn"), _of_registers),
+    "list": lambda history: _values(history, ("read",), ("append",), _of_list, _start_of_list),
     "kv": _texts,
     "counter": _sums,
 }

@@ -16,7 +16,7 @@ from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFU
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
 
-KINDS = {"read": OBSERVE, "write": OVERWRITE, "cas": UPDATE}
+NAMES = ("read", "write", "cas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,10 @@ def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool =
     So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them;
     or where two events have the same index.
     """
-    if not columns.names <= {*KINDS, "dump"} or not columns.are_ranked:
+    if not columns.names <= {*NAMES, "dump"} or not columns.are_ranked:
         return None
     ok, failed = columns.type == OK, columns.type == FAIL
-    is_read, is_write, is_cas = (columns.f == columns.code(name) for name in KINDS)
+    is_read, is_write, is_cas = (columns.f == columns.code(name) for name in NAMES)
     left_out, counted = _left_out(columns, is_read & ok, reads)
     seen = is_read & ok & ~left_out
     wrote = is_write & ~failed

@@ -27,7 +27,7 @@ from checkers.sessions.version_graph import (
     edges_of,
     graph,
 )
-from checkers.values import value_words
+from checkers.values import identity, value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 COHERENCE = "coherence"
@@ -168,7 +168,7 @@ def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
 
 def _impossible(key: Key, read: Operation) -> Witness:
     value = read.value[0] if read.f == "cas" else read.value
-    failed = key.failed.get(value) if isinstance(value, int | str) else None
+    failed = key.failed.get(identity(value))
     rule, why = "never-written", "which no client ever asked to write"
     if failed is not None:
         rule, why = "read-of-failed-write", "although the write of it had surely failed"

@@ -70,9 +70,9 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
     answered = columns.places(("read",), "ok", None, None)
     chosen = [at for role, mode, at in columns.by_role_and_mode(answered) if reads(role, mode)]
     judged = numpy.sort(numpy.concatenate(chosen)) if chosen else answered[:0]
-    writes = numpy.flatnonzero(value_order.are_writes(columns))
+    writes = numbers.changing(numpy.flatnonzero(value_order.are_writes(columns)))
     for each in history.at(writes[columns.kind[writes] == OTHER]):
-        written(each)
+        written(each)  # raises ModelError of a cas that is not of two values
     orders = ValueOrders.of(numbers, writes, judged, start=history.start)
     latest = orders.latest[orders.read]
     stale: list[Stale] = []

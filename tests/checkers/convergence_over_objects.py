@@ -20,7 +20,7 @@ def wrong_values(
     caught_up = [dumps[place] for place in settled]
     shown = by_key(read for read in history.select(f="read", outcome="ok") if read.mode in CONFIRMED)
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
-        order = ValueOrder.of(operations, shown.get(key, ()))
+        order = ValueOrder.of(operations, shown.get(key, ()), start=identity(history.start.of(key)))
         for holders in _by_value(dumps, space, key):
             yield from _impossible_value(holders, space, key, order)
         for holders in _by_value(caught_up, space, key):
@@ -33,7 +33,7 @@ def gone_everywhere(
     """By acknowledged writes alone."""
     read = [_dump(each) for each in dumps]
     for key, operations in by_key(history.select(f=("write", "cas"))).items():
-        order = ValueOrder.of(operations)
+        order = ValueOrder.of(operations, start=identity(history.start.of(key)))
         lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
         if all(lost):
             yield lost[0][0]
@@ -71,6 +71,8 @@ def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrde
     if newer is None or newer.operation is None:
         return
     operation = newer.operation
+    holders = [dump for dump in holders if dump.operation.invoke_index > newer.latest]
+    value, place = _place(holders, space, key)
     before = [writer.operation for writer in order.writers[value] if writer.operation is not None]
     named = [*before[:2], operation]
     how = f"was confirmed to process {operation.process}"
@@ -90,7 +92,7 @@ def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -
         for writer in writers
         if writer.operation is not None
         and writer.happened
-        and all(writer.latest < dump.operation.invoke_index for dump in holders)
+        and any(writer.latest < dump.operation.invoke_index for dump in holders)
         and (
             order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
         )

@@ -121,25 +121,38 @@ def _none_is_simple(numbers: Numbers, places: Any, names: object) -> tuple[Any, 
     return (numpy.zeros(len(places), dtype=bool),) * 2
 
 
-def _dirty(history: History) -> tuple[list[Witness], int, int, int]:
-    """Read by read."""
-    asked_for = [each for each in history.select(f=("read", "txn")) if each.mode == "dirty"]
-    reads = [each for each in asked_for if each.type == "ok"]
+def _dirty(history: History) -> tuple[list[Witness], int, int, list[int]]:
+    """Read by read, value by value."""
     asked: dict[tuple[str | None, object], list[Operation]] = {}
-    for operation in history.select(f=("write", "cas", "txn")):
+    for operation in history.select(f=("write", "cas", "append", "add", "txn")):
         for key, value in dirty._written(operation):
             asked.setdefault((key, identity(value)), []).append(operation)
     witnesses: list[Witness] = []
-    undone = 0
-    for read in reads:
-        for key, value in dirty._seen(read):
-            askers = asked.get((key, identity(value)), [])
-            in_time = [asker for asker in askers if not read.precedes(asker)]
-            if not in_time:
-                witnesses.append(dirty._witness(read, key, value, askers))
-            elif all(asker.type == "fail" for asker in in_time):
-                undone += 1
-    return witnesses, len(asked_for), len(reads), undone
+    undone: list[int] = []
+    many, reads = 0, 0
+    for place, read in enumerate(history.operations):
+        if read.f not in ("read", "txn") or read.mode != "dirty":
+            continue
+        if read.f == "txn" and any(f not in ("r", "read") for f, *_ in read.value):
+            continue
+        many += 1
+        reads += read.type == "ok"
+        for key, value in dirty._seen(read) if read.type == "ok" else ():
+            is_list = isinstance(value, list | tuple) and (key, identity(value)) not in asked
+            start = history.start.of(key)
+            there = {identity(each) for each in (start, *(start if isinstance(start, list) else ()))}
+            for each in value if is_list else [value]:
+                askers = asked.get((key, identity(each)), [])
+                in_time = [asker for asker in askers if not read.precedes(asker)]
+                if each is None and not is_list:
+                    continue
+                if not history.start.is_plain and identity(each) in there:
+                    continue
+                if not in_time:
+                    witnesses.append(dirty._witness(read, key, each, askers))
+                elif all(asker.type == "fail" for asker in in_time):
+                    undone.append(place)
+    return witnesses, many, reads, undone
 
 
 def _to_be_judged(history: History, faults: object) -> tuple[Sequence[Operation], int]:

@@ -40,7 +40,10 @@ def judged(history: History) -> tuple[list[Witness], prefix._Told]:
 def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
     writes = by_key(history.select(f=("write", "cas")))
     reads = by_key(confirmed)
-    return {key: ValueOrder.of(writes.get(key, ()), reads.get(key, ())) for key in {**writes, **reads}}
+    return {
+        key: ValueOrder.of(writes.get(key, ()), reads.get(key, ()), start=identity(history.start.of(key)))
+        for key in {**writes, **reads}
+    }
 
 
 def _at_one_node(

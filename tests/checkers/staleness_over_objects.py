@@ -39,7 +39,8 @@ def _stale_reads(
 ) -> Iterable[tuple[Operation, Operation, int]]:
     """Every read, the first write that it missed, and how many it missed."""
     order = ValueOrder.of(writes, reads, start=identity(start))
-    done = sorted((each for each in writes if each.type == "ok"), key=lambda each: each.complete_index or 0)
+    changes = [each for each in writes if each.f == "write" or len({*map(identity, each.value)}) > 1]
+    done = sorted((each for each in changes if each.type == "ok"), key=lambda each: each.complete_index or 0)
     ends = [each.complete_index or 0 for each in done]
     for read in reads:
         value = identity(read.value)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from checkers import dirty
 from tests.checkers.test_members import Record
 
@@ -25,6 +29,43 @@ def test_dirty_reads_that_are_all_lost_leave_the_run_open() -> None:
     record.ask("read", None, "n1", "owner", key="a", mode="read-confirmed")
     verdict = dirty.check(record.history)
     assert (verdict.result, verdict.details["asked"]) == ("unknown", 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (("txn", [["w", 1, 5]]), ("txn", [["r", 1, 5]])),
+        (("txn", [["write", "a", 1]]), ("read", 1)),
+        (("append", 1), ("read", [1])),
+        (("add", 1), ("read", [1])),
+        (("write", [1, 2]), ("read", [1, 2])),
+    ],
+)
+def test_what_was_asked_in_other_words_may_be_shown(asked: tuple[str, Any], shown: tuple[str, Any]) -> None:
+    """If it failed, a dirty read of what a client did write would be called invented."""
+    record = Record()
+    record.ask(asked[0], asked[1], "n1", "owner", key="a", asked=asked[1])
+    record.ask(shown[0], shown[1], "n2", "replica", key="a", mode="dirty")
+    assert dirty.check(record.history).result == "valid"
+
+
+def test_what_was_there_before_may_be_shown() -> None:
+    """If it failed, a dirty read of a value that the store held from the start would be called invented."""
+    record = Record()
+    record.ask("read", 7, "n2", "replica", key="a", mode="dirty")
+    assert dirty.check(record.history).result == "invalid"
+    assert dirty.check(record.history.starting_at(7)).result == "valid"
+
+
+def test_a_transaction_that_writes_is_no_dirty_read() -> None:
+    """If it failed, a run without one dirty read would be valid."""
+    record = Record()
+    micros = [["w", "a", 1]]
+    record.ask("txn", micros, "n1", "owner", asked=micros, mode="dirty")
+    assert (dirty.check(record.history).result, dirty.check(record.history).details["asked"]) == (
+        "unknown",
+        0,
+    )
 
 
 def test_every_element_of_a_list_is_judged() -> None:

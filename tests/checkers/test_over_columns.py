@@ -43,6 +43,9 @@ CHECKS: dict[str, Callable[[History], Verdict]] = {
     "kept": lambda history: kept.check(history, convergence.gone_everywhere),
     "overruled": overruled.check,
     "staleness": partial(staleness.check, ms_max=0.0),
+    "prefix, started": lambda history: prefix.check(history.starting_at(3)),
+    "dirty, started": lambda history: dirty.check(history.starting_at([3, 4])),
+    "convergence, started": lambda history: convergence.check(history.starting_at(3)),
     "staleness, started": lambda history: staleness.check(history.starting_at(3), versions_max=1),
     "early-timeout": partial(early_timeout.check, timeout_ns=800),
 }

@@ -183,6 +183,8 @@ def test_what_is_written_is_what_the_definition_says(data: st.DataObject, model:
         ("list", [7], [7]),
         ("kv", "a", "a"),
         ("counter", 10, 10),
+        ("register", 1.5, 1.5),
+        ("list", [1.5], [1.5]),
         ("cas-register", "a", "a"),
     ],
 )

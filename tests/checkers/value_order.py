@@ -95,6 +95,8 @@ class ValueOrder:
 
     def _note(self, operation: Operation) -> None:
         value = identity(operation.value if operation.f == "write" else both(operation)[1])
+        if operation.f == "cas" and identity(both(operation)[0]) == value:
+            return  # it writes nothing
         if operation.type == "fail":
             self.failed.setdefault(value, []).append(operation)
             return
