@@ -15,8 +15,8 @@ import numpy
 from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
-from checkers.history.operation import Operation
-from checkers.value_rows import BEYOND, NOBODY, Numbers, Rows, micros
+from checkers.history.operation import Operation, micros
+from checkers.value_rows import BEYOND, NOBODY, Numbers, Rows
 from checkers.values import identity
 from checkers.verdict import Result, Verdict, Witness, concluded
 

@@ -24,9 +24,8 @@ import numpy
 from checkers import value_kernels
 from checkers.compiled import load
 from checkers.history.columns import Columns
-from checkers.history.errors import ModelError
 from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.history.start import PLAIN_START, Start
 from checkers.value_kernels import NEVER
 from checkers.value_rows import Key, Numbers, numbered
@@ -276,14 +275,6 @@ class Writers:
         place[~is_there] = 0
         is_there &= key[place] == keys
         return numpy.where(is_there, latest[place], NEVER), numpy.where(is_there, done_ns[place], NEVER)
-
-
-def both(cas: Operation) -> tuple[Any, Any]:
-    """What a compare-and-set expects, and what it leaves. Raises ModelError if it does not say both."""
-    if not isinstance(cas.value, list | tuple) or len(cas.value) < 2:
-        came = value_words(cas.value, 60)
-        raise ModelError(expected="[old, new] of a cas", came=came, index=cas.invoke_index)
-    return cas.value[0], cas.value[1]
 
 
 def told(writer: Operation) -> str:

@@ -7,18 +7,17 @@ breaks it are rows, which name their operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy
 
 from checkers.history.columns import VALUES_MAX, Columns
-from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, FAIL, PAIR, PLAIN
 from checkers.history.operation import Operation
-from checkers.values import Value, identity, value_words
+from checkers.values import Value, identity
 
 Array = Any  # numpy's
 Key = str | None
@@ -177,16 +176,6 @@ class Numbers:
 def _is_to_itself(value: Any) -> bool:
     is_whole = isinstance(value, list | tuple) and len(value) >= 2
     return is_whole and identity(value[0]) == identity(value[1])
-
-
-def micros(operation: Operation) -> Iterator[tuple[str, Key, Any]]:
-    """(f, key, value) of the micro-operations of a transaction. Raises ModelError if one is something else."""
-    for micro in operation.value if isinstance(operation.value, list | tuple) else (operation.value,):
-        if not isinstance(micro, list | tuple) or len(micro) != 3:
-            came = value_words(micro, 60)
-            raise ModelError(expected="[f, key, value]", came=came, index=operation.invoke_index)
-        f, key, value = micro
-        yield f, str(key), value
 
 
 def numbered(key: Array, value: Array) -> tuple[Array, Array]:

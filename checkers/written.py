@@ -26,8 +26,8 @@ from typing import Any
 from checkers.domain.proof import verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
-from checkers.history.operation import Operation
-from checkers.value_rows import NOBODY, Numbers, micros
+from checkers.history.operation import Operation, both, micros
+from checkers.value_rows import NOBODY, Numbers
 from checkers.values import Number, Value, exact, identity, value_words
 from checkers.verdict import Verdict, Witness
 
@@ -78,13 +78,10 @@ def _of_register(operation: Operation, answer: bool) -> Values:
             yield operation.key, value
         case "read", value if answer:
             yield operation.key, value
-        case "cas", [old, new]:
+        case "cas", _:
+            old, new = both(operation)
             if answer or identity(old) != identity(new):
                 yield operation.key, old if answer else new
-        case "cas", value:
-            raise ModelError(
-                expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
-            )
 
 
 def _of_registers(operation: Operation, answer: bool) -> Values:

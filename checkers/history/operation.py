@@ -14,12 +14,14 @@ at a smaller index than the other was invoked at. Everything else is concurrent.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from sys import intern
 from typing import Any, Literal
 
 import msgspec
 
-from checkers.values import identity
+from checkers.history.errors import ModelError
+from checkers.values import Value, identity, value_words
 
 EventType = Literal["invoke", "ok", "fail", "info"]
 Outcome = Literal["ok", "fail", "info"]
@@ -136,6 +138,33 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Surely over before the other was asked."""
         returned = self.returned_index
         return returned is not None and returned < other.invoke_index
+
+
+def both(cas: Operation) -> tuple[Any, Any]:
+    """What a compare-and-set expects, and what it leaves. Behind these may stand what was there.
+
+    Raises ModelError if it does not say both.
+    """
+    if not isinstance(cas.value, list | tuple) or len(cas.value) not in (2, 3):
+        came = value_words(cas.value, 60)
+        raise ModelError(expected="[old, new] of a cas", came=came, index=cas.invoke_index)
+    return cas.value[0], cas.value[1]
+
+
+def same_both(cas: Operation) -> tuple[Value, Value]:
+    """The same as identities."""
+    old, new = both(cas)
+    return identity(old), identity(new)
+
+
+def micros(operation: Operation) -> Iterator[tuple[str, str, Any]]:
+    """(f, key, value) of the micro-operations of a transaction. Raises ModelError if one is something else."""
+    for micro in operation.value if isinstance(operation.value, list | tuple) else (operation.value,):
+        if not isinstance(micro, list | tuple) or len(micro) != 3:
+            came = value_words(micro, 60)
+            raise ModelError(expected="[f, key, value]", came=came, index=operation.invoke_index)
+        f, key, value = micro
+        yield f, str(key), value
 
 
 ASKED = frozenset({"write", "put", "append", "add", "enqueue", "cas"})

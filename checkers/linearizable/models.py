@@ -19,8 +19,8 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 from checkers.history.errors import ModelError
-from checkers.history.operation import Operation
-from checkers.values import identity, value_words
+from checkers.history.operation import Operation, same_both
+from checkers.values import identity
 
 State = Hashable
 Kind = Literal["observe", "overwrite", "update"]
@@ -141,20 +141,10 @@ class Register:
         return Action("overwrite", "write", (identity(operation.value),))
 
     def _cas(self, operation: Operation) -> Action | None:
-        old, new = cas_values(operation)
+        old, new = same_both(operation)
         if operation.type == "fail":
             observes = self.failed_cas_observes and operation.error == "mismatch"
             return Action("observe", "is-not", (old,)) if observes else None
         if old == new:
             return Action("observe", "is", (old,)) if operation.type == "ok" else None
         return Action("update", "cas", (old, new))
-
-
-def cas_values(operation: Operation) -> tuple[State, State]:
-    """(old, new) of a cas. Raises ModelError if its value is no such pair."""
-    value = operation.value
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ModelError(
-            expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
-        )
-    return identity(value[0]), identity(value[1])

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy
 
 from checkers.history.columns import Columns
-from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, same_both
 from checkers.value_order import are_writes
 from checkers.value_rows import numbered
-from checkers.values import Value, identity, value_words
+from checkers.values import Value, identity
 
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
@@ -102,22 +101,12 @@ def repeated_keys(columns: Columns) -> Array:
 
 def written(operation: Operation) -> Value:
     """The value that a write or cas would leave."""
-    return pair(operation)[1] if operation.f == "cas" else identity(operation.value)
-
-
-def pair(operation: Operation) -> tuple[Value, Value]:
-    """(old, new) of a cas."""
-    value: Any = operation.value
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ModelError(
-            expected="[old, new] of a cas", came=value_words(value, 60), index=operation.invoke_index
-        )
-    return identity(value[0]), identity(value[1])
+    return same_both(operation)[1] if operation.f == "cas" else identity(operation.value)
 
 
 def _note_writer(key: Key, operation: Operation) -> None:
     value = written(operation)
-    if operation.f == "cas" and pair(operation)[0] == value:
+    if operation.f == "cas" and same_both(operation)[0] == value:
         return
     if operation.type == "fail":
         key.failed.setdefault(value, operation)
@@ -133,7 +122,7 @@ def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
         if operation.type != "ok":
             continue
         if operation.f == "cas":
-            yield pair(operation)[0]
+            yield same_both(operation)[0]
         elif operation.f == "read" and reads(operation.role, operation.mode):
             yield identity(operation.value)
 
@@ -142,7 +131,7 @@ def _with_replaced(shown: set[Value], operations: Iterable[Operation]) -> set[Va
     """And the values that compare-and-sets of unknown outcome replaced, if what they wrote was seen."""
     replaced = {
         new: old
-        for old, new in (pair(each) for each in operations if each.f == "cas" and each.type == "info")
+        for old, new in (same_both(each) for each in operations if each.f == "cas" and each.type == "info")
         if old != new
     }
     left = [value for value in replaced if value in shown]
@@ -163,5 +152,5 @@ def _step(operation: Operation, shown: set[Value], reads: Reads) -> Step | None:
         return None
     if operation.f == "write":
         return Step(operation, (), (written(operation),))
-    old, new = pair(operation)
+    old, new = same_both(operation)
     return Step(operation, (old,), () if old == new else (new,))

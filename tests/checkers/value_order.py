@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.value_kernels import NEVER
-from checkers.value_order import both
 from checkers.values import Value, identity
 
 
