@@ -22,7 +22,7 @@ import numpy
 
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, leaves
 from checkers.values import Value, identity
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -70,15 +70,11 @@ def _concerned(history: History) -> Sequence[Operation]:
     return history.at(places[(shares | is_odd) & under[columns.key[places]]])
 
 
-def _written(operation: Operation) -> object:
-    return operation.value[1] if operation.f == "cas" else operation.value
-
-
 def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
     """The only writer of each value, where its answer was such a rollback."""
     writers: dict[Value, list[Operation]] = {}
     for operation in operations:
-        writers.setdefault(identity(_written(operation)), []).append(operation)
+        writers.setdefault(identity(leaves(operation)), []).append(operation)
     return {
         value: alone[0]
         for value, alone in writers.items()

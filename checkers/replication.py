@@ -20,7 +20,7 @@ from itertools import combinations, islice
 from typing import Any
 
 from checkers.history.history import History, State
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, leaves
 from checkers.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness, concluded
 
@@ -176,19 +176,15 @@ def _writers(history: History, found: Sequence[Difference]) -> list[Operation]:
     writers = (
         operation
         for operation in history.select(f=("write", "cas", "add"), phase="load")
-        if identity(_written(operation)) in wanted.get(operation.key, ())
+        if identity(leaves(operation)) in wanted.get(operation.key, ())
     )
     return list(islice(writers, DIFFERENT_MAX))
-
-
-def _written(operation: Operation) -> object:
-    return operation.value[1] if operation.f == "cas" else operation.value
 
 
 def _how_it_ended(writer: Operation) -> str:
     answer = {"ok": "acknowledged", "fail": "refused", "info": "left open"}[writer.type]
     told = f": {writer.error}" if writer.error else ""
-    what = "deletion of" if writer.is_deletion else f"{writer.f} of {_written(writer)} to"
+    what = "deletion of" if writer.is_deletion else f"{writer.f} of {leaves(writer)} to"
     return f"the {what} {writer.key} at {writer.node} was {answer}{told}"
 
 

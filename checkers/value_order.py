@@ -25,7 +25,7 @@ from checkers import value_kernels
 from checkers.compiled import load
 from checkers.history.columns import Columns
 from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
-from checkers.history.operation import Operation, both
+from checkers.history.operation import Operation, both, leaves
 from checkers.history.start import PLAIN_START, Start
 from checkers.value_kernels import NEVER
 from checkers.value_rows import Key, Numbers, numbered
@@ -160,7 +160,7 @@ class ValueOrders:
 
 
 def _written(operation: Operation) -> Iterator[tuple[Key, Any]]:
-    yield operation.key, both(operation)[1] if operation.f == "cas" else operation.value
+    yield operation.key, leaves(operation)
 
 
 def _replaced(operation: Operation) -> Iterator[tuple[Key, Any]]:
@@ -193,7 +193,7 @@ def odd_keys(columns: Columns, reads: Array) -> Array:
 
 
 def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
-    """The same of several (keys, values) together: the numbers of each part."""
+    """`numbered` of several (keys, values) together: the numbers of each part, and the key of each number."""
     number, keys = numbered(*(numpy.concatenate(side) for side in zip(*parts, strict=True)))
     ends = numpy.cumsum([len(key) for key, _ in parts])
     return numpy.split(number, ends[:-1]), keys
@@ -279,5 +279,5 @@ class Writers:
 
 def told(writer: Operation) -> str:
     """The value that a write or compare-and-set leaves, in a sentence."""
-    value = both(writer)[1] if writer.f == "cas" else writer.value
+    value = leaves(writer)
     return "a deletion" if value is None else value_words(value)

@@ -285,8 +285,8 @@ def of_operations(operations: Sequence[Operation]) -> Columns:
 
 
 def operations_at(columns: Columns, places: Array) -> list[Operation]:
-    """Objects of the operations at these places, as far as columns know them: no value that is neither a number nor
-    two."""
+    """Objects of the operations at these places, as far as columns know them: without `wait` and `transaction`, and
+    with None for a value that is neither a number nor two."""
     words, at = columns.words, columns.at(places)
     return [
         Operation(

@@ -157,6 +157,11 @@ def same_both(cas: Operation) -> tuple[Value, Value]:
     return identity(old), identity(new)
 
 
+def leaves(writer: Operation) -> Any:
+    """The value that a write or a compare-and-set would leave. Raises ModelError as `both`."""
+    return both(writer)[1] if writer.f == "cas" else writer.value
+
+
 def micros(operation: Operation) -> Iterator[tuple[str, str, Any]]:
     """(f, key, value) of the micro-operations of a transaction. Raises ModelError if one is something else."""
     for micro in operation.value if isinstance(operation.value, list | tuple) else (operation.value,):

@@ -18,7 +18,7 @@ import numpy
 from checkers.history.columns import Columns
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
-from checkers.history.operation import Operation, same_both
+from checkers.history.operation import Operation, leaves, same_both
 from checkers.value_order import are_writes
 from checkers.value_rows import numbered
 from checkers.values import Value, identity
@@ -101,7 +101,7 @@ def repeated_keys(columns: Columns) -> Array:
 
 def written(operation: Operation) -> Value:
     """The value that a write or cas would leave."""
-    return same_both(operation)[1] if operation.f == "cas" else identity(operation.value)
+    return identity(leaves(operation))
 
 
 def _note_writer(key: Key, operation: Operation) -> None:
