@@ -1,4 +1,4 @@
-"""What `bench.txlog_tables` needs compiled: numbers for the names of transactions."""
+"""What `bench.txlog_tables` needs compiled: numbers for the names of transactions, and pairs of events."""
 
 from __future__ import annotations
 
@@ -75,3 +75,25 @@ def looked_up(first: Array, data: Array, table: Array, in_first: Array, in_data:
             while table[at] >= 0 and not is_same(first, data, name, in_first, in_data, table[at]):
                 at = (at + numpy.uint64(1)) & mask
             found[name] = table[at]
+
+
+@bare_kernel
+def pair(process: Array, invokes: Array, running: Array, partner: Array) -> bool:
+    """Fill `partner`: of an invocation the row of its completion (-1: none), of a completion -2.
+
+    `running` has a place for every process, filled with -1. False if some process does not take turns.
+    """
+    for row in range(process.shape[0]):
+        who = process[row]
+        if invokes[row]:
+            if running[who] >= 0:
+                return False
+            running[who] = row
+            partner[row] = -1
+        else:
+            if running[who] < 0:
+                return False
+            partner[running[who]] = row
+            partner[row] = -2
+            running[who] = -1
+    return True

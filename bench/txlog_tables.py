@@ -30,7 +30,6 @@ import numpy
 from bench import txlog_kernels
 from checkers.compiled import load
 from checkers.history import parquet
-from checkers.history.columns import partners
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.txlog import kernels, records
@@ -347,7 +346,7 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
     types, names_of_types = _coded(table["type"])
     invokes = types == _code(names_of_types, "invoke")
     clients = numpy.flatnonzero(process >= 0)
-    found = partners(process[clients], invokes[clients])
+    found = _partners(process[clients], invokes[clients])
     f, key = _coded(table["f"]), _coded(table["key"])
     if (
         found is not None
@@ -359,6 +358,17 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
             return history, *_operations(path, table, names, partner, (types, names_of_types), f)
     parquet.read(path)  # says what is wrong with the record
     raise AssertionError("the record of the clients adds up, and does not")
+
+
+def _partners(process: Array, invokes: Array) -> Array | None:
+    """Of each event that is an invocation the row of its completion (-1: none), of others -2. None if processes do not
+    take turns, or have too large numbers."""
+    if len(process) and (process.min() < 0 or process.max() > 4 * len(process) + 1_000_000):
+        return None
+    partner = numpy.empty(len(process), dtype=numpy.int64)
+    nobody = numpy.full(int(process.max(initial=0)) + 1, -1, dtype=numpy.int64)
+    take_turns = load(txlog_kernels).pair(process, invokes.astype(numpy.int64), nobody, partner)
+    return partner if take_turns else None
 
 
 def _are_same(partner: Array, codes: Array, words: Sequence[Any]) -> bool:

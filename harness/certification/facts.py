@@ -27,7 +27,8 @@ OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
 """Parts of a stored verdict that judge nothing, or name a folder of the machine."""
 LATER = ("rare_turns", "observed")
 """Parts of the evidence that verdicts of earlier versions lack; they judge nothing, and are worked out again."""
-SECONDS = "seconds"
+OF_THE_WAY = frozenset({"seconds", "decided_by", "configurations_max"})
+"""Names in a verdict of what hangs on the process that judges: how quick it is, and which code it had loaded."""
 """How long a check took, which is never the same."""
 
 
@@ -117,7 +118,9 @@ def _refused(stored: dict[str, Any] | None, verdict: dict[str, Any]) -> list[str
     verdict = _as_early(verdict, stored)
     names = [name for name in (*verdict, *stored) if name not in OF_A_PLACE]
     differ = [
-        name for name in dict.fromkeys(names) if _timeless(stored.get(name)) != _timeless(verdict.get(name))
+        name
+        for name in dict.fromkeys(names)
+        if _without_the_way(stored.get(name)) != _without_the_way(verdict.get(name))
     ]
     if not differ:
         return []
@@ -135,11 +138,12 @@ def _as_early(verdict: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]
     return {**verdict, "evidence": evidence}
 
 
-def _timeless(part: Any) -> Any:
-    """Without the seconds that checks took."""
+def _without_the_way(part: Any) -> Any:
+    """Of proofs their number: another way proves the same by another order. The stored ones are verified themselves."""
     match part:
         case dict():
-            return {name: _timeless(each) for name, each in part.items() if name != SECONDS}
+            told = {name: _without_the_way(each) for name, each in part.items() if name not in OF_THE_WAY}
+            return told | ({"proofs": len(part["proofs"])} if isinstance(part.get("proofs"), list) else {})
         case list():
-            return [_timeless(each) for each in part]
+            return [_without_the_way(each) for each in part]
     return part

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkers.compiled import load
+from checkers.linearizable import search_kernels
 from harness.campaign import plan as campaign_plan
 from harness.campaign.bars import BARS, Bar, Requires
 from harness.campaign.plan import Campaign
@@ -34,6 +36,14 @@ def rows(sample: Sample) -> list[Row]:
     results = sample.folder / "results"
     told = {each["run"]: each["cell"] for each in sample.certificate.shown["runs"]}
     return [row_of(RunFolder(results / run), run, cell) for run, cell in told.items()]
+
+
+def test_a_run_is_the_same_whatever_code_is_loaded(rows: list[Row], sample: Sample) -> None:
+    """If it failed, a certificate would be refused because its process had judged many runs before."""
+    load(search_kernels)
+    results = sample.folder / "results"
+    assert [row_of(RunFolder(results / row.run), row.run, row.cell) for row in rows] == rows
+    assert not any(row.refused for row in rows)
 
 
 def test_it_says_what_was_tested_and_what_was_not(sample: Sample) -> None:
