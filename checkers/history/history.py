@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from checkers.history.columns import Columns
 
+MOST = 1 << 63
 FORMAT = "qsync-history"
 VERSION = 1
 OBSERVING = "refusals-observe"
@@ -306,6 +307,8 @@ def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ..
         process = event.process
         if not isinstance(process, int):
             continue
+        if process >= MOST or process < -MOST or event.time_ns >= MOST:
+            raise _too_large(event, first_line)
         if event.type == "invoke":
             if process in running:
                 raise _open_twice(running[process][1], event, first_line)
@@ -321,6 +324,15 @@ def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ..
     for place, invoke in running.values():
         made[place] = paired(invoke, None)
     return tuple(each for each in made if each is not None)
+
+
+def _too_large(event: Event, first_line: int) -> HistoryError:
+    return HistoryError(
+        expected="a time and a process that 64 bits hold",
+        came=f"time_ns {event.time_ns} and process {event.process}",
+        attempt="count times in nanoseconds since the run began, and number the clients from 0 on",
+        line=event.index + first_line,
+    )
 
 
 def _open_twice(first: Event, second: Event, first_line: int) -> HistoryError:

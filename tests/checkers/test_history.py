@@ -50,6 +50,18 @@ WHOLE = record(
 )
 
 
+@pytest.mark.parametrize("name", ["time_ns", "process"])
+def test_what_64_bits_do_not_hold_is_refused(name: str) -> None:
+    """If it failed, a check of such a record would end with a traceback."""
+    fields = {"time_ns": 5, "process": 7, name: 1 << 63}
+    events = [
+        Event(index=index, type=type_, f="write", key="x", value=1, **fields)
+        for index, type_ in enumerate(("invoke", "ok"))
+    ]
+    with pytest.raises(HistoryError, match="64 bits"):
+        History.of(HEADER, events)
+
+
 def test_a_record_is_paired() -> None:
     """A checker would see other operations than the clients did."""
     history = jsonl.parse(WHOLE)
