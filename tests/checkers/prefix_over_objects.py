@@ -23,6 +23,8 @@ def judged(history: History) -> tuple[list[Witness], prefix._Told]:
     """The witnesses, and the counts of all reads."""
     confirmed = [each for each in history.select(f="read", outcome="ok") if each.mode in prefix.MODES]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
+    if not replica_reads:
+        return [], prefix._Told()
     orders = _orders(history, confirmed)
     witnesses: list[Witness] = []
     for read in replica_reads:

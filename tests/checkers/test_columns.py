@@ -352,9 +352,9 @@ def test_a_large_table_is_read_as_a_small_one(tmp_path_factory: Any, seed: int, 
     assert made is not None
     same(ours.operations.columns, made)
     table = parquet.opened(folder / "history.parquet").read().combine_chunks()
-    (rows,) = table.filter(table["process"].is_valid()).combine_chunks().to_batches()
-    straight = tables.operations_in(rows)
-    assert (straight is None) == bool((made.kind == OTHER).any())
+    batches = table.filter(table["process"].is_valid()).combine_chunks().to_batches()
+    straight = tables.operations_in(batches[0]) if batches else None
+    assert (straight is None) == (bool((made.kind == OTHER).any()) or not batches)
     if straight is not None:
         same(straight, made)
         numbers = numpy.arange(len(made))
