@@ -23,7 +23,7 @@ from tests.checkers.brute.rows import ROWS
 
 HISTORIES = 20
 HISTORIES_LONG = 100
-HISTORIES_NIGHTLY = 5_000
+HISTORIES_NIGHTLY = 10_000
 
 
 @pytest.mark.parametrize("count", [HISTORIES, pytest.param(HISTORIES_LONG, marks=pytest.mark.long)])
