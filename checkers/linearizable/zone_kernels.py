@@ -57,17 +57,22 @@ def sweep(
     """Put the clusters in order, or find two that contradict each other (their values go to `found`).
 
     A cluster is taken up where its zone begins: a forward zone at its first return, a backward zone at its last
-    invocation. `at` comes filled with -1; `sequence` gets the values in order, `found[2]` how many.
+    invocation. `at` comes filled with -1; `sequence` gets the values in order, `found[2]` how many. Of values that no
+    write explains the one is found that was shown first: codes of values say nothing of time.
     """
+    odd = -1
     for value in range(first_return.shape[0]):
         first, last = first_return[value], last_invoke[value]
         if last < 0 or first >= NEVER:
             continue
         if value and (writer[value] < 0 or first < invoke[writer[value]]):
-            found[0] = found[1] = value
-            return NEVER_WRITTEN if writer[value] < 0 else FUTURE
-        if first >= 0:
+            if odd < 0 or first < first_return[odd]:
+                odd = value
+        elif first >= 0:
             at[first if first < last else last] = value
+    if odd >= 0:
+        found[0] = found[1] = odd
+        return NEVER_WRITTEN if writer[odd] < 0 else FUTURE
     placed = 0
     reach, holder = -1, -1
     if last_invoke[0] >= 0:

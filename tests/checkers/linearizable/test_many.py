@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from checkers import linearizable
+from checkers.history import Event, Header, History
 from checkers.linearizable import checker, forward, many
 from checkers.linearizable.columns import Columns, register_columns
 from checkers.linearizable.models import Register
@@ -75,3 +76,18 @@ def test_what_does_not_fit_is_left_to_the_search_by_itself() -> None:
     columns = generated.columns(400, 12, seed=5, stale=True)
     answers = many.decide(many.joined([columns, columns]), Limits(configurations=3))
     assert answers[:, 0].tolist() == [-1, -1]
+
+
+def test_of_two_wrong_reads_the_first_is_named() -> None:
+    """If this fails, what is called wrong hangs on the numbers that clients wrote."""
+    for values in ((9, 2), (2, 9)):
+        asked = [("write", 1), ("read", values[0]), ("read", values[1])]
+        events = [
+            Event(index=2 * place + ends, time_ns=place, type="ok" if ends else "invoke", process=0, f=f, key="x",
+                  value=value if ends or f == "write" else None)
+            for place, (f, value) in enumerate(asked)
+            for ends in (0, 1)
+        ]  # fmt: skip
+        verdict = linearizable.check(History.of(Header(), events))
+        assert verdict.details["decided_by"] == {"zones": 1}
+        assert verdict.witnesses[0].events[-1] == 3
