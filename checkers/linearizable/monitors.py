@@ -165,7 +165,16 @@ def _queue(calls: Sequence[Call]) -> Found | None:
     if not returns or not _is_refuted(calls, takes, EVER):
         return None
     first = bisect_left(returns, True, key=lambda each: _is_refuted(calls, takes, each[0]))
-    return _no(returns[first][1])
+    return _no(_named(calls, *returns[first]))
+
+
+def _named(calls: Sequence[Call], until: int, place: int) -> int:
+    """Of the calls that returned at that event, as a drain's do, one that a pattern names; else this one."""
+    queue = _seen(calls, until)
+    if queue is None:
+        return place
+    wrong = (*queue.wrong, *_overtaken(queue), *_not_empty(queue))
+    return min((each for at, each in wrong if at == until), default=place)
 
 
 def _seen(calls: Sequence[Call], until: float) -> _Queue | None:
