@@ -106,7 +106,7 @@ def _in_order(found: Sequence[tuple[int, Witness]]) -> Iterator[Witness]:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What dumps hold under some of the keys that were written to.
+    """The values that dumps hold under some of the keys that were written to.
 
     `first`: by key, the place of its first write. The arrays are of each dump and each key: `value` is a place in
     `orders`; `is_impossible` says that no client's write can have left it, and `is_lost` that it surely was replaced

@@ -24,7 +24,7 @@ Array = Any  # numpy's
 NAME = "dirty"
 MODEL = "read-uncommitted"
 WRITES = ("write", "append", "add")
-"""Operations whose value is what they would leave, or add."""
+"""Operations that leave, or add, their value."""
 READS = ("r", "read")
 """Micro-operations of a transaction that write nothing."""
 
@@ -32,7 +32,7 @@ READS = ("r", "read")
 def check(history: History) -> Verdict:
     """Whether every dirty read returned nothing, or a value that a client had asked to write before the read ended.
 
-    Judged are operations of mode "dirty": read, and txn that only read. Of a list that nobody asked to write as a
+    Judged are operations of mode "dirty": read, and txn that only read. Of a list that no client asked to write as a
     whole, each element is judged. `details["asked"]`: how many such reads there are, answered or not; 0 if the store
     answered reads that were asked in this mode, and each of them in another one.
     """
@@ -76,7 +76,7 @@ def _dirty_reads(history: History) -> Array:
 
 
 def _apart(numbers: Numbers, shown: Rows, written: Rows) -> Rows:
-    """The rows, with those of the elements in place of each list that nobody asked to write as a whole."""
+    """The rows, with a row for each element in place of a list that no client asked to write as a whole."""
     rich = numpy.flatnonzero(shown.value >= BEYOND)
     if not len(rich):
         return shown
@@ -98,7 +98,7 @@ def _value(numbers: Numbers, shown: Rows, row: int) -> Any:
 
 
 def _elements(value: Any) -> list[Any]:
-    """What a read may show of a value that was there before: the whole, or an element of a list."""
+    """The values that a read may show of a value that was there before: the whole, and the elements of a list."""
     return [value, *(value if isinstance(value, list | tuple) else ())]
 
 

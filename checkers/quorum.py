@@ -89,8 +89,8 @@ def check(history: History) -> Verdict:
 
 
 def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
-    """The operations whose node must have gathered a quorum, without some that surely may have had theirs; and how many
-    acknowledged ones there are in all.
+    """The operations for which a node must have gathered a quorum, without some that may have had it; and how many
+    such operations were acknowledged.
 
     The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule. Where no
     node leads, each gathers the quorum of what it is asked, or hands it to one that can. Operations between the same

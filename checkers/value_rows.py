@@ -1,8 +1,8 @@
 """The values that operations show, or would write, a row each: values of any kind, compared as numbers.
 
 A row is the place of an operation, a key and a value. Small whole numbers stand for themselves; every other value gets
-a number of its own, beyond them. So a rule that asks who wrote what a read shows is one step over arrays, and what
-breaks it are rows, which name their operations.
+a number of its own, beyond them. So a rule that asks which operation wrote the value of a read is one step
+over arrays. It is broken by rows, and rows name their operations.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Numbers:
         return first[read], possible[read]
 
     def changing(self, places: Array) -> Array:
-        """Those of the places whose operations are no cas of a value to itself, which writes nothing."""
+        """The places without each cas of a value to itself: it writes nothing."""
         columns = self.columns
         is_cas = columns.f[places] == columns.code("cas")
         is_same = is_cas & (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
@@ -159,14 +159,14 @@ class Numbers:
         return places[~is_same]
 
     def but(self, rows: Rows, there: Callable[[Key], Iterable[Any]]) -> Rows:
-        """The rows without those whose value was there under their key before the first operation."""
+        """The rows without the values that were there under their key before the first operation."""
         for key in numpy.unique(rows.key).tolist():
             values = [self.of_value(each) for each in there(self.key(key))]
             rows = rows.at((rows.key != key) | ~numpy.isin(rows.value, values))
         return rows
 
     def under_keys_of(self, shown: Rows, places: Array) -> Array:
-        """Those of the places whose operations may be about a key of `shown`: a transaction may be about any."""
+        """The places of operations that may be about a key of `shown`: a transaction may be about any."""
         columns = self.columns
         is_shown = numpy.zeros(len(self._keys), dtype=bool)
         is_shown[shown.key] = True

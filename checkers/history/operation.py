@@ -141,7 +141,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def both(cas: Operation) -> tuple[Any, Any]:
-    """What a compare-and-set expects, and what it leaves. Behind these may stand what was there.
+    """The values that a compare-and-set expects and leaves. Behind them may stand the value that was there.
 
     Raises ModelError if it does not say both.
     """
@@ -152,7 +152,7 @@ def both(cas: Operation) -> tuple[Any, Any]:
 
 
 def same_both(cas: Operation) -> tuple[Value, Value]:
-    """The same as identities."""
+    """`both` as identities."""
     old, new = both(cas)
     return identity(old), identity(new)
 

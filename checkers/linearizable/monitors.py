@@ -10,9 +10,9 @@ out was never put in, or only later; it came out twice; one that surely went in 
 a dequeue said "empty" while at every moment some element surely was in it. Each is looked for by sorting. A yes is
 given with an order that was replayed; if none was found, which the theorem excludes, the search decides.
 
-A drain is dequeues and an "empty" (`drains`) in a sequence. What it took went in in that sequence too, so an element
-went in no sooner than those before it were begun and no later than those behind it were done. With times narrowed so,
-the patterns and the order are those of single dequeues.
+A drain is dequeues and an "empty" (`drains`) in a sequence. Its elements were enqueued in that sequence too. So an
+enqueue took effect no sooner than the enqueues before it in the sequence began, and no later than the enqueues behind
+it returned. With times narrowed so, the patterns and the order are those of single dequeues.
 
 A dequeue without an answer took one of the elements that never came out, or none. The earlier it was asked, the more it
 may have done, and elements leave in the order in which they came. So the first of the missing elements goes to the
@@ -169,7 +169,7 @@ def _queue(calls: Sequence[Call]) -> Found | None:
 
 
 def _named(calls: Sequence[Call], until: int, place: int) -> int:
-    """Of the calls that returned at that event, as a drain's do, one that a pattern names; else this one."""
+    """The call that a pattern names, of the calls that returned at that event (a drain has several); else `place`."""
     queue = _seen(calls, until)
     if queue is None:
         return place
@@ -209,7 +209,7 @@ def _narrow(queue: _Queue) -> None:
 
 
 def _drains(elements: Iterable[_Element]) -> dict[Any, list[_Element]]:
-    """What each drain that returned took, in its sequence."""
+    """The elements that each returned drain took, in its sequence."""
     drains: dict[Any, list[_Element]] = {}
     for each in sorted(elements, key=lambda each: each.place):
         if each.drain is not None and each.took[1] < EVER:

@@ -28,7 +28,7 @@ OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
 LATER = ("rare_turns", "observed")
 """Parts of the evidence that verdicts of earlier versions lack; they judge nothing, and are worked out again."""
 OF_THE_WAY = frozenset({"seconds", "decided_by", "configurations_max"})
-"""Names in a verdict of what hangs on the process that judges: how quick it is, and which code it had loaded."""
+"""Names in a verdict whose values hang on the process that judges: on its speed, and on the code that it had loaded."""
 """How long a check took, which is never the same."""
 
 

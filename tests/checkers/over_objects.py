@@ -60,7 +60,7 @@ def over_objects() -> Iterator[None]:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """What columns would have told."""
+    """Columns tell nothing."""
 
 
 def _all(history: History) -> Sequence[Operation]:
