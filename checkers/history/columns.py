@@ -35,7 +35,8 @@ class Columns:
     `invoke` and `complete` are indexes of events (complete -1: none was recorded), `invoke_ns` and `complete_ns` their
     times; `process` is who asked; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places
     in `words`, of which the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN
-    (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER.
+    (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER. `words` has those of `wait` as well, but no
+    column tells which operations have them.
 
     Numbers of events, times and values have 64 bits. The others have as few as they need: mind that numpy's sums and
     products of them have no more.
@@ -273,6 +274,7 @@ def of_operations(operations: Sequence[Operation]) -> Columns:
             [operation.error for operation in operations],
         )
     )
+    _coded([operation.wait for operation in operations], words)
     final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
         invoke=numpy.array([operation.invoke_index for operation in operations], dtype=numpy.int64),
