@@ -1,28 +1,29 @@
 """The nodes' own logs as evidence: what they must agree on, and what they know that no client learned.
 
-    nodes = [replay(log, promotes="synchronous") for log in logs]
-    verdict = check(logs, LogRules(promotes="synchronous", has_votes=True, quorum=2, members=3))
-    settled = settle(history, nodes, is_final=True)
+    logs = Logs.of(node_logs, LogRules(promotes="synchronous", has_votes=True, quorum=2, members=3))
+    verdict = check_replayed(logs)
+    settled = settle(history, logs, is_final=True)
 
-`record` is the form that a log must be brought into, `replay` replays the queue of one log, `agreement` has the rules
-over all of them, `settle` uses them for operations without an outcome. Nothing here reads a file.
+`record` is the form that a log must be brought into. `columns` makes arrays of it, `nodes` replays the queue of each
+log, `agreement` has the rules over all of them, `settle` uses them for operations without an outcome. A rule returns
+the rows that break it (`breaches`). Nothing here reads a file.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Protocol
 
 from checkers.history.operation import Operation
 from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
-from checkers.wal.agreement import RULES, Cluster, one_of_each_first
+from checkers.wal.agreement import RULES
+from checkers.wal.breaches import one_of_each_first, witnesses_of
+from checkers.wal.nodes import Logs, Node
 from checkers.wal.record import Id, Kind, LogRules, NodeLog, Promotes, Record, Snapshot
-from checkers.wal.replay import Fate, Replayed, replay
-from checkers.wal.settle import Settled, settle
+from checkers.wal.replay import Fate
+from checkers.wal.settle import Marks, Settled, settle
 
 NAME = "audit"
 MODEL = "logs that agree"
@@ -34,43 +35,38 @@ CONTRADICTIONS = {
     "revealed-but-discarded": "was refused with a value that every log which has it discarded",
 }
 
+Times = Callable[[Set[tuple[int, int]]], Mapping[tuple[int, int], int]]
+"""Of rows, by (origin, lsn), when they were written, in ns of the run, as far as it is known."""
+
 
 def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
     """Whether the logs of a cluster agree on what was confirmed, by the rules of `agreement`."""
-    return check_replayed([replay(log, rules.promotes) for log in logs], rules)
+    return check_replayed(Logs.of(logs, rules))
 
 
-def check_replayed(
-    nodes: Sequence[Replayed],
-    rules: LogRules,
-    settled: Settled | None = None,
-    written_ns: Mapping[tuple[int, int], int] | None = None,
-) -> Verdict:
+def check_replayed(logs: Logs, settled: Settled | None = None, times: Times | None = None) -> Verdict:
     """The same over logs that were replayed already; `settled`: the answers of clients must not contradict them.
-
-    `written_ns`: by (origin, lsn) of rows, when they were written, in ns of the run (`early.times_of_rows`).
 
     Without any record the verdict is unknown; where a log is damaged or missing it is invalid or unknown, never valid.
     `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
     `details["breaches"]` counts by rule, `details["nodes"]` what became of the transactions in each log.
     """
-    if not any(node.log.records for node in nodes):
-        return verdict_on(nodes, rules, 0)
-    cluster = cluster_of(nodes, rules)
-    witnesses = [witness for rule in RULES.values() for witness in rule(cluster)]
-    witnesses += () if settled is None else contradictions(settled)
-    confirmed = len({name for node in nodes for name in node.order})
-    return verdict_on(nodes, rules, confirmed, witnesses, written_ns=written_ns or {})
-
-
-def cluster_of(nodes: Sequence[Replayed], rules: LogRules) -> Cluster:
-    return Cluster(
-        nodes=nodes,
-        quorum=rules.quorum,
-        has_votes=rules.has_votes,
-        first_by_hand=rules.first_by_hand,
-        started=rules.started,
-        is_complete=rules.is_complete([node.log for node in nodes]),
+    if not any(node.log.records for node in logs.nodes):
+        return verdict_on(logs.nodes, logs.rules, 0)
+    broken = {name: rule(logs) for name, rule in RULES.items()}
+    witnesses = list(witnesses_of(logs, (breach for each in broken.values() for breach in each.first)))
+    rows = {row for each in witnesses for row in each.records}
+    totals = {name: each.count for name, each in broken.items()}
+    if settled is not None:
+        witnesses += contradictions(settled)
+        totals |= zip(CONTRADICTIONS, settled.counts, strict=True)
+    return verdict_on(
+        logs.nodes,
+        logs.rules,
+        int(logs.is_confirmed.sum()),
+        witnesses,
+        totals,
+        times(rows) if times and rows else {},
     )
 
 
@@ -88,11 +84,11 @@ def verdict_on(
     rules: LogRules,
     confirmed: int,
     witnesses: Sequence[Witness] = (),
-    totals: Mapping[str, int] = MappingProxyType({}),
-    written_ns: Mapping[tuple[int, int], int] = MappingProxyType({}),
+    totals: Mapping[str, int] | None = None,
+    written_ns: Mapping[tuple[int, int], int] | None = None,
 ) -> Verdict:
     """The verdict of `check_replayed`. `confirmed`: how many synchronous transactions some log confirms; `totals`: by
-    rule how many breaches there are, if `witnesses` has not all of them."""
+    rule how many breaches there are, of which `witnesses` has the first ones."""
     records = sum(len(node.log.records) for node in nodes)
     lost = _lost(nodes, rules.members)
     if records == 0:
@@ -100,12 +96,12 @@ def verdict_on(
         return Verdict(
             checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
         )
-    breaches = Counter(each.rule for each in witnesses) | Counter(totals)
-    shown = [_timed(each, written_ns) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
+    breaches = {rule: count for rule, count in (totals or {}).items() if count}
+    shown = [_timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
     details = {
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
-        "breaches": dict(breaches),
+        "breaches": breaches,
         "findings": lost,
         "notes": _notes(nodes, rules.is_complete([node.log for node in nodes])),
     }
@@ -189,6 +185,7 @@ def _counts(node: Judged) -> dict[str, int]:
 
 
 __all__ = [
+    "CONTRADICTIONS",
     "MODEL",
     "NAME",
     "RULES",
@@ -196,14 +193,15 @@ __all__ = [
     "Id",
     "Kind",
     "LogRules",
+    "Logs",
+    "Marks",
+    "Node",
     "NodeLog",
     "Promotes",
     "Record",
-    "Replayed",
     "Settled",
     "Snapshot",
     "check",
     "check_replayed",
-    "replay",
     "settle",
 ]

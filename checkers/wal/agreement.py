@@ -23,580 +23,512 @@ The last two need every log whole, because the content of a lost log is unknown.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import dropwhile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from checkers.values import value_words, vclock_words
-from checkers.verdict import WITNESSES_MAX, Witness
-from checkers.wal.record import Id, NodeLog, Record, Snapshot
-from checkers.wal.replay import Fate, Replayed
+import numpy
 
+from checkers.verdict import Witness
+from checkers.wal.breaches import (
+    Breach,
+    Breaches,
+    Part,
+    name_of,
+    parted,
+    rows_of,
+    story,
+    story_of,
+    text,
+    witness,
+)
+from checkers.wal.columns import CONFIRM, NOP, PROMOTE, VOTE, WRITE
+from checkers.wal.nodes import Logs, Node, by_origin
+from checkers.wal.record import Record
+from checkers.wal.replay_kernels import ABSENT, COMMITTED, CONFIRMED, ROLLED_BACK
+from checkers.wal.replay_kernels import NOP as VOID
+from checkers.wal.snapshots import snapshot_differs, snapshot_forgets
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """The logs, and the rules for judging them. `quorum` None: not known, rules that count nodes say nothing."""
-
-    nodes: Sequence[Replayed]
-    quorum: int | None
-    has_votes: bool
-    first_by_hand: bool = False
-    """PROMOTEs that take effect at once were made without elections."""
-    started: Mapping[int, int] = field(default_factory=dict)
-    """Rows up to here were written before the run: of their votes nothing is known."""
-    is_complete: bool
-    """The log of every member is here, and whole."""
-
-
-Place = tuple[int, object]
-"""Space, and first part of the key."""
-UNKNOWN: tuple[object, ...] = ("unknown",)
-USER_SPACES = 512
-Rule = Callable[[Cluster], Iterator[Witness]]
+Array = Any  # numpy's
+Rule = Callable[[Logs], Breaches]
 
 
-def text(row: Record) -> str:
-    """A record for a person: `CONFIRM of replica 1 up to lsn 7 (n2, 0…0.xlog, row 12)`."""
-    what = {
-        "confirm": f"CONFIRM of replica {row.owner}'s entries up to lsn {row.until}",
-        "rollback": f"ROLLBACK of replica {row.owner}'s entries from lsn {row.until} on",
-        "promote": f"PROMOTE of replica {row.origin} over {row.owner} at lsn {row.until} in term {row.term}",
-        "demote": f"DEMOTE of replica {row.origin} in term {row.term}",
-        "vote": f"vote for replica {row.vote} in term {row.term}",
-    }.get(row.kind, f"{row.kind} {value_words(row.tuple or None)}")
-    return f"{what} [{row.origin}:{row.lsn}, {row.place}]"
+# ---- what became of a transaction
 
 
-def conflicting(cluster: Cluster, bad: Fate) -> dict[Id, tuple[Replayed, Replayed]]:
-    """Synchronous transactions that one log confirms and another gives the fate `bad`: (confirming, other)."""
-    confirmed: dict[Id, Replayed] = {}
-    for node in cluster.nodes:
-        for name in node.order:
-            confirmed.setdefault(name, node)
-    return {
-        name: (confirmed[name], node)
-        for node in cluster.nodes
-        for name, fate in node.fates.items()
-        if fate == bad and name in confirmed
-    }
-
-
-def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
-    for name, (here, there) in conflicting(cluster, "rolled back").items():
-        yield _witness(
-            "confirmed-and-rolled-back",
-            f"{_name(name)} is confirmed in the log of {here.log.node} and rolled back in that of {there.log.node}",
-            there.log.node,
-            _story(name, here),
-            _story(name, there),
-            rows=(
-                *_rows_of(name, here),
-                *_rows_of(name, there),
-            ),
-        )
-
-
-def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
-    for number, (name, (here, there)) in enumerate(conflicting(cluster, "nop").items()):
-        is_shown = number < WITNESSES_MAX
-        yield _witness(
-            "confirmed-and-void",
-            f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
-            there.log.node,
-            _story(name, here),
-            _story(name, there),
-            rows=(
-                *_rows_of(name, here),
-                *_rows_of(name, there),
-            ),
-            how=_how_void(name, here, there) if is_shown else "",
-        )
-
-
-def _how_void(name: Id, here: Replayed, there: Replayed) -> str:
-    """Whether the log that has it without content has a PROMOTE in front of it that the confirming log has not."""
-    return (
-        f"void {'with' if _promotes(name, there) - _promotes(name, here) else 'without'} a PROMOTE in front"
+def confirmed_and_rolled_back(logs: Logs) -> Breaches:
+    found = _conflicting(logs, ROLLED_BACK)
+    said = "is confirmed in the log of {here} and rolled back in that of {there}"
+    return Breaches.of(
+        len(found), (_conflict(logs, "confirmed-and-rolled-back", said, *each) for each in found)
     )
 
 
-def _promotes(name: Id, node: Replayed) -> set[tuple[int, int]]:
+def confirmed_and_void(logs: Logs) -> Breaches:
+    found = _conflicting(logs, VOID)
+    said = "is confirmed in the log of {here}, and {there} wrote it without content"
+    return Breaches.of(
+        len(found),
+        (_conflict(logs, "confirmed-and-void", said, *each, how=_how_void(logs, *each)) for each in found),
+    )
+
+
+def _conflicting(logs: Logs, bad: int) -> list[tuple[int, int, int]]:
+    """Synchronous transactions that one log confirms, the first such log, and the last one with this other fate."""
+    there: dict[int, int] = {}
+    for number, node in enumerate(logs.nodes):
+        for name in _in_order(node, (node.fates == bad) & logs.is_confirmed):
+            there[name] = number
+    here = numpy.full(logs.rows.transactions, -1, dtype=numpy.int64)
+    for number in reversed(range(len(logs.nodes))):
+        here[logs.nodes[number].order] = number
+    return [(name, int(here[name]), number) for name, number in there.items()]
+
+
+def _in_order(node: Node, chosen: Array) -> list[int]:
+    """The chosen transactions (an array of truths) as the log has them."""
+    if not chosen.any():
+        return []
+    names = node.rows.transaction[node.at[node.is_data]]
+    return list(dict.fromkeys(names[chosen[names]].tolist()))
+
+
+def _conflict(logs: Logs, rule: str, said: str, name: int, here: int, there: int, how: str = "") -> Breach:
+    one, other = logs.nodes[here], logs.nodes[there]
+
+    def words(confirmed: list[Record], denied: list[Record]) -> Witness:
+        return witness(
+            rule,
+            f"{name_of(logs.rows.id_of(name))} {said.format(here=one.log.node, there=other.log.node)}",
+            other.log.node,
+            story(one, name, confirmed),
+            story(other, name, denied),
+            rows=(*_told(confirmed), *_told(denied)),
+            how=how,
+        )
+
+    return Breach((story_of(logs, here, name), story_of(logs, there, name)), words)
+
+
+def _told(records: list[Record]) -> Iterable[Record]:
+    """The rows of a transaction, and behind them what decided about it."""
+    rows, decisions = parted(records)
+    return (*rows, *decisions)
+
+
+def _how_void(logs: Logs, name: int, here: int, there: int) -> str:
+    """Whether the log that has it without content has a PROMOTE in front of it that the confirming log has not."""
+    has_more = _promotes(logs.nodes[there], name) - _promotes(logs.nodes[here], name)
+    return f"void {'with' if has_more else 'without'} a PROMOTE in front"
+
+
+def _promotes(node: Node, name: int) -> set[tuple[int, int]]:
     """The PROMOTEs in front of a transaction in a log."""
-    behind = dropwhile(lambda row: row.id != name, reversed(node.log.records))
-    return {(row.origin, row.lsn) for row in behind if row.kind == "promote"}
-
-
-def kept_and_void(cluster: Cluster) -> Iterator[Witness]:
-    """The rows that `confirmed_and_void` leaves: of asynchronous transactions, and of those that are void in part."""
-    void = {
-        (row.origin, row.lsn): node for node in cluster.nodes for row in node.log.records if row.kind == "nop"
+    last = int(numpy.flatnonzero(node.rows.transaction[node.at] == name)[-1])
+    return {
+        (record.origin, record.lsn)
+        for place, record in node.control
+        if record.kind == "promote" and place < last
     }
-    known = conflicting(cluster, "nop") if void else {}
-    told: set[Id] = set()
-    for node in cluster.nodes:
-        for row in node.log.records:
-            other = void.get((row.origin, row.lsn)) if row.kind == "write" else None
-            if other is None or row.id in known or row.id in told or not has_effect(node, row):
-                continue
-            told.add(row.id)
-            yield _witness(
-                "kept-and-void",
-                f"lsn {row.lsn} of replica {row.origin} took effect by the log of {node.log.node}, and "
-                f"{other.log.node} wrote it without content",
-                other.log.node,
-                _story(row.id, node),
-                rows=(row,),
+
+
+def kept_and_void(logs: Logs) -> Breaches:
+    """The rows that `confirmed_and_void` leaves: of asynchronous transactions, and of those that are void in part."""
+    rows = logs.rows
+    void = numpy.full(rows.places, -1, dtype=numpy.int64)  # the last log that has it as a NOP
+    for number, node in enumerate(logs.nodes):
+        void[rows.place[node.at[node.kinds == NOP]]] = number
+    if (void < 0).all():
+        return Breaches()
+    told = logs.is_confirmed & logs.have(VOID)
+    found: list[tuple[int, int, int]] = []
+    for number, node in enumerate(logs.nodes):
+        places = numpy.flatnonzero((node.kinds == WRITE) & (void[rows.place[node.at]] >= 0))
+        names = rows.transaction[node.at[places]]
+        has_effect = numpy.isin(node.fates[names], (CONFIRMED, COMMITTED)) & ~told[names]
+        places, names = places[has_effect], names[has_effect]
+        told[names] = True
+        _, firsts = numpy.unique(names, return_index=True)
+        found += [
+            (number, place, int(void[rows.place[node.at[place]]]))
+            for place in sorted(places[firsts].tolist())
+        ]
+    return Breaches.of(len(found), (_kept(logs, *each) for each in found))
+
+
+def _kept(logs: Logs, number: int, place: int, void_in: int) -> Breach:
+    node, other = logs.nodes[number], logs.nodes[void_in].log.node
+    name = int(logs.rows.transaction[node.at[place]])
+
+    def words(row: list[Record], records: list[Record]) -> Witness:
+        return witness(
+            "kept-and-void",
+            f"lsn {row[0].lsn} of replica {row[0].origin} took effect by the log of {node.log.node}, and "
+            f"{other} wrote it without content",
+            other,
+            story(node, name, records),
+            rows=row,
+        )
+
+    return Breach((Part(number, (place,)), story_of(logs, number, name)), words)
+
+
+def confirmed_without_quorum(logs: Logs) -> Breaches:
+    quorum = logs.rules.quorum
+    if not (quorum and logs.is_complete):
+        return Breaches()
+    holders = numpy.zeros(logs.rows.transactions, dtype=numpy.int64)
+    for node in logs.nodes:
+        holders += (node.fates != ABSENT) & (node.fates != VOID)
+    few = holders < quorum
+    found: dict[int, int] = {}
+    for number, node in enumerate(logs.nodes):
+        for name in node.order[few[node.order]].tolist():
+            found.setdefault(name, number)
+
+    def breach(name: int, number: int) -> Breach:
+        def words(records: list[Record]) -> Witness:
+            return witness(
+                "confirmed-without-quorum",
+                f"{name_of(logs.rows.id_of(name))} is confirmed and stands in {holders[name]} logs, {quorum} are "
+                "needed",
+                logs.nodes[number].log.node,
+                story(logs.nodes[number], name, records),
+                rows=_told(records),
             )
 
+        return Breach((story_of(logs, number, name),), words)
 
-def has_effect(node: Replayed, row: Record) -> bool:
-    """By the node's log the row took effect."""
-    return node.fates.get(row.id) in ("confirmed", "committed")
-
-
-def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
-    seen: dict[tuple[int, int], tuple[Replayed, Record]] = {}
-    for node in cluster.nodes:
-        for row in node.log.records:
-            if row.kind in ("nop", "vote"):
-                continue
-            first_node, first = seen.setdefault((row.origin, row.lsn), (node, row))
-            if (first.kind, first.body) != (row.kind, row.body):
-                yield _witness(
-                    "same-lsn-other-content",
-                    f"lsn {row.lsn} of replica {row.origin} is not the same on {first_node.log.node} and "
-                    f"{node.log.node}",
-                    node.log.node,
-                    f"{first_node.log.node}: {text(first)}",
-                    f"{node.log.node}: {text(row)}",
-                    rows=(
-                        first,
-                        row,
-                    ),
-                )
+    return Breaches.of(len(found), (breach(*each) for each in found.items()))
 
 
-def claimed_but_missing(cluster: Cluster) -> Iterator[Witness]:
-    """A NOP takes the place of a row, and a row of one node alone that of a NOP elsewhere."""
-    held = [(node, {(row.origin, row.lsn) for row in node.log.records}) for node in cluster.nodes]
-    ends = [_end(node) for node in cluster.nodes]
-    told: set[str] = set()
-    for node in cluster.nodes:
-        for row in node.log.records:
-            if row.kind in ("nop", "vote"):
-                continue
-            for (other, rows), end in zip(held, ends, strict=True):
-                is_passed = other.log.begins.get(row.origin, 0) < row.lsn <= end.get(row.origin, 0)
-                is_missing = is_passed and (row.origin, row.lsn) not in rows
-                if is_missing and other.log.damage is None and other.log.node not in told:
-                    told.add(other.log.node)
-                    yield _witness(
-                        "claimed-but-missing",
-                        f"the log of {other.log.node} has come to lsn {end[row.origin]} of replica {row.origin} "
-                        f"and lacks lsn {row.lsn}, which {node.log.node} holds",
-                        other.log.node,
-                        f"{node.log.node}: {text(row)}",
-                        rows=(row,),
-                    )
-
-
-def _end(node: Replayed) -> dict[int, int]:
-    end = dict(node.log.begins)
-    for row in node.log.records:
-        end[row.origin] = max(row.lsn, end.get(row.origin, 0))
-    return end
-
-
-def snapshot_differs(cluster: Cluster) -> Iterator[Witness]:
-    """Each snapshot is compared with the node's own log, the newest one and one that came by a join with all logs."""
-    nodes = [_Followed(node) for node in cluster.nodes]
-    for node in nodes:
-        differing = {
-            snapshot.place: difference(node.log, snapshot, node.log, there.state)
-            for snapshot, there in node.on_the_way()
-        }
-        for snapshot in node.log.snapshots:
-            witness = differing.get(snapshot.place)
-            is_alone = snapshot.place not in differing or snapshot is node.log.snapshots[-1]
-            if witness is None and is_alone:
-                others = (_compared(node.log, snapshot, other) for other in nodes if other is not node)
-                witness = next(filter(None, others), None)
-            if witness is not None:
-                yield witness
-
-
-def snapshot_forgets(cluster: Cluster) -> Iterator[Witness]:
-    """The log before a snapshot may be removed, so what the snapshot does not say is forgotten by a restart."""
-    for node in map(_Followed, cluster.nodes):
-        for snapshot, there in node.on_the_way():
-            yield from forgotten(node.log, snapshot, there.vote, there.confirmed)
-
-
-def forgotten(
-    log: NodeLog, snapshot: Snapshot, vote: Record | None, confirmed_of: Mapping[int, int]
-) -> Iterator[Witness]:
-    """A snapshot lacks the last vote of the log before it, or up to where the entries of its owner are confirmed."""
-    owner = snapshot.owner
-    if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
-        yield _witness(
-            "snapshot-forgets",
-            f"the snapshot of {log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its log has "
-            f"{vote.vote} in term {vote.term} before it",
-            log.node,
-            f"{log.node}: {snapshot.place}",
-            text(vote),
-            rows=(vote,),
-        )
-    confirmed = confirmed_of.get(owner, 0)
-    if owner and snapshot.confirmed.get(owner, 0) < confirmed:
-        yield _witness(
-            "snapshot-forgets",
-            f"the snapshot of {log.node} says that the entries of replica {owner} are confirmed up to lsn "
-            f"{snapshot.confirmed.get(owner, 0)}, and it holds confirmed ones up to {confirmed}",
-            log.node,
-            f"{log.node}: {snapshot.place}",
-        )
-
-
-@dataclass(slots=True)
-class _There:
-    """The result of a node's own log at the place of a snapshot."""
-
-    state: dict[Place, tuple[object, ...]]
-    vote: Record | None
-    confirmed: dict[int, int]
-    """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
-    is_owned: bool
-    """The queue has had an owner. In logs of 2.6 it has none, and later versions take no notice of their CONFIRMs."""
-
-
-def first_snapshot(log: NodeLog) -> Snapshot | None:
-    """The one that the log begins at."""
-    return next((each for each in log.snapshots if dict(each.vclock) == dict(log.begins)), None)
-
-
-def can_be_followed(log: NodeLog, first: Snapshot | None) -> bool:
-    return log.damage is None and (first is not None or not any(log.begins.values()))
-
-
-def reached(log: NodeLog, end: Mapping[int, int]) -> Iterator[Snapshot]:
-    """The snapshots that the log, which comes to `end`, has all rows of, oldest first."""
-    for snapshot in sorted(log.snapshots, key=lambda each: sum(each.vclock.values())):
-        has_local = log.begins.get(0, 0) <= snapshot.vclock.get(0, 0)
-        if has_local and reaches(log, end, snapshot.vclock):
-            yield snapshot
-
-
-def reaches(log: NodeLog, end: Mapping[int, int], vclock: Mapping[int, int]) -> bool:
-    """Whether a log that comes to `end` has all rows up to `vclock`, behind where it begins."""
-    covers = all(lsn <= vclock.get(origin, 0) for origin, lsn in log.begins.items() if origin)
-    return covers and all(lsn <= end.get(origin, 0) for origin, lsn in vclock.items() if origin)
-
-
-@dataclass(frozen=True, slots=True)
-class _Followed:
-    """A log, and what it comes to."""
-
-    node: Replayed
-
-    @property
-    def log(self) -> NodeLog:
-        return self.node.log
-
-    def on_the_way(self) -> Iterator[tuple[Snapshot, _There]]:
-        """Each snapshot that the log has all rows of, and what these came to, which changes from one to the next."""
-        log, first = self.log, first_snapshot(self.log)
-        if not can_be_followed(log, first):
-            return
-        state, is_owned = ({}, False) if first is None else (dict(first.tuples), bool(first.owner))
-        there = _There(state, None, {}, is_owned)
-        position, records = 0, log.records
-        for snapshot in reached(log, _end(self.node)):
-            vclock = snapshot.vclock
-            while position < len(records) and records[position].lsn <= vclock.get(
-                records[position].origin, 0
-            ):
-                self._apply(records[position], there, state)
-                position += 1
-            yield snapshot, there
-
-    def _apply(self, row: Record, there: _There, state: dict[Place, tuple[object, ...]]) -> None:
-        if row.kind == "vote":
-            there.vote = row
-        elif row.kind == "promote":
-            there.is_owned = True
-        elif row.kind == "write":
-            fate = self.node.fates[row.id]
-            if fate == "confirmed" and row.is_synchronous and there.is_owned:
-                there.confirmed[row.origin] = max(row.lsn, there.confirmed.get(row.origin, 0))
-            if row.space >= USER_SPACES:
-                _put(state, row, fate)
-
-    def state_at(self, vclock: Mapping[int, int]) -> Mapping[Place, tuple[object, ...]] | None:
-        """The state after all rows of the node's log up to `vclock`: tuples, () where one was deleted, or UNKNOWN.
-
-        None if the log does not reach from the beginning of all data, or from a snapshot, up to there.
-        """
-        log, first = self.log, first_snapshot(self.log)
-        if not can_be_followed(log, first) or not reaches(log, _end(self.node), vclock):
-            return None
-        state = {} if first is None else dict(first.tuples)
-        for row in log.records:
-            if row.kind != "write" or row.space < USER_SPACES or row.lsn > vclock.get(row.origin, 0):
-                continue
-            _put(state, row, self.node.fates[row.id])
-        return state
-
-
-def _put(state: dict[Place, tuple[object, ...]], row: Record, fate: Fate) -> None:
-    place = row.space, row.key
-    if fate == "pending":
-        state[place] = UNKNOWN  # it is not known yet whether it took effect
-    elif fate in ("confirmed", "committed"):
-        state[place] = row.tuple if row.is_whole else UNKNOWN
-
-
-def _compared(log: NodeLog, snapshot: Snapshot, other: _Followed) -> Witness | None:
-    """With what the log of `other` comes to at its vclock, if that log reaches so far."""
-    found = other.state_at(snapshot.vclock)
-    return None if found is None else difference(log, snapshot, other.log, found)
-
-
-def difference(
-    log: NodeLog, snapshot: Snapshot, other: NodeLog, found: Mapping[Place, tuple[object, ...]]
-) -> Witness | None:
-    """A snapshot of `log` has something else in place than the rows of `other` came to."""
-    differing = [
-        place
-        for place in {**found, **snapshot.tuples}
-        if place[0] not in snapshot.left_out
-        and (there := found.get(place, ())) is not UNKNOWN
-        and list(there) != list(snapshot.tuples.get(place, ()))
-    ]
-    if not differing:
-        return None
-    place = min(differing, key=repr)
-    there, here = found.get(place, ()), snapshot.tuples.get(place, ())
-    return _witness(
-        "snapshot-differs",
-        f"the snapshot of {log.node} at vclock {vclock_words(snapshot.vclock)} has {value_words(here or None)} "
-        f"under key {place[1]} of space {place[0]}, and the log of {other.node} came to "
-        f"{value_words(there or None)}",
-        log.node,
-        f"{log.node}: {snapshot.place}",
-        at=((origin, lsn) for origin, lsn in snapshot.vclock.items() if origin),
-        how="by its own log" if log is other else "by the log of another node",
-    )
-
-
-def confirmed_order(cluster: Cluster) -> Iterator[Witness]:
-    longest = max(cluster.nodes, key=lambda node: len(node.order), default=None)
-    for node in cluster.nodes:
-        if longest is None or node is longest or not node.order:
-            continue
-        shift = _shift(longest, node)
+def confirmed_order(logs: Logs) -> Breaches:
+    nodes = logs.nodes
+    longest = max(range(len(nodes)), key=lambda each: len(nodes[each].order))
+    found: list[tuple[int, int, int]] = []
+    for other, node in enumerate(nodes):
+        shift = _shift(nodes[longest], node) if other != longest and len(node.order) else None
         if shift is None:
-            continue  # nothing that both hold: one begins after the end of the other
-        for step in range(max(0, -shift), min(len(node.order), len(longest.order) - shift)):
-            if node.order[step] != longest.order[step + shift]:
-                yield other_order(longest, node, node.order[step], longest.order[step + shift])
-                break
+            continue
+        begin, end = max(0, -shift), min(len(node.order), len(nodes[longest].order) - shift)
+        own, expected = node.order[begin:end], nodes[longest].order[begin + shift : end + shift]
+        bad = numpy.flatnonzero(own != expected)
+        if len(bad):
+            found.append((other, int(own[bad[0]]), int(expected[bad[0]])))
+    return Breaches.of(len(found), (_other_order(logs, longest, *each) for each in found))
 
 
-def _shift(longest: Replayed, node: Replayed) -> int | None:
-    """How much later in `longest` the transactions of `node` stand; None if that cannot be known."""
+def _shift(longest: Node, node: Node) -> int | None:
+    """How much later in `longest` the transactions of `node` stand; None if that cannot be known, as one begins after
+    the end of the other."""
     if not any(longest.log.begins.values()) and not any(node.log.begins.values()):
         return 0
-    if node.order[0] in longest.order:
-        return longest.order.index(node.order[0])
-    if longest.order[0] in node.order:
-        return -node.order.index(longest.order[0])
-    return None
+    there = numpy.flatnonzero(longest.order == node.order[0])
+    here = numpy.flatnonzero(node.order == longest.order[0])
+    if len(there):
+        return int(there[0])
+    return -int(here[0]) if len(here) else None
 
 
-def other_order(longest: Replayed, node: Replayed, name: Id, expected: Id) -> Witness:
-    """`node` has confirmed `name` where the longest log has `expected`."""
-    return _witness(
-        "confirmed-order",
-        f"{node.log.node} confirmed {_name(name)} where in the log of {longest.log.node} {_name(expected)} stands",
-        node.log.node,
-        _story(name, node),
-        _story(expected, longest),
-        rows=(
-            *_rows_of(name, node),
-            *_rows_of(expected, longest),
-        ),
+def _other_order(logs: Logs, longest: int, other: int, name: int, expected: int) -> Breach:
+    node, there = logs.nodes[other], logs.nodes[longest]
+
+    def words(own: list[Record], its: list[Record]) -> Witness:
+        return witness(
+            "confirmed-order",
+            f"{node.log.node} confirmed {name_of(logs.rows.id_of(name))} where in the log of {there.log.node} "
+            f"{name_of(logs.rows.id_of(expected))} stands",
+            node.log.node,
+            story(node, name, own),
+            story(there, expected, its),
+            rows=(*_told(own), *_told(its)),
+        )
+
+    return Breach((story_of(logs, other, name), story_of(logs, longest, expected)), words)
+
+
+# ---- which rows there are
+
+
+def same_lsn_other_content(logs: Logs) -> Breaches:
+    rows = logs.rows
+    at = numpy.flatnonzero(logs.held & (rows.kind != NOP) & (rows.kind != VOTE))
+    first = numpy.full(rows.places, -1, dtype=numpy.int64)
+    first[rows.place[at]] = at
+    if not _is_other(logs, first, at).any():
+        return Breaches()
+    places = [numpy.flatnonzero((node.kinds != NOP) & (node.kinds != VOTE)) for node in logs.nodes]
+    for node, own in zip(reversed(logs.nodes), reversed(places), strict=True):
+        first[rows.place[node.at[own[::-1]]]] = node.at[own[::-1]]
+    others = [own[_is_other(logs, first, node.at[own])] for node, own in zip(logs.nodes, places, strict=True)]
+    found = ((number, place) for number, own in enumerate(others) for place in own.tolist())
+    return Breaches.of(sum(map(len, others)), (_other_content(logs, first, *each) for each in found))
+
+
+def _is_other(logs: Logs, first: Array, at: Array) -> Array:
+    """Which rows are not those that stand first at their places."""
+    rows, same = logs.rows, first[logs.rows.place[at]]
+    return (rows.kind[same] != rows.kind[at]) | (rows.body[same] != rows.body[at])
+
+
+def _other_content(logs: Logs, first: Array, number: int, place: int) -> Breach:
+    node = logs.nodes[number]
+    before = _first_with(logs, int(first[logs.rows.place[node.at[place]]]))
+
+    def words(one: list[Record], other: list[Record]) -> Witness:
+        here = logs.nodes[before.log].log.node
+        return witness(
+            "same-lsn-other-content",
+            f"lsn {other[0].lsn} of replica {other[0].origin} is not the same on {here} and {node.log.node}",
+            node.log.node,
+            f"{here}: {text(one[0])}",
+            f"{node.log.node}: {text(other[0])}",
+            rows=(*one, *other),
+        )
+
+    return Breach((before, Part(number, (place,))), words)
+
+
+def _first_with(logs: Logs, row: int) -> Part:
+    """The first log that has a row, and its place there."""
+    return next(
+        Part(number, (int(places[0]),))
+        for number, node in enumerate(logs.nodes)
+        if len(places := numpy.flatnonzero(node.at == row))
     )
 
 
-def decision_without_entry(cluster: Cluster) -> Iterator[Witness]:
-    told: set[tuple[int, int]] = set()
-    for node in cluster.nodes:
-        if node.log.damage is not None:
-            continue  # the entry may stand in what could not be read
-        for row in node.contradictions:
-            if (row.origin, row.lsn) in told:
-                continue
-            told.add((row.origin, row.lsn))
-            named = next((rows for rows in node.transactions.values() if _is_named(rows, row)), None)
-            yield _witness(
-                "decision-without-entry",
-                f"the log of {node.log.node} has a {row.kind.upper()} of lsn {row.until} of replica {row.owner}, "
-                f"and no such entry waits there",
-                node.log.node,
-                text(row),
-                "the log has no such transaction" if named is None else _story(named[0].id, node),
-                rows=(row,),
+def claimed_but_missing(logs: Logs) -> Breaches:
+    """A NOP takes the place of a row, and a row of one node alone that of a NOP elsewhere.
+
+    Of a log the first row that it lacks is told.
+    """
+    rows = logs.rows
+    at = numpy.flatnonzero(logs.held & (rows.kind != NOP) & (rows.kind != VOTE))
+    lsns, origins = rows.lsn[at], rows.origin[at]
+    found: list[tuple[int, int, int]] = []
+    for number, other in enumerate(logs.nodes):
+        has = numpy.zeros(rows.places, dtype=bool)
+        has[rows.place[other.at]] = True
+        begins, end = by_origin(rows, other.log.begins), by_origin(rows, other.end)
+        is_lacked = numpy.zeros(len(rows.kind), dtype=bool)
+        is_lacked[at[(begins[origins] < lsns) & (lsns <= end[origins]) & ~has[rows.place[at]]]] = True
+        if other.log.damage is None and is_lacked.any():
+            holder, place = next(
+                (each, int(places[0]))
+                for each, node in enumerate(logs.nodes)
+                if len(places := numpy.flatnonzero(is_lacked[node.at]))
             )
+            found.append((holder, place, number))
+    return Breaches.of(len(found), (_missing(logs, *each) for each in sorted(found)))
 
 
-def _is_named(rows: Sequence[Record], decision: Record) -> bool:
-    return (rows[-1].origin, rows[-1].lsn) == (decision.owner, decision.until)
+def _missing(logs: Logs, holder: int, place: int, number: int) -> Breach:
+    other, node = logs.nodes[number], logs.nodes[holder].log.node
+
+    def words(row: list[Record]) -> Witness:
+        (one,) = row
+        return witness(
+            "claimed-but-missing",
+            f"the log of {other.log.node} has come to lsn {other.end[one.origin]} of replica {one.origin} "
+            f"and lacks lsn {one.lsn}, which {node} holds",
+            other.log.node,
+            f"{node}: {text(one)}",
+            rows=row,
+        )
+
+    return Breach((Part(holder, (place,)),), words)
 
 
-def confirm_not_increasing(cluster: Cluster) -> Iterator[Witness]:
-    told: set[tuple[int, int]] = set()
-    for node in cluster.nodes:
-        term_of: dict[int, int] = {}
-        last: dict[tuple[int, int, int], Record] = {}
-        for row in node.log.records:
-            if row.kind == "promote":
-                term_of[row.origin] = row.term
-            if row.kind != "confirm":
-                continue
-            key = (row.origin, row.owner, term_of.get(row.origin, 0))
-            before = last.get(key)
-            last[key] = row
-            if before is not None and row.until <= before.until and (row.origin, row.lsn) not in told:
-                told.add((row.origin, row.lsn))
-                yield _witness(
-                    "confirm-not-increasing",
-                    f"replica {row.origin} confirmed lsn {row.until} after it had confirmed {before.until}",
-                    node.log.node,
-                    text(before),
-                    text(row),
-                    rows=(
-                        before,
-                        row,
-                    ),
-                )
+# ---- decisions
 
 
-def two_owners_of_a_term(cluster: Cluster) -> Iterator[Witness]:
-    if not cluster.has_votes:
-        return
-    owners: dict[int, tuple[Replayed, Record]] = {}
+def decision_without_entry(logs: Logs) -> Breaches:
+    rows = logs.rows
+    found: dict[int, tuple[int, int]] = {}
+    for number, node in enumerate(logs.nodes):
+        for place in (
+            node.contradictions if node.log.damage is None else ()
+        ):  # else it may stand in what is damaged
+            found.setdefault(int(rows.place[node.at[place]]), (number, place))
+    return Breaches.of(len(found), (_without_entry(logs, *each) for each in found.values()))
+
+
+def _without_entry(logs: Logs, number: int, place: int) -> Breach:
+    rows, node = logs.rows, logs.nodes[number]
+    row = node.at[place]
+    is_named = (
+        node.is_data & (rows.origin[node.at] == rows.owner[row]) & (rows.lsn[node.at] == rows.until[row])
+    )
+    named = [
+        name
+        for name in dict.fromkeys(rows.transaction[node.at[is_named]].tolist())
+        if is_named[rows_of(node, name)[-1]]
+    ]
+
+    def words(records: list[Record], entry: list[Record] | None = None) -> Witness:
+        (one,) = records
+        return witness(
+            "decision-without-entry",
+            f"the log of {node.log.node} has a {one.kind.upper()} of lsn {one.until} of replica {one.owner}, "
+            "and no such entry waits there",
+            node.log.node,
+            text(one),
+            "the log has no such transaction" if entry is None else story(node, named[0], entry),
+            rows=records,
+        )
+
+    entry = (story_of(logs, number, named[0]),) if named else ()
+    return Breach((Part(number, (place,)), *entry), words)
+
+
+def confirm_not_increasing(logs: Logs) -> Breaches:
+    rows = logs.rows
+    found: dict[int, tuple[int, int, int]] = {}
+    for number, node in enumerate(logs.nodes):
+        places = numpy.flatnonzero(node.kinds == CONFIRM)
+        at = node.at[places]
+        term = numpy.zeros(len(at), dtype=numpy.int64)
+        for writer in numpy.unique(rows.origin[at]).tolist():
+            promotes = numpy.flatnonzero((node.kinds == PROMOTE) & (rows.origin[node.at] == writer))
+            terms = numpy.concatenate(([0], rows.term[node.at[promotes]]))
+            own = rows.origin[at] == writer
+            term[own] = terms[numpy.searchsorted(promotes, places[own])]
+        order = numpy.lexsort((places, term, rows.owner[at], rows.origin[at]))
+        its, before = at[order[1:]], at[order[:-1]]
+        bad = (rows.until[its] <= rows.until[before]) & (term[order[1:]] == term[order[:-1]])
+        bad &= (rows.owner[its] == rows.owner[before]) & (rows.origin[its] == rows.origin[before])
+        again = numpy.flatnonzero(bad)
+        for here, last in sorted(
+            zip(places[order[again + 1]].tolist(), places[order[again]].tolist(), strict=True)
+        ):
+            found.setdefault(int(rows.place[node.at[here]]), (number, last, here))
+    return Breaches.of(len(found), (_confirmed_again(logs, *each) for each in found.values()))
+
+
+def _confirmed_again(logs: Logs, number: int, last: int, here: int) -> Breach:
+    rows, at = logs.rows, logs.nodes[number].at
+    confirmed, before = int(rows.until[at[here]]), int(rows.until[at[last]])
+    said = f"replica {rows.origin[at[here]]} confirmed lsn {confirmed} after it had confirmed {before}"
+    return _two(logs, "confirm-not-increasing", said, (number, last), (number, here))
+
+
+# ---- votes and terms: rules about few rows
+
+
+def two_owners_of_a_term(logs: Logs) -> Breaches:
+    return Breaches.all(_owners(logs)) if logs.rules.has_votes else Breaches()
+
+
+def _owners(logs: Logs) -> Iterator[Breach]:
+    owners: dict[int, tuple[int, int, Record]] = {}
     told: set[int] = set()
-    for node, row in _rows(cluster, "promote"):
-        first_node, first = owners.setdefault(row.term, (node, row))
+    for number, place, row in _control(logs, "promote"):
+        first_number, first_place, first = owners.setdefault(row.term, (number, place, row))
         if first.origin != row.origin and row.term not in told:
             told.add(row.term)
-            yield _witness(
-                "two-owners-of-a-term",
-                f"replicas {first.origin} and {row.origin} both wrote PROMOTE in term {row.term}",
-                node.log.node,
-                f"{first_node.log.node}: {text(first)}",
-                f"{node.log.node}: {text(row)}",
-                rows=(
-                    first,
-                    row,
-                ),
-            )
+            said = f"replicas {first.origin} and {row.origin} both wrote PROMOTE in term {row.term}"
+            before = first_number, first_place
+            yield _two(logs, "two-owners-of-a-term", said, before, (number, place), are_named=True)
 
 
-def term_not_increasing(cluster: Cluster) -> Iterator[Witness]:
-    for node in cluster.nodes:
-        last: dict[tuple[str, int], Record] = {}
-        for row in node.log.records:
-            if row.kind not in ("promote", "demote", "vote"):
-                continue
+def term_not_increasing(logs: Logs) -> Breaches:
+    return Breaches.all(_sinking(logs))
+
+
+def _sinking(logs: Logs) -> Iterator[Breach]:
+    for number, node in enumerate(logs.nodes):
+        last: dict[tuple[str, int], tuple[int, Record]] = {}
+        for place, row in node.control:
             key = ("vote", 0) if row.kind == "vote" else ("promote", row.origin)
-            before = last.get(key)
-            last[key] = row
-            too_low = before is not None and (
+            before_place, before = last.get(key, (place, None))
+            last[key] = place, row
+            if before is not None and (
                 row.term < before.term or (row.kind != "vote" and row.term == before.term)
-            )
-            if before is not None and too_low:
-                yield _witness(
-                    "term-not-increasing",
-                    f"in the log of {node.log.node} term {row.term} comes after term {before.term}",
-                    node.log.node,
-                    text(before),
-                    text(row),
-                    rows=(
-                        before,
-                        row,
-                    ),
-                )
+            ):
+                said = f"in the log of {node.log.node} term {row.term} comes after term {before.term}"
+                yield _two(logs, "term-not-increasing", said, (number, before_place), (number, place))
 
 
-def two_votes_in_a_term(cluster: Cluster) -> Iterator[Witness]:
-    for node in cluster.nodes:
-        votes: dict[int, Record] = {}
-        for row in node.log.records:
-            if row.kind != "vote" or not row.vote:
-                continue
-            before = votes.setdefault(row.term, row)
-            if before.vote != row.vote:
-                yield _witness(
-                    "two-votes-in-a-term",
-                    f"{node.log.node} voted for replicas {before.vote} and {row.vote} in term {row.term}",
-                    node.log.node,
-                    text(before),
-                    text(row),
-                    rows=(
-                        before,
-                        row,
-                    ),
-                )
+def two_votes_in_a_term(logs: Logs) -> Breaches:
+    return Breaches.all(_votes_for_two(logs))
 
 
-def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
-    if not (cluster.has_votes and cluster.is_complete and cluster.quorum):
-        return
-    voters: dict[tuple[int, int], set[str]] = {}
-    for node, row in _rows(cluster, "vote"):
-        voters.setdefault((row.term, row.vote), set()).add(node.log.node)
-    told: set[tuple[int, int]] = set()
-    for node, row in _rows(cluster, "promote"):
-        was_by_hand = cluster.first_by_hand and row.waits is not True
-        if was_by_hand or row.lsn <= cluster.started.get(row.origin, 0):
+def _votes_for_two(logs: Logs) -> Iterator[Breach]:
+    votes: dict[tuple[int, int], tuple[int, Record]] = {}
+    for number, place, row in _control(logs, "vote"):
+        if not row.vote:
             continue
+        before_place, before = votes.setdefault((number, row.term), (place, row))
+        if before.vote != row.vote:
+            node = logs.nodes[number].log.node
+            said = f"{node} voted for replicas {before.vote} and {row.vote} in term {row.term}"
+            yield _two(logs, "two-votes-in-a-term", said, (number, before_place), (number, place))
+
+
+def promoted_without_votes(logs: Logs) -> Breaches:
+    rules = logs.rules
+    if not (rules.has_votes and rules.quorum and logs.is_complete):
+        return Breaches()
+    return Breaches.all(_without_votes(logs, rules.quorum))
+
+
+def _without_votes(logs: Logs, quorum: int) -> Iterator[Breach]:
+    voters: dict[tuple[int, int], set[str]] = {}
+    for number, _, row in _control(logs, "vote"):
+        voters.setdefault((row.term, row.vote), set()).add(logs.nodes[number].log.node)
+    told: set[tuple[int, int]] = set()
+    for number, place, row in _control(logs, "promote"):
+        was_by_hand = logs.rules.first_by_hand and row.waits is not True
         key = (row.term, row.origin)
+        if was_by_hand or row.lsn <= logs.rules.started.get(row.origin, 0) or key in told:
+            continue
         found = voters.get(key, set())
-        if len(found) < cluster.quorum and key not in told:
+        if len(found) < quorum:
             told.add(key)
-            yield _witness(
-                "promoted-without-votes",
+            node = logs.nodes[number].log.node
+            said = (
                 f"replica {row.origin} wrote PROMOTE in term {row.term} with the votes of {len(found)} nodes, "
-                f"{cluster.quorum} are needed",
-                node.log.node,
-                text(row),
-                f"votes are recorded by: {', '.join(sorted(found)) or 'no node'}",
-                rows=(row,),
+                f"{quorum} are needed"
             )
+            by = f"votes are recorded by: {', '.join(sorted(found)) or 'no node'}"
+            yield _alone("promoted-without-votes", said, node, by, Part(number, (place,)))
 
 
-def confirmed_without_quorum(cluster: Cluster) -> Iterator[Witness]:
-    if not (cluster.is_complete and cluster.quorum):
-        return
-    holders: dict[Id, int] = {}
-    for node in cluster.nodes:
-        for name, fate in node.fates.items():
-            holders[name] = holders.get(name, 0) + (fate != "nop")
-    told: set[Id] = set()
-    for node in cluster.nodes:
-        for name in node.order:
-            if holders[name] < cluster.quorum and name not in told:
-                told.add(name)
-                yield _witness(
-                    "confirmed-without-quorum",
-                    f"{_name(name)} is confirmed and stands in {holders[name]} logs, {cluster.quorum} are needed",
-                    node.log.node,
-                    _story(name, node),
-                    rows=(*_rows_of(name, node),),
-                )
+def _alone(rule: str, said: str, node: str, by: str, part: Part) -> Breach:
+    """A breach by one row."""
+    return Breach((part,), lambda rows: witness(rule, said, node, text(rows[0]), by, rows=rows))
+
+
+def _control(logs: Logs, kind: str) -> Iterator[tuple[int, int, Record]]:
+    """The number of the log, the place there, and the row."""
+    for number, node in enumerate(logs.nodes):
+        for place, row in node.control:
+            if row.kind == kind:
+                yield number, place, row
+
+
+def _two(
+    logs: Logs,
+    rule: str,
+    said: str,
+    one: tuple[int, int],
+    other: tuple[int, int],
+    *,
+    are_named: bool = False,
+) -> Breach:
+    """A breach by two rows, each the number of a log and a place there; the second one's log is at fault.
+
+    `are_named`: the logs are named with the rows."""
+    names = [logs.nodes[number].log.node for number, _ in (one, other)]
+
+    def words(*records: list[Record]) -> Witness:
+        rows = [row for each in records for row in each]
+        shown = [
+            f"{name}: {text(row)}" if are_named else text(row) for name, row in zip(names, rows, strict=True)
+        ]
+        return witness(rule, said, names[1], *shown, rows=rows)
+
+    return Breach(tuple(Part(number, (place,)) for number, place in (one, other)), words)
 
 
 RULES: Mapping[str, Rule] = {
@@ -616,60 +548,3 @@ RULES: Mapping[str, Rule] = {
     "promoted-without-votes": promoted_without_votes,
     "confirmed-without-quorum": confirmed_without_quorum,
 }
-
-
-def _rows(cluster: Cluster, kind: str) -> Iterator[tuple[Replayed, Record]]:
-    for node in cluster.nodes:
-        for row in node.log.records:
-            if row.kind == kind:
-                yield node, row
-
-
-def _name(name: Id) -> str:
-    return f"transaction {name[0]}:{name[1]}"
-
-
-def _story(name: Id, node: Replayed) -> str:
-    """This log's record of a transaction: its rows, and what decided about it."""
-    rows = "; ".join(text(row) for row in node.transactions[name])
-    decision = node.decided_by.get(name)
-    by = f", by {text(decision)}" if decision is not None else ""
-    return f"{node.log.node}: {rows} is {node.fates[name]}{by}"
-
-
-def _rows_of(name: Id, node: Replayed) -> tuple[Record, ...]:
-    """The rows of a transaction in a log, and the one that decided about it."""
-    decision = node.decided_by.get(name)
-    rows = tuple(node.transactions[name])
-    return rows if decision is None else (*rows, decision)
-
-
-def _witness(
-    rule: str,
-    summary: str,
-    node: str,
-    *explanation: str,
-    rows: Iterable[Record] = (),
-    at: Iterable[tuple[int, int]] = (),
-    how: str = "",
-) -> Witness:
-    """`rows` prove it; `at`: so do these, of (origin, lsn)."""
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=(),
-        node=node,
-        explanation=explanation,
-        records=(*((row.origin, row.lsn) for row in rows), *at),
-        how=how,
-    )
-
-
-def one_of_each_first(witnesses: Sequence[Witness]) -> list[Witness]:
-    """A flood of one rule must not hide the only witness of another."""
-    seen: Counter[str] = Counter()
-    ranked = []
-    for place, witness in enumerate(witnesses):
-        ranked.append((seen[witness.rule], place, witness))
-        seen[witness.rule] += 1
-    return [witness for _, _, witness in sorted(ranked, key=lambda entry: entry[:2])]

@@ -1,56 +1,51 @@
-"""The logs of a cluster as columns: what the audit of millions of rows reads in place of objects.
+"""The rows of the logs of a cluster as arrays, whatever they hold: what the rules about logs read.
 
-`Rows` holds each row once, however many logs have it; the log of a node is an array of places in it. `Builder` makes
-them. It takes what a store of registers writes: rows of a text and a number, deletions, and decisions with their marks.
-`NotColumns` is raised at anything else: then the logs are read as objects.
+`Rows` has the rows; the log of a node is an array of places in it. `of_logs` makes both of records. Large logs of plain
+rows are read as such arrays (`checkers.wal.plain`), without a record of any row.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
-from typing import Any, Final, overload
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+from typing import Any, Final
 
 import numpy
 
 from checkers.compiled import load
 from checkers.history.columns import VALUES_MAX
+from checkers.history.errors import HistoryError
 from checkers.history.line_kernels import ABSENT
 from checkers.wal import row_kernels
-from checkers.wal.record import Id, Kind, NodeLog, NotColumns, Record, Snapshot
+from checkers.wal.cells import Cells, CellsOfObjects
+from checkers.wal.record import ORIGINS_END, Id, Kind, NodeLog, Record
 from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
-from checkers.wal.settle import mark_of
 
 Array = Any  # numpy's
 KINDS: Final[tuple[Kind, ...]] = ("write", "nop", "confirm", "rollback", "promote", "demote", "vote")
 WRITE, NOP, CONFIRM, ROLLBACK, PROMOTE, DEMOTE, VOTE = range(len(KINDS))
-USER_SPACES = 512
-NO_KEY = -1
-UNTOLD = -1
+UNTOLD: Final = -1
 """In the column `waits`: the row does not say."""
-ORIGINS_MAX = 32
+NO_KEY: Final = -1
+ORIGINS_MAX: Final = 32
 """Of a replica set, as Tarantool has it."""
-LSN_END = 1 << 27
-"""A row has a place for each lsn before its own, of which only those that come take memory."""
-KEY_BYTES_MAX = 15
-_DTYPES = {
+DTYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("kind", "bits", "waits", "origin", "owner"), numpy.int8),
     **dict.fromkeys(("space", "lsn", "first", "until", "term"), numpy.int32),
-    **dict.fromkeys(("value", "body", "time", "head", "tail"), numpy.int64),
+    **dict.fromkeys(("value", "body", "time"), numpy.int64),
 }
-NUMBERS_END = 1 << 31
-"""Greater than every number of a space, a row or a term."""
-COLUMNS = tuple(_DTYPES)
+BEYOND: Final = 2 * VALUES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """Rows as arrays of one length; the names are those of `Record`. `kind` is a place in KINDS; `bits` says whether a
     row ends its transaction and makes it wait; `owner` of a vote is its candidate; `waits` may be UNTOLD; `key` is a
-    place in `keys`, or NO_KEY where a row has no mark (`settle.Mark`), `value` is ABSENT for a deletion; `body` is a
-    hash of the body. `transaction` and `place` number the transactions and the pairs of origin and lsn.
+    place in `keys`, or NO_KEY where a row has no mark (`Record.mark`), `value` is the number of its value (`codes`);
+    two rows with one origin and lsn have the same `body` if theirs are the same. `transaction` and `place` number the
+    transactions and the pairs of origin and lsn. `origins` is above every number of a replica.
     """
 
     kind: Array
@@ -69,10 +64,22 @@ class Rows:
     """Of its origin's clock, in ns."""
     key: Array
     keys: Sequence[str]
+    codes: Codes
     transaction: Array
     transactions: int
     place: Array
     places: int
+    origins: int
+    cells: Callable[[], Cells]
+    """What the rows put under keys: a new table."""
+
+    def ids_of(self, transactions: Array) -> list[Id]:
+        """The names of the transactions with these numbers."""
+        first = numpy.empty(self.transactions, dtype=numpy.int64)
+        first[self.transaction[::-1]] = numpy.arange(len(self.transaction))[::-1]
+        rows = first[transactions]
+        numbers = numpy.where(self.first[rows] != 0, self.first[rows], self.lsn[rows])
+        return list(zip(self.origin[rows].tolist(), numbers.tolist(), strict=True))
 
     def id_of(self, transaction: int) -> Id:
         """The name of the transaction with a number."""
@@ -99,226 +106,137 @@ class Rows:
         )
 
 
-Part = tuple[int, Callable[[], Sequence[Record]]]
-"""How many records a file of a log has, and what makes the objects."""
+class Codes:
+    """A number for each value. Those that a store may take for one another have the same: 1, 1.0 and true."""
+
+    def __init__(self) -> None:
+        self._beyond: dict[object, int] = {}
+
+    def of(self, value: object) -> int:
+        """ABSENT for nothing, a small whole number for itself, and for any other value one beyond these."""
+        if value is None:
+            return ABSENT
+        if isinstance(value, int | float) and -VALUES_MAX <= value <= VALUES_MAX and value == int(value):
+            return int(value)
+        return self._beyond.setdefault(_hashable(value), BEYOND + len(self._beyond))
 
 
-class StoredRecords(Sequence[Record]):
-    """The records of a log by their places in rows; objects are made of its parts when these are needed."""
-
-    def __init__(self, builder: Builder, begin: int, end: int, parts: Sequence[Part]) -> None:
-        self.at = builder.at[begin:end]
-        self._builder = builder
-        self._parts = parts
-        self._made: Sequence[Record] | None = None
-
-    @property
-    def rows(self) -> Rows:
-        """Of all logs together, which have been read."""
-        return self._builder.rows
-
-    @property
-    def all(self) -> Sequence[Record]:
-        """The objects, which are kept."""
-        if self._made is None:
-            self._made = self.some(range(len(self)))
-        return self._made
-
-    def some(self, places: Sequence[int]) -> list[Record]:
-        """The objects at ascending places. Those of one part are made at a time, and none is kept."""
-        found: list[Record] = []
-        end = 0
-        for count, make in self._parts:
-            begin, end = end, end + count
-            its = places[bisect_left(places, begin) : bisect_left(places, end)]
-            if len(its):
-                made = make()
-                assert len(made) == count, (len(made), count)
-                found += [made[place - begin] for place in its]
-        return found
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.all)
-
-    @overload
-    def __getitem__(self, place: int) -> Record: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Record]: ...
-    def __getitem__(self, place: int | slice) -> Record | Sequence[Record]:
-        return self.all[place]
+def _hashable(value: object) -> object:
+    """Equal for values that are equal."""
+    match value:
+        case dict():
+            return "members", frozenset((_hashable(key), _hashable(each)) for key, each in value.items())
+        case list() | tuple():
+            return "elements", tuple(map(_hashable, value))
+        case float() if isnan(value):
+            return ("not a number",)
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class Tuples:
-    """Tuples of a text and a number, as arrays of one length: the space, the text (`packed`), and the number."""
+def of_logs(logs: Sequence[NodeLog]) -> tuple[Rows, list[Array]]:
+    """The rows of the logs, and the places of each log in them.
 
-    space: Array
-    head: Array
-    tail: Array
-    value: Array
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[int, tuple[object, ...]]]) -> Tuples:
-        """Of spaces and tuples. Raises NotColumns."""
-        found = [(space, *_numbers(values)) for space, values in pairs]
-        space, head, tail, value = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
-        return cls(space, head, tail, value)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Tuples]) -> Tuples:
-        names = [field.name for field in fields(cls)]
-        return cls(*(numpy.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-    def objects(self) -> dict[tuple[int, object], tuple[object, ...]]:
-        columns = (column.tolist() for column in (self.space, self.head, self.tail, self.value))
-        rows = (
-            (space, unpacked(head, tail), value) for space, head, tail, value in zip(*columns, strict=True)
-        )
-        return {(space, key): (key, value) for space, key, value in rows}
-
-
-class StoredTuples(Mapping[tuple[int, object], tuple[object, ...]]):
-    """The tuples of a snapshot. `read` reads the file again: of hundreds of snapshots few are looked at at a time."""
-
-    def __init__(self, read: Callable[[], Tuples]) -> None:
-        self.read = read
-        self._objects: dict[tuple[int, object], tuple[object, ...]] = {}
-
-    def __getitem__(self, place: tuple[int, object]) -> tuple[object, ...]:
-        self._objects = self._objects or self.read().objects()
-        return self._objects[place]
-
-    def __iter__(self) -> Iterator[tuple[int, object]]:
-        self._objects = self.read().objects()
-        return iter(self._objects)
-
-    def __len__(self) -> int:
-        return len(self.read().objects())
-
-
-class Builder:
-    """Takes the rows of one log after another. `held` is how many places are in `at`, of all logs together.
-
-    `most`: so many there are, as a rule. Room that no row fills is never touched, and so takes no memory.
+    Raises HistoryError of a replica beyond ORIGINS_END and of a number beyond 64 bits.
     """
+    places: dict[int, int] = {}
+    records: list[Record] = []
+    ats = []
+    for log in logs:
+        for record in log.records:
+            if id(record) not in places:
+                places[id(record)] = len(records)
+                records.append(record)
+        ats.append(numpy.array([places[id(record)] for record in log.records], dtype=numpy.int32))
+    return _Coded(logs, records).rows, ats
 
-    def __init__(self, most: int) -> None:
-        self.columns = {name: numpy.empty(most, dtype=dtype) for name, dtype in _DTYPES.items()}
-        self.at = numpy.empty(most, dtype=numpy.int32)
-        self.seen = numpy.zeros((ORIGINS_MAX, 1 << 16), dtype=numpy.int32)
-        """By origin and lsn: one more than the place of the row that was read first."""
-        self.count = 0
-        self.held = 0
 
-    def grow(self) -> None:
-        """Room for twice as many rows."""
-        self.columns = {name: _longer(column) for name, column in self.columns.items()}
-        self.at = _longer(self.at)
-
-    def make_room(self, lsn: int) -> None:
-        """For a row of this lsn. Raises NotColumns."""
-        if lsn >= LSN_END:
-            raise NotColumns
-        before = self.seen
-        if lsn >= before.shape[1]:
-            self.seen = numpy.zeros((ORIGINS_MAX, 1 << lsn.bit_length()), dtype=numpy.int32)
-            for origin in numpy.flatnonzero(before.any(axis=1)).tolist():
-                self.seen[origin, : before.shape[1]] = before[origin]
-
-    def put(self, record: Record) -> None:
-        """The next row of the log that is being read. Raises NotColumns."""
-        head, tail, value = _mark(record)
-        waits = UNTOLD if record.waits is None else int(record.waits)
-        if record.kind in ("promote", "demote") and waits == UNTOLD:
-            raise NotColumns  # what it means is told by the rows behind it
-        owner = record.vote if record.kind == "vote" else record.owner
-        if not (0 <= record.origin < ORIGINS_MAX and 0 <= owner < ORIGINS_MAX):
-            raise NotColumns
-        if not all(
-            0 <= number < NUMBERS_END
-            for number in (record.space, record.lsn, record.first, record.until, record.term)
-        ):
-            raise NotColumns
-        self.make_room(record.lsn)
-        if self.held == len(self.at):  # so there is room for the row itself, too
-            self.grow()
-        numbers = {
-            "kind": KINDS.index(record.kind),
-            "bits": (ENDS if record.ends else 0) | (SYNCHRONOUS if record.is_synchronous else 0),
-            "waits": waits,
-            "origin": record.origin,
-            "owner": owner,
-            "space": record.space,
-            "lsn": record.lsn,
-            "first": record.first,
-            "until": record.until,
-            "term": record.term,
-            "value": value,
-            "body": load(row_kernels).hash_of(
-                numpy.frombuffer(record.body, numpy.uint8), 0, len(record.body)
-            ),
-            "time": record.time_ns,
-            "head": head,
-            "tail": tail,
-        }
-        known = int(self.seen[record.origin, record.lsn]) - 1
-        if known < 0 or any(self.columns[name][known] != number for name, number in numbers.items()):
-            for name, number in numbers.items():
-                self.columns[name][self.count] = number
-            if known < 0:
-                self.seen[record.origin, record.lsn] = self.count + 1
-            known, self.count = self.count, self.count + 1
-        self.at[self.held] = known
-        self.held += 1
+class _Coded:
+    def __init__(self, logs: Sequence[NodeLog], records: Sequence[Record]) -> None:
+        self._logs = logs
+        self._records = records
+        self._codes = Codes()
 
     @cached_property
     def rows(self) -> Rows:
-        """All rows that were taken. No more can be."""
-        columns = {name: column[: self.count] for name, column in self.columns.items()}
-        self.columns = {}
-        self.seen = numpy.empty((0, 0), dtype=numpy.int32)
-        head, tail = columns.pop("head"), columns.pop("tail")
-        key, keys = _keys(head, tail)
-        origin = columns["origin"].astype(numpy.int64)
-        is_id = numpy.where(columns["first"] != 0, columns["first"], columns["lsn"])
-        transaction, transactions = numbered(origin, is_id)
-        place, places = numbered(origin, columns["lsn"])
-        return Rows(
-            **columns, key=key, keys=keys, transaction=transaction, transactions=transactions, place=place,
-            places=places,
-        )  # fmt: skip
-
-
-def of_logs(logs: Sequence[NodeLog]) -> list[NodeLog]:
-    """The same logs, with their records and snapshots as columns. Raises NotColumns."""
-    builder = Builder(sum(len(log.records) for log in logs))
-    ends = [0]
-    for log in logs:
-        for record in log.records:
-            builder.put(record)
-        ends.append(builder.held)
-    return [
-        replace(
-            log,
-            records=StoredRecords(builder, begin, end, [(end - begin, partial(tuple, log.records))]),
-            snapshots=tuple(map(_stored, log.snapshots)),
+        marks, bodies, keys = [row.mark for row in self._records], dict[bytes, int](), dict[str, int]()
+        column = self._column
+        origin, owner = (
+            column("origin"),
+            column("owner", lambda row: row.vote if row.kind == "vote" else row.owner),
         )
-        for log, begin, end in zip(logs, ends, ends[1:], strict=False)
-    ]
+        lsn, first = column("lsn"), column("first")
+        transaction, transactions = numbered(origin, numpy.where(first != 0, first, lsn))
+        place, many = numbered(origin, lsn)
+        return Rows(
+            kind=column("kind", lambda row: KINDS.index(row.kind)),
+            bits=column(
+                "bits", lambda row: (ENDS if row.ends else 0) | (SYNCHRONOUS if row.is_synchronous else 0)
+            ),
+            waits=column("waits", lambda row: UNTOLD if row.waits is None else int(row.waits)),
+            origin=origin,
+            owner=owner,
+            space=column("space"),
+            lsn=lsn,
+            first=first,
+            until=column("until"),
+            term=column("term"),
+            value=self._array(
+                "value", [ABSENT if mark is None else self._codes.of(mark[1]) for mark in marks]
+            ),
+            body=self._array("body", [bodies.setdefault(row.body, len(bodies)) for row in self._records]),
+            time=column("time", lambda row: row.time_ns),
+            key=numpy.array(
+                [NO_KEY if mark is None else keys.setdefault(mark[0], len(keys)) for mark in marks],
+                dtype=numpy.int32,
+            ),
+            keys=list(keys),
+            codes=self._codes,
+            transaction=transaction,
+            transactions=transactions,
+            place=place,
+            places=many,
+            origins=self._origins(origin, owner),
+            cells=lambda: CellsOfObjects(self._records, self._codes.of),
+        )
 
+    def _column(self, name: str, told: Callable[[Record], int] | None = None) -> Array:
+        values = (
+            [getattr(row, name) for row in self._records] if told is None else list(map(told, self._records))
+        )
+        return self._array(name, values)
 
-def _stored(snapshot: Snapshot) -> Snapshot:
-    if any(values[0] != key for (_, key), values in snapshot.tuples.items()):
-        raise NotColumns
-    found = Tuples.of((space, values) for (space, _), values in snapshot.tuples.items())
-    return replace(snapshot, tuples=StoredTuples(lambda: found))
+    def _array(self, name: str, values: list[int]) -> Array:
+        """As narrow as columns are where logs are read as such, if the values are: kernels are compiled for these."""
+        low, high = min(values, default=0), max(values, default=0)
+        dtype = DTYPES[name]
+        if low < numpy.iinfo(dtype).min or high > numpy.iinfo(dtype).max:
+            dtype = numpy.int64
+        if low < -(1 << 63) or high >= 1 << 63:
+            raise HistoryError(
+                expected=f"a number of at most 64 bits as {name} of a row",
+                came=str(high if high >= 1 << 63 else low),
+                attempt="look at what wrote the log",
+            )
+        return numpy.array(values, dtype=dtype)
 
-
-def _longer(column: Array) -> Array:
-    return numpy.concatenate((column, numpy.empty(len(column) + 1, dtype=column.dtype)))
+    def _origins(self, origin: Array, owner: Array) -> int:
+        vclocks = [
+            vclock for log in self._logs for vclock in (log.begins, *(each.vclock for each in log.snapshots))
+        ]
+        known = [
+            0,
+            *(each for vclock in vclocks for each in vclock),
+            *set(origin.tolist()),
+            *set(owner.tolist()),
+        ]
+        odd = next((each for each in known if not 0 <= each < ORIGINS_END), None)
+        if odd is not None:
+            raise HistoryError(
+                expected=f"the number of a replica below {ORIGINS_END}",
+                came=str(odd),
+                attempt="number the nodes from 1 on",
+            )
+        return int(max(known)) + 1
 
 
 def numbered(one: Array, other: Array) -> tuple[Array, int]:
@@ -326,71 +244,9 @@ def numbered(one: Array, other: Array) -> tuple[Array, int]:
     numbers = numpy.empty(len(one), dtype=numpy.int32)
     table = numpy.full(1 << max(4, (2 * len(one)).bit_length()), -1, dtype=numpy.int32)
     firsts = numpy.empty(len(one), dtype=numpy.int32)
-    count = load(row_kernels).number_pairs(
+    count = load(row_kernels, len(one)).number_pairs(
         numpy.ascontiguousarray(one, dtype=numpy.int64),
         numpy.ascontiguousarray(other, dtype=numpy.int64),
         table, firsts, numbers,
     )  # fmt: skip
     return numbers, int(count)
-
-
-def packed(key: str) -> tuple[int, int] | None:
-    """A key of at most KEY_BYTES_MAX bytes as two numbers, of which the second is never 0; None for a longer one."""
-    data = key.encode("utf-8", "surrogateescape")
-    if len(data) > KEY_BYTES_MAX:
-        return None
-    padded = data.ljust(KEY_BYTES_MAX, b"\0") + bytes([len(data) + 1])
-    return (
-        int.from_bytes(padded[:8], "big", signed=True),
-        int.from_bytes(padded[8:], "big", signed=True),
-    )
-
-
-def _numbers(values: Sequence[object]) -> tuple[int, int, int]:
-    """A text and a number as three numbers. Raises NotColumns."""
-    match values:
-        case (str(key), int(value)) if type(value) is int and abs(value) <= VALUES_MAX:
-            found = packed(key)
-            if found is not None:
-                return *found, value
-    raise NotColumns
-
-
-def unpacked(head: int, tail: int) -> str:
-    data = head.to_bytes(8, "big", signed=True) + tail.to_bytes(8, "big", signed=True)
-    return data[: data[-1] - 1].decode("utf-8", "surrogateescape")
-
-
-def _keys(head: Array, tail: Array) -> tuple[Array, list[str]]:
-    """Of each row a place in the list, or NO_KEY."""
-    key = numpy.full(len(head), NO_KEY, dtype=numpy.int32)
-    places = numpy.flatnonzero(tail)
-    if not len(places):
-        return key, []
-    numbers, count = numbered(head[places], tail[places])
-    key[places] = numbers
-    first = numpy.empty(count, dtype=numpy.int64)
-    first[numbers[::-1]] = places[::-1]
-    pairs = zip(head[first].tolist(), tail[first].tolist(), strict=True)
-    return key, [unpacked(*pair) for pair in pairs]
-
-
-def _mark(record: Record) -> tuple[int, int, int]:
-    """Its key as two numbers (0, 0: it has no mark), and its value. Raises NotColumns."""
-    mark = mark_of(record)
-    is_users = record.kind == "write" and record.space >= USER_SPACES
-    if mark is None:
-        if is_users:
-            raise NotColumns
-        return 0, 0, ABSENT
-    key, value = mark
-    if (value is None) != (not record.tuple) or not isinstance(key, str):
-        raise NotColumns
-    if value is not None and (type(value) is not int or abs(value) > VALUES_MAX):
-        raise NotColumns
-    if is_users and (record.key != key or record.tuple not in ((), (key, value))):
-        raise NotColumns
-    found = packed(key)
-    if found is None:
-        raise NotColumns
-    return *found, ABSENT if value is None else value

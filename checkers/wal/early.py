@@ -18,19 +18,27 @@ without rows are counted (`details["not_joined"]`), and judged by the checks of 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
+
+import numpy
 
 from checkers.history.declared import declared
 from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import counts
 from checkers.history.operation import Operation
-from checkers.verdict import Verdict, Witness, concluded
-from checkers.wal.agreement import one_of_each_first, text
+from checkers.verdict import WITNESSES_MAX, Verdict, Witness, concluded
+from checkers.wal.breaches import one_of_each_first, text
+from checkers.wal.columns import Rows
 from checkers.wal.disk import Disk
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine
+from checkers.wal.nodes import Logs, Node
 from checkers.wal.record import Id, Promotes, Record
-from checkers.wal.replay import Replayed
+from checkers.wal.settle import Marks
+
+Array = Any  # numpy's
 
 NAME = "acknowledged-early"
 MODEL = "answered when it is confirmed, acknowledged when it is on disk"
@@ -82,48 +90,79 @@ def check(
     return judge.verdict()
 
 
-def check_by_clocks(history: History, nodes: Sequence[Replayed], joined: Joined) -> Verdict:
+def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
     """The first rule where disks and links were not recorded: by the times that rows carry.
 
     Each node's wall clock, in its report to the monitor, is compared with the run's. The report arrived after the clock
     was read, so the clock is at least so far ahead. A write must not be answered more than `LATE_NS` before the CONFIRM
     that decides about it was written. With a clock fault in the run nothing is judged.
     """
-    ahead_ns, names = clocks(history)
-    witnesses: list[Witness] = []
+    columns, rows = history.columns, logs.rows
+    clock_ns = _clocks_by_origin(history, rows)
+    is_joined = marks.is_own & (marks.transaction >= 0) & (columns.type == OK) & (columns.complete >= 0)
+    if any(columns.code(word) >= 0 for word in WAITS_FOR_NOTHING):  # whose it is their objects say
+        places = numpy.flatnonzero(is_joined)
+        is_joined[places] = [each.wait not in WAITS_FOR_NOTHING for each in history.at(places)]
     judged = 0
-    logs = {node.log.node: node for node in nodes}
-    for operation in history.operations if not has_clock_faults(history) else ():
-        is_done = operation.type == "ok" and operation.wait not in WAITS_FOR_NOTHING
-        node = logs.get(operation.node or "")
-        if not is_done or node is None or operation.complete_ns is None:
-            continue
-        for name in joined.get(operation.invoke_index, ()):
-            decision = node.decided_by.get(name)
-            clock_ns = None if decision is None else ahead_ns.get(names.get(decision.origin, ""))
-            if decision is None or clock_ns is None or not decision.time_ns:
-                continue
-            judged += 1
-            late_ns = decision.time_ns - clock_ns - operation.complete_ns
-            if late_ns > LATE_NS:
-                witnesses.append(late(operation, name, decision, late_ns))
-    return by_clocks(judged, witnesses)
-
-
-def by_clocks(judged: int, witnesses: Sequence[Witness] = (), violations: int | None = None) -> Verdict:
-    """The verdict of `check_by_clocks` over so many writes. `violations`: if `witnesses` are only some of them."""
+    late: list[tuple[int, int, int, int]] = []
+    for number, node in enumerate(logs.nodes):
+        own = numpy.flatnonzero(is_joined & (columns.node == columns.code(node.log.node)))
+        decision = node.decided[marks.transaction[own]]
+        own, decision = own[decision >= 0], decision[decision >= 0]
+        ahead_ns, written_ns = clock_ns[rows.origin[decision]], rows.time[decision]
+        is_told = (ahead_ns != ABSENT) & (written_ns != 0)
+        judged += int(is_told.sum())
+        late_ns = written_ns - ahead_ns - columns.complete_ns[own]
+        is_late = is_told & (late_ns > LATE_NS)
+        each = (column[is_late].tolist() for column in (own, late_ns, decision))
+        late += [(place, number, ns, row) for place, ns, row in zip(*each, strict=True)]
+    late.sort()
+    shown = late[:WITNESSES_MAX]
+    witnesses = [
+        _late(operation, rows.id_of(int(marks.transaction[place])), logs.nodes[number], row, ns)
+        for (place, number, ns, row), operation in zip(
+            shown, history.at(numpy.array([each[0] for each in shown], dtype=numpy.int64)), strict=True
+        )
+    ]
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
     if not judged:
         summary = "nothing to judge: disks and links were not recorded, and no times can be compared"
-    count = violations or len(witnesses)
-    details = {"writes": judged, "by": "clocks", "violations": count, "vacuous": judged == 0}
-    return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=count)
+    details = {"writes": judged, "by": "clocks", "violations": len(late), "vacuous": judged == 0}
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=len(late))
+
+
+def _late(operation: Operation, name: Id, node: Node, decision: int, late_ns: int) -> Witness:
+    """A write of the transaction `name` was answered so much before `decision`, a row, was written."""
+    (record,) = node.some([int((node.at == decision).argmax())])
+    return Witness(
+        rule="answered-before-confirm",
+        summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "
+        f"{name[0]}:{name[1]}) {late_ns / 1e6:.0f} ms before it wrote that it is confirmed",
+        events=operation.events,
+        key=operation.key,
+        node=operation.node,
+        start_ns=operation.invoke_ns,
+        end_ns=operation.complete_ns,
+        explanation=(f"decided by {text(record)}",),
+        how="by clocks",
+    )
+
+
+def _clocks_by_origin(history: History, rows: Rows) -> Array:
+    """How far the clock of each replica was ahead of the run's, in ns; ABSENT: not known, as after a clock fault."""
+    clock_ns = numpy.full(rows.origins, ABSENT, dtype=numpy.int64)
+    if not any(fault.does == "clock" for fault in history.faults):
+        ahead_ns, names = clocks(history)
+        for origin, name in names.items():
+            if 0 <= origin < rows.origins:
+                clock_ns[origin] = ahead_ns[name]
+    return clock_ns
 
 
 def times_of_rows(
-    history: History, nodes: Sequence[Replayed], effects: Sequence[Effect]
+    history: History, logs: Logs, effects: Sequence[Effect], wanted: Set[tuple[int, int]]
 ) -> Mapping[tuple[int, int], int]:
-    """By (origin, lsn) when a row was written, in ns of the run.
+    """By (origin, lsn) of those wanted, when a row was written, in ns of the run.
 
     By the record of disks where there is one. Else by the clocks that rows carry, less what their writer's clock was
     ahead; then a time is right within the time that a report takes. With a clock fault, and for a node that reported no
@@ -133,22 +172,20 @@ def times_of_rows(
     if effects:
         for effect in effects:
             for row in effect.rows if isinstance(effect, Durable) else ():
-                record = row.record()
-                times.setdefault((record.origin, record.lsn), effect.time_ns)
+                if (row.origin, row.lsn) in wanted:
+                    times.setdefault((row.origin, row.lsn), effect.time_ns)
         return times
-    if has_clock_faults(history):
-        return times
-    ahead_ns, names = clocks(history)
-    for node in nodes:
-        for record in node.log.records:
-            clock_ns = ahead_ns.get(names.get(record.origin, ""))
-            if clock_ns is not None and record.time_ns:
-                times.setdefault((record.origin, record.lsn), max(record.time_ns - clock_ns, 0))
+    rows = logs.rows
+    clock_ns = _clocks_by_origin(history, rows)
+    is_wanted = numpy.isin(
+        rows.origin.astype(numpy.int64) << 32 | rows.lsn, [origin << 32 | lsn for origin, lsn in wanted]
+    )
+    is_told = is_wanted & (rows.time != 0) & (clock_ns[rows.origin] != ABSENT)
+    for node in logs.nodes:
+        for row in node.at[is_told[node.at]].tolist():
+            origin = int(rows.origin[row])
+            times.setdefault((origin, int(rows.lsn[row])), max(int(rows.time[row] - clock_ns[origin]), 0))
     return times
-
-
-def has_clock_faults(history: History) -> bool:
-    return any(fault.does == "clock" for fault in history.faults)
 
 
 def clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
@@ -162,22 +199,6 @@ def clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
             found = wall_ns - state.time_ns
             ahead_ns[state.node] = max(found, ahead_ns.get(state.node, found))
     return ahead_ns, names
-
-
-def late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Witness:
-    """A write of the transaction `name` was answered so much before `decision` was written."""
-    return Witness(
-        rule="answered-before-confirm",
-        summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "
-        f"{name[0]}:{name[1]}) {late_ns / 1e6:.0f} ms before it wrote that it is confirmed",
-        events=operation.events,
-        key=operation.key,
-        node=operation.node,
-        start_ns=operation.invoke_ns,
-        end_ns=operation.complete_ns,
-        explanation=(f"decided by {text(decision)}",),
-        how="by clocks",
-    )
 
 
 class _Processes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -20,8 +20,17 @@ Id = tuple[int, int]
 """Of a transaction: the replica that made it, and the lsn of its first row there."""
 
 
-class NotColumns(Exception):
-    """Logs hold something that has no place in columns (`checkers.wal.columns`)."""
+ORIGINS_END: Final = 1 << 15
+"""Above every number of a replica that logs may have: arrays have a place for each."""
+Mark = tuple[str, object]
+"""A key, and the value that a row puts there: what one operation alone wrote, if it is the only one that did."""
+Place = tuple[int, object]
+"""Space, and first part of the key."""
+Tuple = tuple[object, ...]
+
+
+class NotPlain(Exception):
+    """Logs hold something else than plain rows, which alone are read as columns (`checkers.wal.plain`)."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -67,6 +76,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def id(self) -> Id:
         return (self.origin, self.first or self.lsn)
 
+    @property
+    def mark(self) -> Mark | None:
+        """Key and value, None for a deletion; of a list what was appended last."""
+        if self.kind == "write" and self.is_whole and not self.tuple and isinstance(self.key, str):
+            return self.key, None
+        match self.tuple:
+            case (str(key), [*_, int() | str() as last]):
+                return key, last
+            case (str(key), int() | str() | float() | None as value):
+                return key, value
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -74,7 +95,7 @@ class Snapshot:
 
     place: str
     vclock: Mapping[int, int]
-    tuples: Mapping[tuple[int, object], tuple[object, ...]]
+    tuples: Mapping[Place, Tuple]
     left_out: frozenset[int] = frozenset()
     """Spaces that rows alone do not tell about."""
     term: int = 0

@@ -64,6 +64,7 @@ class Limbo:
         self.replayed = replayed
         self.promotes = promotes
         self.waits = marks(replayed.log.records, promotes)
+        """Of PROMOTEs and DEMOTEs; of those that are not here their rows say it."""
         self.queue: deque[Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
@@ -186,20 +187,18 @@ class Limbo:
         self.in_effect[row.id] = row
 
 
-def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
-    """The fate of every transaction by `log`."""
-    replayed = Replayed(log)
-    limbo = Limbo(replayed, promotes)
-    for rows in transactions(log):
-        limbo.read(rows)
-    return replayed
-
-
 def transactions(log: NodeLog) -> Iterator[tuple[Record, ...]]:
-    """The rows of each transaction, and each decision or vote, in the order of the log."""
+    """The rows of each transaction, and each decision or vote, in the order of the log.
+
+    A transaction without a last row ends where something else begins; at the end of the log it is left out.
+    """
     open_rows: list[Record] = []
     for record in log.records:
+        is_data = record.kind in ("write", "nop")
+        if open_rows and (not is_data or record.id != open_rows[0].id):
+            yield tuple(open_rows)
+            open_rows = []
         open_rows.append(record)
-        if record.ends:
+        if record.ends or not is_data:
             yield tuple(open_rows)
             open_rows = []

@@ -4,15 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.compiled import bare_kernel
+from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's
-POSITION, ORDERED, HEAD, TAIL, OPEN, OPEN_WAITS, OPEN_IS_VOID, FIRST, HAS_PENDING = range(9)
-REGS = 9
+POSITION, ORDERED, HEAD, TAIL, OPEN, OPEN_WAITS, OPEN_IS_VOID, FIRST, LAST, HAS_PENDING = range(10)
+REGS = 10
 ABSENT, NOP, COMMITTED, CONFIRMED, ROLLED_BACK, PENDING = range(6)
-DONE, DECISION, NO_ROOM, STRANGE = range(4)
+DONE, DECISION, NO_ROOM = range(3)
 _WRITE, _NOP, _CONFIRM, _VOTE = 0, 1, 2, 6  # places in `columns.KINDS`
 _ENDS, _SYNCHRONOUS = 1, 2
+
+
+@inlined_kernel
+def _close(regs: Array, queue: Array, fates: Array, origin: Array, lsn: Array) -> bool:
+    """The open transaction ends: it is committed, or it waits. False if the queue has no room for it."""
+    name, row = regs[FIRST], regs[LAST]
+    if regs[OPEN_IS_VOID]:
+        fates[name] = NOP
+    elif regs[OPEN_WAITS] or regs[HEAD] < regs[TAIL]:
+        if regs[HEAD] == regs[TAIL]:
+            regs[HEAD] = regs[TAIL] = 0
+        if regs[TAIL] >= queue.shape[0]:
+            return False
+        entry = regs[TAIL]
+        queue[entry, 0] = name
+        queue[entry, 1] = origin[row]
+        queue[entry, 2] = lsn[row]
+        queue[entry, 3] = regs[OPEN_WAITS]
+        regs[TAIL] = entry + 1
+        fates[name] = PENDING
+    else:
+        fates[name] = COMMITTED
+    regs[OPEN] = 0
+    return True
 
 
 @bare_kernel
@@ -24,48 +48,31 @@ def replay(
     transaction, origin, last lsn, whether it is synchronous. `begins` and `confirmed_of` are by origin. `order` has
     room for every row of the log.
 
-    DONE at the end; DECISION at one that only the caller knows the meaning of; NO_ROOM for the queue; STRANGE where a
-    transaction has something else among its rows.
+    A transaction without a last row ends where something else begins; at the end of the log it has no fate.
+    DONE at the end; DECISION at one that only the caller knows the meaning of; NO_ROOM for the queue.
     """
     while regs[POSITION] < at.shape[0]:
         row = at[regs[POSITION]]
         its_kind = kind[row]
-        if its_kind == _WRITE or its_kind == _NOP:
+        is_data = its_kind == _WRITE or its_kind == _NOP
+        is_over = regs[OPEN] and (not is_data or transaction[row] != regs[FIRST])
+        if is_over and not _close(regs, queue, fates, origin, lsn):
+            return NO_ROOM
+        if is_data:
             if regs[OPEN] == 0:
                 regs[FIRST] = transaction[row]
                 regs[OPEN_WAITS] = 0
                 regs[OPEN_IS_VOID] = 1
-            elif transaction[row] != regs[FIRST]:
-                return STRANGE
             if bits[row] & _SYNCHRONOUS:
                 regs[OPEN_WAITS] = 1
             if its_kind == _WRITE:
                 regs[OPEN_IS_VOID] = 0
             regs[OPEN] = 1
-            if bits[row] & _ENDS:
-                regs[OPEN] = 0
-                name = regs[FIRST]
-                if regs[OPEN_IS_VOID]:
-                    fates[name] = NOP
-                elif regs[OPEN_WAITS] or regs[HEAD] < regs[TAIL]:
-                    if regs[HEAD] == regs[TAIL]:
-                        regs[HEAD] = regs[TAIL] = 0
-                    if regs[TAIL] >= queue.shape[0]:
-                        regs[OPEN] = 1  # this row comes again
-                        return NO_ROOM
-                    entry = regs[TAIL]
-                    queue[entry, 0] = name
-                    queue[entry, 1] = origin[row]
-                    queue[entry, 2] = lsn[row]
-                    queue[entry, 3] = regs[OPEN_WAITS]
-                    regs[TAIL] = entry + 1
-                    fates[name] = PENDING
-                else:
-                    fates[name] = COMMITTED
+            regs[LAST] = row
+            if bits[row] & _ENDS and not _close(regs, queue, fates, origin, lsn):
+                return NO_ROOM  # this row comes again
             regs[POSITION] += 1
             continue
-        if regs[OPEN] or not bits[row] & _ENDS:
-            return STRANGE
         if its_kind == _VOTE:
             regs[POSITION] += 1
             continue

@@ -16,24 +16,30 @@ must not hide a client's observation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
 
 import numpy
 from msgspec import structs
 
 from checkers.history.columns import TYPES
 from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR, PLAIN
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.wal.record import Id, Record
-from checkers.wal.replay import Fate, Replayed
+from checkers.verdict import WITNESSES_MAX
+from checkers.wal.columns import NO_KEY, numbered
+from checkers.wal.nodes import Logs
+from checkers.wal.record import Id, Mark
+from checkers.wal.replay_kernels import COMMITTED, CONFIRMED, NOP, PENDING, ROLLED_BACK
 
+Array = Any  # numpy's
 DID_NOT = "settled by the logs: it did not happen"
 CONFIRMED_READS = ("read-confirmed", "linearizable")
-Mark = tuple[str, object]
-"""Key and value that one operation alone wrote."""
+MOST: Final = 5 * WITNESSES_MAX
+"""Operations of a kind that the logs contradict, of which objects are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,9 @@ class Settled:
     """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
 
     `lost` are operations that were answered ok and that the logs discarded; `kept` those that were answered as surely
-    not done, and that a log confirms. Either contradicts the client, whatever the checkers say.
+    not done, and that a log confirms; `revealed` refused transactions that showed a value which every log discarded:
+    what they saw was not confirmed. Each contradicts the client, whatever the checkers say. MOST of each are here;
+    `counts` has how many there are.
     """
 
     history: History
@@ -50,56 +58,132 @@ class Settled:
     open: tuple[int, ...]
     lost: tuple[Operation, ...]
     kept: tuple[Operation, ...]
-    revealed: tuple[Operation, ...] = ()
-    """Refused transactions that showed a value which every log discarded: what they saw was not confirmed."""
+    revealed: tuple[Operation, ...]
+    counts: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Marks:
-    """The marks of each operation, by the index of its invocation; and the transactions that write each mark."""
+    """The marks that operations write, and those that rows have, as numbers: arrays of one length each."""
 
-    written: Mapping[int, list[Mark]]
-    transactions: Mapping[Mark, set[Id]]
+    history: History
+    logs: Logs
+    operation: Array
+    """The place of an operation, once for each mark that it writes."""
+    written: Array
+    """These marks."""
+    row: Array
+    """The rows of some log that have a mark."""
+    held: Array
+    """These marks."""
+    count: int
 
     @classmethod
-    def of(cls, history: History, nodes: Iterable[Replayed]) -> Marks:
-        return cls(_marks(history), _transactions(nodes))
+    def of(cls, history: History, logs: Logs) -> Marks:
+        columns, rows = history.columns, logs.rows
+        is_write, is_cas = (columns.f == columns.code(name) for name in ("write", "cas"))
+        is_simple = (is_write & (columns.kind == PLAIN)) | (is_cas & (columns.kind == PAIR))
+        simple = numpy.flatnonzero(is_simple & (columns.key != 0))
+        rich = numpy.flatnonzero((is_write | is_cas | (columns.f == columns.code("txn"))) & ~is_simple)
+        keys: dict[object, int] = {key: number for number, key in enumerate(rows.keys)}
+        numbers = numpy.array([keys.setdefault(word, len(keys)) for word in columns.words], dtype=numpy.int64)
+        marks = [
+            (place, keys.setdefault(key, len(keys)), rows.codes.of(value))
+            for place, operation in zip(rich.tolist(), history.at(rich), strict=True)
+            for key, value in _written(operation)
+        ]
+        place, key, value = numpy.array(marks, dtype=numpy.int64).reshape(-1, 3).T
+        held = numpy.flatnonzero(logs.held & (rows.key != NO_KEY))
+        found, count = numbered(
+            numpy.concatenate((numbers[columns.key[simple]], key, rows.key[held])),
+            numpy.concatenate((columns.new[simple], value, rows.value[held])),
+        )
+        written = len(simple) + len(place)
+        return cls(
+            history=history,
+            logs=logs,
+            operation=numpy.concatenate((simple, place)),
+            written=found[:written],
+            row=held,
+            held=found[written:],
+            count=count,
+        )
+
+    @cached_property
+    def writers(self) -> Array:
+        """By mark how many operations write it."""
+        return numpy.bincount(self.written, minlength=self.count)
+
+    @cached_property
+    def is_writing(self) -> Array:
+        """By operation: it writes a mark."""
+        return self._some_of(numpy.ones(len(self.operation), dtype=bool))
+
+    @cached_property
+    def is_own(self) -> Array:
+        """By operation: it writes marks, and no other operation writes any of them."""
+        return self.is_writing & ~self._some_of(self.writers[self.written] != 1)
+
+    @cached_property
+    def transaction(self) -> Array:
+        """By operation the one transaction that writes its marks; -1: none does, -2: several do."""
+        one, is_many = self.of_marks
+        its = one[self.written]
+        most = numpy.full(len(self.history.columns), -1, dtype=numpy.int64)
+        numpy.maximum.at(most, self.operation, its)
+        is_other = is_many[self.written] | ((its >= 0) & (its != most[self.operation]))
+        most[self._some_of(is_other)] = -2
+        return most
+
+    @cached_property
+    def of_marks(self) -> tuple[Array, Array]:
+        """By mark a transaction that writes it (-1: none), and whether there are several."""
+        transactions = self.logs.rows.transaction[self.row]
+        one = numpy.full(self.count, -1, dtype=numpy.int64)
+        one[self.held] = transactions
+        is_many = numpy.zeros(self.count, dtype=bool)
+        is_many[self.held[one[self.held] != transactions]] = True
+        return one, is_many
+
+    def _some_of(self, chosen: Array) -> Array:
+        """By operation: whether one of its marks is chosen."""
+        found = numpy.zeros(len(self.history.columns), dtype=bool)
+        found[self.operation[chosen]] = True
+        return found
 
 
-def settle(
-    history: History, nodes: Sequence[Replayed], *, is_final: bool, known: Marks | None = None
-) -> Settled:
+def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None = None) -> Settled:
     """Settle the writes of `history` (f: write, cas, txn) with new values that no other operation wrote to their keys.
 
-    `is_final`: every node's whole log is here, and the nodes were equal when it was taken. `known`: if it is.
+    `is_final`: every node's whole log is here, and the nodes were equal when it was taken. `marks`: if they are known.
     """
-    known = known or Marks.of(history, nodes)
-    marks, found = known.written, known.transactions
-    settled: dict[str, list[int]] = {"happened": [], "did not": [], "open": []}
-    lost: list[Operation] = []
-    kept: list[Operation] = []
-    for operation in history.operations:
-        written = marks.get(operation.invoke_index)
-        ids = {name for mark in written or () for name in found.get(mark, ())}
-        is_unjoined = written is None or (operation.is_deletion and not ids)
-        fates = None if is_unjoined else _fates(ids, nodes, is_final)
-        if fates is None:
-            if operation.type == "info" and _written(operation):
-                settled["open"].append(operation.invoke_index)
-        elif operation.type == "info":
-            settled[fates].append(operation.invoke_index)
-        elif operation.type == "ok" and fates == "did not":
-            lost.append(operation)
-        elif operation.type == "fail" and fates == "happened":
-            kept.append(operation)
+    columns = history.columns
+    marks = marks or Marks.of(history, logs)
+    name = marks.transaction
+    is_deletion = (columns.f == columns.code("write")) & (columns.kind == PLAIN) & (columns.new == ABSENT)
+    is_joined = marks.is_own & (name > -2) & ~(is_deletion & (name < 0))
+    done, denied, pending = (
+        numpy.append(logs.have(*fates), False)[numpy.maximum(name, -1)]  # of no transaction the last one
+        for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, NOP), (PENDING,))
+    )
+    happened = is_joined & done & ~denied
+    did_not = is_joined & ~done & ~pending & is_final
+    is_info = columns.type == INFO
+    contradicted = (
+        numpy.flatnonzero((columns.type == OK) & did_not),
+        numpy.flatnonzero((columns.type == FAIL) & happened),
+        _revealing(marks) if is_final else numpy.empty(0, dtype=numpy.int64),
+    )
+    lost, kept, revealed = (tuple(history.at(places[:MOST])) for places in contradicted)
     return Settled(
-        history=settled_history(history, settled["did not"]),
-        happened=tuple(settled["happened"]),
-        did_not=tuple(settled["did not"]),
-        open=tuple(settled["open"]),
-        lost=tuple(lost),
-        kept=tuple(kept),
-        revealed=tuple(_revealing(history, nodes, found)) if is_final else (),
+        history=settled_history(history, columns.invoke[is_info & did_not]),
+        happened=tuple(columns.invoke[is_info & happened].tolist()),
+        did_not=tuple(columns.invoke[is_info & did_not].tolist()),
+        open=tuple(columns.invoke[is_info & marks.is_writing & ~(happened | did_not)].tolist()),
+        lost=lost,
+        kept=kept,
+        revealed=revealed,
+        counts=(len(contradicted[0]), len(contradicted[1]), len(contradicted[2])),
     )
 
 
@@ -126,49 +210,65 @@ def settled_history(history: History, did_not: Iterable[int]) -> History:
     return replace(history, operations=operations)
 
 
-def _revealing(
-    history: History, nodes: Sequence[Replayed], found: Mapping[Mark, set[Id]]
-) -> Iterator[Operation]:
-    """A value that was confirmed at any time may be shown: it need not be the newest."""
-    for operation in history.operations:
-        shown = _shown_by_refusal(operation, history)
-        if shown is None or shown not in found:
-            continue
-        fates = {node.fates[name] for name in found[shown] for node in nodes if name in node.fates}
-        if fates <= {"rolled back", "nop"}:
-            yield operation
+def _revealing(marks: Marks) -> Array:
+    """The refusals that showed a value which every log discarded. One that was confirmed at any time may be shown: it
+    need not be the newest."""
+    columns, rows = marks.history.columns, marks.logs.rows
+    is_kept = numpy.zeros(marks.count, dtype=bool)
+    is_known = marks.logs.have(CONFIRMED, COMMITTED, PENDING)
+    is_kept[marks.held[is_known[rows.transaction[marks.row]]]] = True
+    discarded = marks.row[~is_kept[marks.held]]
+    values = set(zip(rows.key[discarded].tolist(), rows.value[discarded].tolist(), strict=True))
+    keys = {rows.keys[key]: key for key, _ in values}
+    codes = [code for code, word in enumerate(columns.words) if word in keys]
+    is_cas = (columns.f == columns.code("cas")) & numpy.isin(columns.key, codes)
+    refused = (columns.type == FAIL) & (columns.complete >= 0) & bool(values)
+    found = []
+    for place in numpy.flatnonzero(refused & (is_cas | (columns.f == columns.code("transfer")))).tolist():
+        f, key = columns.words[columns.f[place]], columns.words[columns.key[place]]
+        mark = _refusal(f, key, marks.history.events[int(columns.complete[place])].value)
+        if mark is not None and (keys.get(mark[0]), rows.codes.of(mark[1])) in values:
+            found.append(place)
+    return numpy.array(found, dtype=numpy.int64)
 
 
-def _shown_by_refusal(operation: Operation, history: History) -> Mark | None:
+def _refusal(f: str | None, key: str | None, answer: object) -> Mark | None:
     """Key and value in the answer of a refused transaction, if the store promises that they are confirmed."""
-    if operation.type != "fail" or operation.complete_index is None:
-        return None
-    match operation.f, operation.key, history.events[operation.complete_index].value:
+    match f, key, answer:
         case "transfer", _, {"from": str(account), "found": int(balance)}:
             return account, balance
-        case "cas", str(key), [_, _, found] | (_, _, found) if found is not None:
+        case "cas", str(), [_, _, found] | (_, _, found) if found is not None:
             return key, found
     return None
 
 
-def joined(known: Marks) -> Mapping[int, list[Id]]:
+def joined(marks: Marks) -> Mapping[int, Sequence[Id]]:
     """By the index of its invocation: the one transaction of each operation that can be joined to one."""
-    found = known.transactions
-    names = {
-        index: {name for mark in marks for name in found.get(mark, ())}
-        for index, marks in known.written.items()
-    }
-    return {index: list(each) for index, each in names.items() if len(each) == 1}
+    places = numpy.flatnonzero(marks.is_own & (marks.transaction >= 0))
+    names = marks.logs.rows.ids_of(marks.transaction[places])
+    indexes = marks.history.columns.invoke[places].tolist()
+    return {index: [name] for index, name in zip(indexes, names, strict=True)}
 
 
-def shown(history: History, known: Marks) -> Mapping[int, list[Id]]:
+def shown(marks: Marks) -> Mapping[int, Sequence[Id]]:
     """By the index of its invocation: the transactions whose values an answer shows, where the store promises that they
     are confirmed. Values that several operations or transactions write are left out.
     """
-    unique = {mark for marks in known.written.values() for mark in marks}
-    named = {mark: ids for mark, ids in known.transactions.items() if len(ids) == 1 and mark in unique}
+    history, rows = marks.history, marks.logs.rows
+    one, is_many = marks.of_marks
+    is_own = numpy.zeros(marks.count, dtype=bool)
+    is_own[marks.written[marks.is_own[marks.operation]]] = True
+    is_named = (is_own & ~is_many)[marks.held]
+    at = marks.row[is_named]
+    names = rows.ids_of(one[marks.held[is_named]])
+    keys = [rows.keys[key] for key in rows.key[at].tolist()]
+    named = dict(zip(zip(keys, rows.value[at].tolist(), strict=True), names, strict=True))
     return {
-        operation.invoke_index: [name for mark in _shown(operation, history) for name in named.get(mark, ())]
+        operation.invoke_index: [
+            named[key, rows.codes.of(value)]
+            for key, value in _shown(operation, history)
+            if (key, rows.codes.of(value)) in named
+        ]
         for operation in history.operations
         if operation.complete_index is not None
     }
@@ -176,9 +276,10 @@ def shown(history: History, known: Marks) -> Mapping[int, list[Id]]:
 
 def _shown(operation: Operation, history: History) -> list[Mark]:
     """Key and value, of a list the last element: what a confirmed read or a refusal shows."""
-    refusal = _shown_by_refusal(operation, history)
-    if refusal is not None:
-        return [refusal]
+    assert operation.complete_index is not None
+    if operation.type == "fail":
+        refusal = _refusal(operation.f, operation.key, history.events[operation.complete_index].value)
+        return [] if refusal is None else [refusal]
     if operation.type != "ok" or operation.mode not in CONFIRMED_READS:
         return []
     match operation.f, operation.key, operation.value:
@@ -203,59 +304,3 @@ def _written(operation: Operation) -> list[Mark]:
             last = {part[1]: part[2] for part in parts if part[0] in ("append", "w")}
             return list(last.items())
     return []
-
-
-def _marks(history: History) -> Mapping[int, list[Mark]]:
-    """By invocation: what this operation, and no other, writes; operations that share anything are left out."""
-    written = {operation.invoke_index: _written(operation) for operation in history.operations}
-    writers = Counter(mark for marks in written.values() for mark in marks)
-    return {
-        index: marks
-        for index, marks in written.items()
-        if marks and all(writers[mark] == 1 for mark in marks)
-    }
-
-
-def _transactions(nodes: Iterable[Replayed]) -> Mapping[Mark, set[Id]]:
-    found: dict[Mark, set[Id]] = {}
-    read: dict[Id, tuple[Record, ...]] = {}
-    for node in nodes:
-        for name, rows in node.transactions.items():
-            if read.setdefault(name, rows) is not rows and _are_alike(read[name], rows):
-                continue
-            for row in rows:
-                mark = mark_of(row)
-                if mark is not None:
-                    found.setdefault(mark, set()).add(name)
-    return found
-
-
-def _are_alike(one: Sequence[Record], other: Sequence[Record]) -> bool:
-    """Whether two logs hold a transaction with the same content."""
-    return len(one) == len(other) and all(
-        row.body == its.body and row.kind == its.kind for row, its in zip(one, other, strict=True)
-    )
-
-
-def mark_of(row: Record) -> Mark | None:
-    """Key and value of a row, None for a deletion; of a list what was appended last."""
-    if row.kind == "write" and row.is_whole and not row.tuple and isinstance(row.key, str):
-        return row.key, None
-    match row.tuple:
-        case (str(key), [*_, int() | str() as last]):
-            return key, last
-        case (str(key), int() | str() | float() | None as value):
-            return key, value
-    return None
-
-
-def _fates(ids: set[Id], nodes: Sequence[Replayed], is_final: bool) -> str | None:
-    """`happened`, `did not` or `open`; None if the value cannot be joined to one transaction."""
-    if len(ids) > 1:
-        return None
-    said: set[Fate] = {node.fates[name] for name in ids for node in nodes if name in node.fates}
-    if said & {"confirmed", "committed"}:
-        return "open" if said & {"rolled back", "nop"} else "happened"
-    if is_final and said <= {"rolled back", "nop"}:
-        return "did not"
-    return "open"

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from checkers.history.history import History
 from checkers.history.members import counts
 from checkers.verdict import Verdict, Witness, concluded
-from checkers.wal.agreement import one_of_each_first
+from checkers.wal.breaches import one_of_each_first
 from checkers.wal.disk import FIRST_TERM, Disk
 from checkers.wal.effects import Begun, Durable, Effect, Rested
 from checkers.wal.record import Promotes, Record

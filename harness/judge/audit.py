@@ -16,8 +16,7 @@ Every verb judges by `Audit.judged`: `run` and `check` report all that `qsync au
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,9 +26,9 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.limits import until_ended
 from checkers.verdict import Verdict, run_safely, stopped
-from checkers.wal import LogRules, NodeLog, Replayed, Settled, early, state
+from checkers.wal import LogRules, Logs, Marks, NodeLog, Settled, early, state
 from checkers.wal.effects import Effect, Rested
-from checkers.wal.settle import Marks, joined, shown
+from checkers.wal.settle import joined, shown
 from harness.causes import SETTLED
 from harness.doing import doing
 
@@ -102,51 +101,25 @@ def audit(
     `effects`: what the nodes' disks and links did, if anybody saw that.
     """
     doing("the nodes' logs")
-    if not effects and (history is None or _tells_when(history, effects)):
-        found = until_ended(lambda: _of_columns(logs, rules, history), lambda why: None)
-        if found is not None:
-            again = () if found.settling is None else _again(found.settling, checks, run_check)
-            return replace(found, settled=again)
     read = until_ended(lambda: _read(logs, rules, history), str)
     if isinstance(read, str):
         is_told = history is not None and _tells_when(history, effects)
         return Audit(logs=stopped(wal.NAME, read), early=stopped(early.NAME, read) if is_told else None)
-    nodes, marks, settling = read
+    replayed, marks, settling = read
     if history is None or marks is None or settling is None:
-        return Audit(logs=run_safely(wal.check_replayed, nodes, rules, name=wal.NAME))
-    times_ns = early.times_of_rows(history, nodes, effects)
-    agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(nodes, rules, settling, times_ns))
+        return Audit(logs=run_safely(wal.check_replayed, replayed, name=wal.NAME))
+
+    def times(rows: Set[tuple[int, int]]) -> Mapping[tuple[int, int], int]:
+        return early.times_of_rows(history, replayed, effects, rows)
+
+    agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(replayed, settling, times))
     return Audit(
         logs=_of_all_members(run_check(agree, history), logs, history),
-        early=_early(history, effects, rules, nodes, marks, run_check),
+        early=_early(history, effects, marks, run_check),
         state=_state(history, effects, rules, run_check),
         settling=settling,
         settled=_again(settling, checks, run_check),
     )
-
-
-def _of_columns(logs: Sequence[NodeLog], rules: LogRules, history: History | None) -> Audit | None:
-    """All but the checks that are run again; None if a log is not columns, or something has no place there."""
-    if logs and all(isinstance(log.records, tuple) for log in logs):
-        return None
-    from checkers.wal import columnar
-
-    began = time.perf_counter()
-    if history is None:
-        verdict = columnar.agree(logs, rules)
-        return None if verdict is None else Audit(logs=_timed(verdict, began))
-    found = columnar.judged(logs, rules, history, is_final=_is_final(logs, rules, history))
-    if found is None:
-        return None
-    return Audit(
-        logs=_of_all_members(_timed(found.logs, began), logs, history),
-        early=found.early,
-        settling=found.settled,
-    )
-
-
-def _timed(verdict: Verdict, began: float) -> Verdict:
-    return replace(verdict, seconds=time.perf_counter() - began)
 
 
 def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> bool:
@@ -163,14 +136,14 @@ def _again(
 
 def _read(
     logs: Sequence[NodeLog], rules: LogRules, history: History | None
-) -> str | tuple[list[Replayed], Marks | None, Settled | None]:
+) -> str | tuple[Logs, Marks | None, Settled | None]:
     """The logs replayed, how the history is joined to them, and what they settle of it."""
-    nodes = [wal.replay(log, rules.promotes) for log in logs]
+    replayed = Logs.of(logs, rules)
     if history is None:
-        return nodes, None, None
-    marks = Marks.of(history, nodes)
-    settled = wal.settle(history, nodes, is_final=_is_final(logs, rules, history), known=marks)
-    return nodes, marks, settled
+        return replayed, None, None
+    marks = Marks.of(history, replayed)
+    settled = wal.settle(history, replayed, is_final=_is_final(logs, rules, history), marks=marks)
+    return replayed, marks, settled
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
@@ -190,15 +163,13 @@ def _tells_when(history: History, effects: Sequence[Effect]) -> bool:
 def _early(
     history: History,
     effects: Sequence[Effect],
-    rules: LogRules,
-    nodes: Sequence[Replayed],
     marks: Marks,
     run_check: RunCheck,
 ) -> Verdict | None:
     if not _tells_when(history, effects):
         return None
-    names = joined(marks)
     if effects:
+        rules, names = marks.logs.rules, joined(marks)
         by_record = Check(
             early.NAME,
             "",
@@ -208,12 +179,12 @@ def _early(
                 effects=effects,
                 promotes=rules.promotes,
                 joined=names,
-                shown=shown(history, marks),
+                shown=shown(marks),
                 linearizable_reads=rules.linearizable_reads,
             ),
         )
         return run_check(by_record, history)
-    by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, nodes, names))
+    by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, marks.logs, marks))
     return run_check(by_clocks, history)
 
 

@@ -13,8 +13,8 @@ import numpy
 
 from checkers.compiled import load
 from checkers.wal import row_kernels
-from checkers.wal.columns import Builder, Part, StoredRecords, StoredTuples, Tuples
-from checkers.wal.record import NotColumns
+from checkers.wal.plain import Builder, Part, StoredRecords, StoredTuples, Tuples
+from checkers.wal.record import NotPlain
 from checkers.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
 from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_block, records_of
 from nodes.iproto import xlog
@@ -42,7 +42,7 @@ class Table(Builder):
     def decoded(self, data: bytes, oddly: Callable[[bytes], Sequence[Any]]) -> xlog.Xlog[Any]:
         """Take all rows of a file; those of odd blocks are taken by `oddly`, which gives what the answer has as rows.
 
-        Raises XlogError if it is no xlog, NotColumns if a transaction is not whole in its block.
+        Raises XlogError if it is no xlog, NotPlain if a transaction is not whole in its block.
         """
         begin = xlog.rows_at(data)
         if begin < 0:
@@ -61,7 +61,7 @@ class Table(Builder):
                 if odd.damage is not None:
                     break
                 if flaw_of(odd.rows, meta) is not None:
-                    raise NotColumns  # perhaps a transaction that goes on in the next block
+                    raise NotPlain  # perhaps a transaction that goes on in the next block
                 rows += odd.rows
             begin = end
         rest = xlog.decode(header + data[begin:], oddly)
@@ -113,7 +113,7 @@ class InColumns(Shared):
 
 
 class _ColumnReader(LogReader):
-    """The same into a table of rows. Raises NotColumns."""
+    """The same into a table of rows. Raises NotPlain."""
 
     def __init__(self, shared: Shared, table: Table) -> None:
         super().__init__(shared)
@@ -158,7 +158,7 @@ class _ColumnReader(LogReader):
         self, name: str, found: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool
     ) -> None:
         if not has_flags:
-            raise NotColumns
+            raise NotPlain
         self._parts.append((self._table.held - self._last, lambda: records_of(name, again())))
         for origin, lsn in self._table.ends(self._last).items():
             self.vclock[origin] = max(lsn, self.vclock.get(origin, 0))

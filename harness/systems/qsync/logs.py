@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from checkers.compiled import why_plain
-from checkers.wal.record import NodeLog, NotColumns
+from checkers.wal.record import NodeLog, NotPlain
 from harness.systems.qsync.log_reader import Shared, contradictions, rows_as_json
 from nodes.iproto import xlog
 from nodes.iproto.inspection import Inspection, inspect
@@ -79,7 +79,7 @@ def _as_columns(holders: Sequence[Path]) -> tuple[NodeLog, ...] | None:
 
         shared = InColumns(sum(sizes))
         return tuple(log_of(holder.name, _Files(holder), shared) for holder in holders)
-    except (NotColumns, OSError):
+    except (NotPlain, OSError):
         return None
 
 

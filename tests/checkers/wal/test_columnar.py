@@ -1,9 +1,11 @@
-"""The audit of columns says what the audit of objects says, and finds nothing wrong exactly where that one does."""
+"""The audit and its twin over objects say the same, of logs that were read as records and of those read as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -13,20 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from checkers import wal
 from checkers.history.columns import of_operations
 from checkers.history.history import Header, History
 from checkers.history.operation import Event, EventType, Operation
 from checkers.history.stored import StoredOperations
 from checkers.verdict import WITNESSES_MAX
-from checkers.wal import LogRules, NodeLog, Record, agreement, broken, columnar
-from checkers.wal.columnar import _replay
-from checkers.wal.columns import StoredRecords, of_logs
-from checkers.wal.node_columns import of_snapshots
-from checkers.wal.record import NotColumns, Snapshot
-from checkers.wal.replay import replay
+from checkers.wal import LogRules, NodeLog, Record, breaches
+from checkers.wal.plain import Builder, StoredRecords, StoredTuples, Tuples
+from checkers.wal.record import NotPlain, Snapshot
 from harness.judge.audit import Audit, audit
 from tests import examples
+from tests.checkers.wal import over_objects
 from tests.checkers.wal.logs import confirm, nop, promote, rollback, vote, write
 
 NODES = ("n1", "n2", "n3")
@@ -44,14 +43,16 @@ SPACE = 512
 class Run:
     """A cluster that is drawn: one order of rows, logs that follow it, and what clients were told."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, *, is_rich: bool = False) -> None:
         self.chance = chance
+        self.is_rich = is_rich
+        """With values, transactions and updates that plain rows have not."""
         self.rows: list[Record] = []
         self.last = dict.fromkeys((1, 2, 3), 0)
         self.owner, self.term = 1, 1
         self.waiting: list[tuple[Record, int]] = []
         """With the place of its operation in `told`."""
-        self.told: list[tuple[str, str, Any, EventType]] = []
+        self.told: list[tuple[str, str | None, Any, EventType]] = []
         """Of each operation: f, key, value, outcome."""
         self.confirmed = 0
         for _ in range(chance.randint(0, 30)):
@@ -64,6 +65,9 @@ class Run:
         return self.last[self.owner]
 
     def write(self) -> None:
+        if self.is_rich and self.chance.random() < 0.5:
+            self.chance.choice((self.write_rich, self.update, self.transact))()
+            return
         chance, lsn = self.chance, self.next()
         key, value = (
             chance.choice("xy"),
@@ -74,9 +78,58 @@ class Run:
         shown = () if value is None else (key, value)
         row = structs.replace(row, space=SPACE, key=key, tuple=shown, time_ns=1_000 * len(self.rows) + 1)
         self.rows.append(row)
-        self.told.append(("write", key, value, "info"))
-        if is_synchronous or self.waiting:
+        self.ask("write", key, value, row)
+
+    def ask(self, f: str, key: str | None, value: object, row: Record) -> None:
+        """An operation whose transaction ends with the row."""
+        self.told.append((f, key, value, "info"))
+        if row.is_synchronous or self.waiting:
             self.waiting.append((row, len(self.told) - 1))
+
+    def row(
+        self, key: str, *fields: object, is_whole: bool = True, first: int = 0, ends: bool = True
+    ) -> Record:
+        """The next row, with whatever fields."""
+        shown = (key, *fields) if is_whole else ()
+        row = structs.replace(
+            write(self.owner, self.next(), key=key),
+            space=SPACE,
+            key=key,
+            tuple=shown,
+            body=repr(fields).encode(),
+        )
+        row = structs.replace(
+            row, is_whole=is_whole, first=first, ends=ends, time_ns=1_000 * len(self.rows) + 1
+        )
+        self.rows.append(row)
+        return row
+
+    def write_rich(self) -> None:
+        number = 10_000 + self.last[self.owner]
+        kept, asked = self.chance.choice(
+            (
+                (number + 0.5, number + 0.5),
+                (float(number), number),
+                (number, float(number)),
+                (1 << 64, 1 << 64),
+                (-(1 << 62), -(1 << 62)),
+                (f"text {number}", f"text {number}"),
+                (True, True),
+                ({"a": [1]}, number),
+                ([1, [2]], number),
+            )
+        )
+        row = self.row("x", kept) if self.chance.random() < 0.9 else self.row("x", kept, "more")
+        self.ask("write", "x", asked, row)
+
+    def update(self) -> None:
+        self.ask("write", "y", 20_000 + self.last[self.owner], self.row("y", is_whole=False))
+
+    def transact(self) -> None:
+        one, two = 30_000 + self.last[self.owner], self.chance.choice((7, 40_000 + self.last[self.owner]))
+        first = self.row("x", [5, one], first=self.last[self.owner] + 1, ends=self.chance.random() < 0.05)
+        row = self.row("y", two, first=first.lsn)
+        self.ask("txn", None, [["append", "x", one], ["r", "x", None], ["w", "y", two]], row)
 
     def settle(self, count: int, outcome: EventType) -> None:
         for _, place in self.waiting[:count]:
@@ -112,7 +165,8 @@ class Run:
         waits = self.chance.random() < 0.7
         lsn = self.next()
         row = promote(self.owner, lsn, over=over, until=until, term=self.term)
-        self.rows.append(structs.replace(row, waits=waits))
+        is_told = not self.is_rich or self.chance.random() < 0.7
+        self.rows.append(structs.replace(row, waits=waits if is_told else None))
         if waits and self.chance.random() < 0.9:
             self.rows.append(confirm(self.owner, self.next(), lsn))
 
@@ -215,11 +269,13 @@ class Run:
             wrong: tuple[EventType, ...] = ("ok", "fail")
             told = self.chance.choice(wrong) if is_wrong else outcome
             node = self.chance.choice(NODES)
-            say("invoke", process, f, key=key, value=value, node=node)
+            wait = "submit" if self.is_rich and self.chance.random() < 0.2 else None
+            say("invoke", process, f, key=key, value=value, node=node, wait=wait)
             if told != "info" or self.chance.random() < 0.5:
-                say(told, process, f, key=key, value=value, node=node)
+                error = "submitted" if told == "info" and wait else None
+                say(told, process, f, key=key, value=value, node=node, wait=wait, error=error)
             if self.chance.random() < 0.2:
-                other = self.chance.choice(self.told)[2]
+                other = self.chance.choice([each[2] for each in self.told if each[0] == "write"] or [1])
                 asked = [1, 10_000 + process]
                 say("invoke", 1_000 + process, "cas", key=key, value=asked, node=node)
                 named = self.chance.choice((key, None))
@@ -237,14 +293,6 @@ def stored(history: History) -> History:
     assert columns is not None
     some = lambda places: [operations[place] for place in places.tolist()]  # noqa: E731
     return replace(history, operations=StoredOperations(columns, lambda: operations, some))
-
-
-def told(found: Audit) -> object:
-    settled = found.settling
-    assert settled is not None
-    verdicts = [replace(each, seconds=0.0) for each in found.verdicts]
-    operations = [(each.invoke_index, each.type, each.error) for each in settled.history.operations]
-    return verdicts, operations, settled.happened, settled.did_not, settled.open
 
 
 class Some(StoredRecords):
@@ -265,23 +313,38 @@ class Some(StoredRecords):
         return super().some(places)
 
 
-def both_ways(seed: int) -> tuple[object, object] | None:
-    """Audits of one drawn cluster, from objects and from columns; None: its logs have no place in columns."""
-    run = Run(Random(seed))
-    rules = run.chance.choice(OTHERS)
-    logs = [run.log(node) for node in NODES]
-    history = run.history()
-    expected = audit(logs, rules, history)
-    try:
-        columns = of_logs(logs)
-    except NotColumns:
-        return None
-    is_fine = all(verdict.result != "invalid" for verdict in expected.verdicts)
-    if run.told:
-        columns = [replace(log, records=Some(log.records, is_fine=is_fine)) for log in columns]
-    if run.chance.random() < 0.1:
-        return alone(audit(logs, rules)), alone(audit(columns, rules))
-    return told(expected), told(audit(columns, rules, stored(history)))
+def plain(logs: Sequence[NodeLog]) -> list[NodeLog]:
+    """The logs as if they had been read as arrays. Raises NotPlain."""
+    builder = Builder(sum(len(log.records) for log in logs))
+    ends = [0]
+    for log in logs:
+        for record in log.records:
+            builder.put(record)
+        ends.append(builder.held)
+    return [
+        replace(
+            log,
+            records=StoredRecords(builder, begin, end, [(end - begin, partial(tuple, log.records))]),
+            snapshots=tuple(map(_stored, log.snapshots)),
+        )
+        for log, begin, end in zip(logs, ends, ends[1:], strict=False)
+    ]
+
+
+def _stored(snapshot: Snapshot) -> Snapshot:
+    if any(values[0] != key for (_, key), values in snapshot.tuples.items()):
+        raise NotPlain
+    found = Tuples.of((space, values) for (space, _), values in snapshot.tuples.items())
+    return replace(snapshot, tuples=StoredTuples(lambda: found))
+
+
+def told(found: Audit | over_objects.Audited) -> object:
+    settled, early = found.settling, found.early
+    assert settled is not None and early is not None
+    verdicts = [replace(each, seconds=0.0) for each in (found.logs, early)]
+    operations = [(each.invoke_index, each.type, each.error) for each in settled.history.operations]
+    contradicted = settled.lost, settled.kept, settled.revealed, settled.counts
+    return verdicts, operations, settled.happened, settled.did_not, settled.open, contradicted
 
 
 def alone(found: Audit) -> object:
@@ -289,27 +352,39 @@ def alone(found: Audit) -> object:
 
 
 @examples.up_to(300)
-@given(st.integers(0, 1 << 40))
-def test_the_audit_of_columns_says_what_that_of_objects_says(seed: int) -> None:
-    """Breaks if a rule, a fate, a join, a witness or a count were another one in columns, or if objects were made of
-    more rows than a verdict names."""
-    found = both_ways(seed)
-    assert found is None or found[0] == found[1]
+@given(st.integers(0, 1 << 40), st.booleans())
+def test_the_audit_and_its_twin_say_the_same(seed: int, is_rich: bool) -> None:
+    """Breaks if a rule, a fate, a join, a witness or a count were another one in arrays than among objects, or if
+    objects were made of rows that no verdict names."""
+    run = Run(Random(seed), is_rich=is_rich)
+    rules = run.chance.choice(OTHERS)
+    logs = [run.log(node) for node in NODES]
+    history = run.history()
+    expected = over_objects.audit(logs, rules, history)
+    assert told(audit(logs, rules, history)) == told(expected)
+    assert alone(audit(logs, rules)) == over_objects.check(logs, rules)
+    try:
+        arrays = plain(logs)
+    except NotPlain:
+        return
+    is_fine = all(verdict.result != "invalid" for verdict in (expected.logs, expected.early))
+    arrays = [replace(log, records=Some(log.records, is_fine=is_fine)) for log in arrays]
+    assert told(audit(arrays, rules, stored(history))) == told(expected)
 
 
 @given(st.integers(0, 1 << 40))
-def test_of_many_breaches_some_are_looked_at_and_all_are_counted(seed: int) -> None:
-    """Breaks if a rule that is broken more often than MOST were forgotten, or counted otherwise."""
+def test_of_many_breaches_some_are_told_and_all_are_counted(seed: int) -> None:
+    """Breaks if a rule that is broken more often than witnesses are kept were forgotten, or counted otherwise."""
     run = Run(Random(seed))
     logs, history = [run.log(node) for node in NODES], run.history()
-    expected = audit(logs, RULES, history)
-    try:
-        columns = of_logs(logs)
-    except NotColumns:
-        return
-    with patch.object(broken, "MOST", 1), patch.object(columnar, "MOST", 1):
-        found = audit(columns, RULES, stored(history))
-    for one, other in zip(found.verdicts, expected.verdicts, strict=True):
+    expected = over_objects.audit(logs, RULES, history)
+    with (
+        patch.object(breaches, "WITNESSES_MAX", 1),
+        patch.object(import_module("checkers.wal.settle"), "MOST", 1),
+    ):
+        found = audit(logs, RULES, history)
+    assert found.early is not None
+    for one, other in ((found.logs, expected.logs), (found.early, expected.early)):
         assert (one.result, one.summary, one.details) == (other.result, other.summary, other.details)
         assert {each.rule for each in one.witnesses} == {each.rule for each in other.witnesses}
         assert set(one.witnesses) <= set(other.witnesses) or len(other.witnesses) == WITNESSES_MAX
@@ -342,7 +417,7 @@ RARE = {
 
 @pytest.mark.parametrize(("one", "other"), RARE.values(), ids=RARE)
 def test_what_is_seldom_drawn_is_judged_alike(one: list[Record], other: list[Record]) -> None:
-    """Breaks in `checkers.wal.broken` alone: the rules over objects find each of these."""
+    """Breaks in the product alone: the rules over objects find each of these."""
     rules = replace(RULES, quorum=None)
     logs = [
         NodeLog(
@@ -350,29 +425,11 @@ def test_what_is_seldom_drawn_is_judged_alike(one: list[Record], other: list[Rec
         )
         for node, rows in (("n1", one), ("n2", other))
     ]
-    expected = audit(logs, rules)
-    assert expected.logs.result == "invalid"
-    columns = [replace(log, records=Some(log.records, is_fine=False)) for log in of_logs(logs)]
-    assert alone(audit(columns, rules)) == alone(expected)
-
-
-@examples.up_to(400)
-@given(st.integers(0, 1 << 40))
-def test_snapshots_as_columns_are_judged_as_objects_are(seed: int) -> None:
-    """Breaks if a row or a vote were taken at a wrong place, or a snapshot not compared with all that it must be."""
-    run = Run(Random(seed))
-    logs = [run.log(node, (1, 2, 3)) for node in NODES]
-    try:
-        nodes = [_replay(log, RULES) for log in of_logs(logs)]
-    except NotColumns:
-        return
-    found = [node for node in nodes if node is not None]
-    if len(found) == len(nodes):
-        cluster = wal.cluster_of([replay(log, RULES.promotes) for log in logs], RULES)
-        assert of_snapshots(found) == {
-            "snapshot-differs": list(agreement.snapshot_differs(cluster)),
-            "snapshot-forgets": list(agreement.snapshot_forgets(cluster)),
-        }
+    expected = over_objects.check(logs, rules)
+    assert expected.result == "invalid"
+    assert alone(audit(logs, rules)) == expected
+    arrays = [replace(log, records=Some(log.records, is_fine=False)) for log in plain(logs)]
+    assert alone(audit(arrays, rules)) == expected
 
 
 def test_without_a_log_nothing_is_made_of_a_long_history() -> None:
@@ -382,7 +439,7 @@ def test_without_a_log_nothing_is_made_of_a_long_history() -> None:
     def never() -> Sequence[Operation]:
         pytest.fail("somebody asked for the operations as objects")
 
-    assert told(audit((), RULES, stored(history))) == told(audit((), RULES, history))
+    assert told(audit((), RULES, stored(history))) == told(over_objects.audit((), RULES, history))
     columns = of_operations(history.operations)
     assert columns is not None
     found = audit((), RULES, replace(history, operations=StoredOperations(columns, never, lambda _: never())))

@@ -13,10 +13,11 @@ from msgspec import structs
 from checkers import CHECKERS, Verdict
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from checkers.wal import Record, replay
+from checkers.wal import LogRules, Logs, Marks, Record
 from checkers.wal.early import LATE_NS, MODEL, NAME, check, check_by_clocks
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine, of_lines, to_lines
 from tests.checkers.wal.logs import confirm, log, promote, rollback, vote, write
+from tests.checkers.wal.over_objects import replay
 
 HEADER = Header(nodes=("n1", "n2", "n3"), quorum=2)
 OPENED = promote(1, 1, over=0, until=0, term=1)
@@ -266,7 +267,8 @@ def by_clocks(confirmed_ns: int, *, clock_fault: bool = False) -> Verdict:
     run = history()
     run = History.of(HEADER, (*run.events, *states, *(faults if clock_fault else [])))
     decided = structs.replace(CONFIRM, time_ns=AHEAD_NS + 90 + confirmed_ns)
-    return check_by_clocks(run, [replay(log("n1", OPENED, WRITE, decided), "at once")], {0: [WRITE.id]})
+    logs = Logs.of([log("n1", OPENED, WRITE, decided)], LogRules(promotes="at once"))
+    return check_by_clocks(run, logs, Marks.of(run, logs))
 
 
 def test_by_clocks_an_answer_long_before_its_confirm_is_refused() -> None:

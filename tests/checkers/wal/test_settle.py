@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from checkers.wal import NodeLog, Record, Settled, replay, settle
+from checkers.wal import LogRules, Logs, NodeLog, Record, Settled, settle
 from tests.checkers.wal.logs import confirm, log, nop, rollback, write
 
 
@@ -26,7 +26,7 @@ UNKNOWN_WRITE = history(("invoke", 1, "write", 7), ("info", 1, "write", 7))
 
 
 def settled(past: History, *logs: NodeLog, is_final: bool = True) -> Settled:
-    return settle(past, [replay(one, "at once") for one in logs], is_final=is_final)
+    return settle(past, Logs.of(logs, LogRules(promotes="at once")), is_final=is_final)
 
 
 def test_what_a_log_confirms_happened_at_any_later_time() -> None:

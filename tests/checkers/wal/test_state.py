@@ -15,9 +15,10 @@ from checkers import CHECKERS, Verdict
 from checkers.history.history import Header, History
 from checkers.wal import Record
 from checkers.wal.effects import Begun, Durable, Effect, Rested, of_lines, to_lines
-from checkers.wal.replay import Limbo, Replayed, replay, transactions
+from checkers.wal.replay import Limbo, Replayed, transactions
 from checkers.wal.state import MODEL, NAME, check
 from tests.checkers.wal.logs import confirm, log, nop, promote, rollback, vote, write
+from tests.checkers.wal.over_objects import replay
 from tests.checkers.wal.test_early import durable, line
 
 HEADER = Header(nodes=("n1", "n2", "n3"), quorum=2)

@@ -16,7 +16,7 @@ from checkers.history.history import History
 from checkers.history.stored import StoredOperations
 from checkers.linearizable import checker
 from checkers.wal import NodeLog
-from checkers.wal.columns import StoredRecords
+from checkers.wal.plain import StoredRecords
 from harness.judge.evidence import evidence_of
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of

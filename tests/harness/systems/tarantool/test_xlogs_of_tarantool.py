@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from checkers.wal import LogRules, check, replay
+from checkers.wal import LogRules, Logs, check
+from checkers.wal.nodes import FATES
 from harness.systems.qsync.logs import read_log
 from tests import needs
 
@@ -34,11 +35,12 @@ def test_what_tarantool_confirmed_and_rolled_back_is_read_from_its_log(tmp_path:
     folder.mkdir()
     (folder / "script.lua").write_text(SCRIPT)
     subprocess.run(["tarantool", "script.lua"], cwd=folder, check=True, timeout=30, capture_output=True)
-    replayed = replay(read_log(folder), "at once")
+    rules = LogRules(promotes="at once", has_votes=False)
+    (node,) = Logs.of([read_log(folder)], rules).nodes
+    fates = node.fates[node.rows.transaction[node.at]].tolist()
     said = {
-        row.tuple: replayed.fates[name]
-        for name, rows in replayed.transactions.items()
-        for row in rows
+        row.tuple: FATES[fate]
+        for row, fate in zip(node.log.records, fates, strict=True)
         if row.tuple[:1] == ("x",)
     }
     assert said == {
@@ -47,4 +49,4 @@ def test_what_tarantool_confirmed_and_rolled_back_is_read_from_its_log(tmp_path:
         ("x", 3): "rolled back",
         ("x", 4): "confirmed",
     }
-    assert check([replayed.log], LogRules(promotes="at once", has_votes=False)).result == "valid"
+    assert check([node.log], rules).result == "valid"
