@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from checkers.wal.effects import RowLine
-from checkers.wal.record import Kind, Record, Snapshot
+from checkers.wal.record import ORIGINS_END, Kind, Record, Snapshot
 from nodes.iproto import xlog
-from nodes.iproto.errors import XlogError
+from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
 from nodes.iproto.recurring import USERS_FROM, Recurring
@@ -37,6 +37,7 @@ TRUNCATIONS = 330
 DEFINING = frozenset({SPACES, INDEXES, MEMBERS, TRUNCATIONS})
 FLAGS_SINCE = (2, 10)
 LOCAL_GROUP = 1
+NUMBERS_END = 1 << 63
 NAME_DIGITS = 20
 """Of the names of files, which are the sums of their vclocks."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[-.\w]+)?")
@@ -94,6 +95,9 @@ class LogReader:
             for row in defining:
                 self.take_definition(row)
             self._learnt = defining
+        if found.meta is not None and _is_beyond(found.meta.vclock):
+            self.unread.append(f"{name}: its vclock {text(found.meta.vclock)} names what no store counts to")
+            return
         if found.meta is None or found.damage is not None or not found.finished:
             self.unread.append(f"{name}: {found.damage or 'there is no end marker'}")
             return
@@ -121,6 +125,9 @@ class LogReader:
         if meta is None:
             if not is_last:
                 self.damage.append(f"{name}: {found.damage}")
+            return
+        if _is_beyond(meta.vclock):
+            self.damage.append(f"{name}: its vclock {text(meta.vclock)} names what no store counts to")
             return
         if self.begins is None or self._is_behind_a_gap(meta.vclock):
             self.begins, self.vclock = meta.vclock, dict(meta.vclock)
@@ -354,6 +361,8 @@ def _record_of(row: Row) -> Record | None:
         return None
     values = row.body.get(TUPLE, ())
     by_operations = row.type in (Type.UPDATE, Type.UPSERT)
+    decision, space = _decision(kind, row), _number(row.body.get(SPACE_ID, 0))
+    _refuse_numbers(row, space, decision)
     return Record(
         kind=kind,
         origin=row.replica_id,
@@ -363,13 +372,29 @@ def _record_of(row: Row) -> Record | None:
         ends=row.is_commit,
         is_synchronous=row.wait_ack,
         body=pack(dict(row.body)),
-        space=_number(row.body.get(SPACE_ID, 0)),
+        space=space,
         tuple=values if isinstance(values, tuple) and kind == "write" and not by_operations else (),
         time_ns=int(row.timestamp * 1e9),
         key=_first(row.body.get(Key.KEY.value) or values),
         is_whole=not by_operations,
-        **_decision(kind, row),
+        **decision,
     )
+
+
+def _is_beyond(vclock: Mapping[int, int]) -> bool:
+    return any(origin >= ORIGINS_END or lsn >= NUMBERS_END for origin, lsn in vclock.items())
+
+
+def _refuse_numbers(row: Row, space: int, decision: Mapping[str, Any]) -> None:
+    """Raises MalformedFrame of numbers that no store counts to, and rules have no place for."""
+    replicas = (row.replica_id, decision.get("owner", 0), decision.get("vote", 0))
+    numbers = (row.lsn, abs(row.tsn), space, decision.get("until", 0), decision.get("term", 0))
+    if max(replicas) >= ORIGINS_END:
+        raise MalformedFrame(f"expected a replica below {ORIGINS_END}, got {max(replicas)}")
+    if max(numbers) >= NUMBERS_END:
+        raise MalformedFrame(f"expected numbers below {NUMBERS_END}, got {max(numbers)}")
+    if not abs(row.timestamp * 1e9) < NUMBERS_END:
+        raise MalformedFrame(f"expected the time of a row in seconds since 1970, got {row.timestamp}")
 
 
 def _line_of(row: Row, synchronous_spaces: Set[int] | None) -> RowLine | None:

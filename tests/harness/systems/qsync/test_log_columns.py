@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from checkers.compiled import AS_COMPILED, PLAIN_VARIABLE
 from checkers.history.line_kernels import ABSENT
-from checkers.wal import NodeLog, Record
-from checkers.wal.columns import KINDS, UNTOLD, Rows, StoredRecords, StoredTuples
-from checkers.wal.record import NotColumns
+from checkers.wal import LogRules, NodeLog, Record, check
+from checkers.wal.columns import KINDS, UNTOLD, Rows
+from checkers.wal.plain import StoredRecords, StoredTuples
+from checkers.wal.record import NotPlain
 from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
 from harness.systems.qsync import logs
 from harness.systems.qsync.log_columns import InColumns
@@ -229,7 +230,7 @@ def test_a_tuple_that_has_no_place_in_columns(odd: tuple[object, ...]) -> None:
         "0.xlog": xlog.encode_header("XLOG", UUID, {}),
         "1.snap": snapshot_of([packed_insert((512, odd), 3, 1.5)], Random(1)),
     }
-    with pytest.raises(NotColumns):
+    with pytest.raises(NotPlain):
         logs.log_of("n1", files, InColumns(1))
 
 
@@ -241,3 +242,34 @@ def test_a_tuple_that_the_kernel_does_not_take(odd: tuple[object, ...]) -> None:
     }
     (snapshot,) = logs.log_of("n1", files, InColumns(1)).snapshots
     assert dict(snapshot.tuples) == {(512, "k"): odd}
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        (Row(Type.NOP, 1, (1 << 64) - 1, 0.5, (1 << 64) - 1), "expected numbers below 9223372036854775808"),
+        (Row(Type.NOP, 1 << 20, 1, 0.5, 1), "expected a replica below 32768, got 1048576"),
+        (Row(Type.CONFIRM, 1, 1, 0.5, 1, body={2: 1 << 40, 3: 1}), "expected a replica below 32768"),
+        (Row(Type.CONFIRM, 1, 1, 0.5, 1, body={2: 1, 3: 1 << 63}), "expected numbers below"),
+        (Row(Type.NOP, 1, 1, float("nan"), 1), "expected the time of a row in seconds since 1970, got nan"),
+        (Row(Type.NOP, 1, 1, 1e300, 1), "expected the time of a row in seconds since 1970, got 1e+300"),
+    ],
+)
+def test_numbers_that_no_store_counts_to_are_damage(row: Row, what: str) -> None:
+    """Broken, the audit of such a log ends with an error of arrays."""
+    data = xlog.encode_header("XLOG", UUID, {}) + xlog.encode_block([row])
+    log = logs.log_of("n1", {"0.xlog": data})
+    assert log.damage is not None and what in log.damage
+    assert check([log], LogRules()).result == "unknown"
+
+
+@pytest.mark.parametrize("vclock", [{1: 1 << 63}, {1 << 15: 1}])
+def test_a_vclock_that_no_store_comes_to_is_damage(vclock: dict[int, int]) -> None:
+    files = {
+        "0.xlog": xlog.encode_header("XLOG", UUID, vclock),
+        "1.snap": xlog.encode_header("SNAP", UUID, vclock) + xlog.encode_eof(),
+    }
+    log = logs.log_of("n1", files)
+    assert log.damage is not None and "names what no store counts to" in log.damage
+    assert len(log.unread) == 1 and not log.snapshots
+    assert check([log], LogRules()).result == "unknown"
