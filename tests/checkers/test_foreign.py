@@ -118,6 +118,10 @@ _PIECES = [
 @example("#t [1] #t{:a 1} #t 1 2 #t :a :b")
 def test_the_reader_agrees_with_its_slow_twin(text: str) -> None:
     """Runs of atoms are read at once: a value, its line or a torn end could differ from what the text says."""
+    _agrees(text)
+
+
+def _agrees(text: str) -> None:
     try:
         values, starts, is_torn = one_token_at_a_time.read(text)
     except one_token_at_a_time.Wrong:
@@ -128,6 +132,84 @@ def test_the_reader_agrees_with_its_slow_twin(text: str) -> None:
     assert _exact(forms.values) == _exact(values)
     assert [edn.line_of(text, start) for start in forms.starts] == [edn.line_of(text, at) for at in starts]
     assert (forms.torn_at is not None) == is_torn
+
+
+_SHAPES = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "# ",
+                "# ",
+                "# ",
+                "[# #] ",
+                "[#, #,#] ",
+                "[:r # [# #]] ",
+                "[",
+                "]",
+                "(#) ",
+                ":a ",
+                ":b # ",
+                ":c nil ",
+            ),
+            *(
+                ":d# ",
+                "#:e ",
+                "1.# ",
+                "-# ",
+                "+# ",
+                "0# ",
+                "{:f #}",
+                '"#" ',
+                "\\a ",
+                "#_ ",
+                "\ue0001 ",
+                ":\ue0001 ",
+                "\t",
+            ),
+        ]
+    ),
+    max_size=8,
+).map("".join)
+_NUMBERS = st.lists(
+    st.sampled_from(["1", "-2", "37", "4 5", "6,7", "1" * 25, "8N", "x"]), min_size=12, max_size=12
+)
+
+
+@given(
+    st.sampled_from(["{%s}", "{:g %s}", "#op.Op{:g %s}", "%s"]),
+    _SHAPES,
+    st.lists(_NUMBERS, min_size=3, max_size=5),
+)
+@example("{%s}", ":b # ", [["1"] * 12, ["2"] * 12, ["4 5"] * 12])
+@example("{%s}", "# :a ", [["1"] * 12, ["2"] * 12, ["3"] * 12])
+@example("{%s}", ":a [# nil] ", [["1"] * 12, ["2"] * 12, ["4 5"] * 12])
+def test_lines_of_one_shape_and_their_slow_twin(form: str, shape: str, numbers: list[list[str]]) -> None:
+    """The third line of a shape could have the numbers of another, or share its lists with it."""
+    lines = []
+    for each in numbers:
+        left = iter(each)
+        lines.append(form % "".join(next(left, "9") if letter == "#" else letter for letter in shape))
+    for text in ("\n".join(lines), "[" + "\n ".join(lines) + "]"):
+        _agrees(text)
+    values = [edn.read(line).values for line in lines if _is_read(line)]
+    assert len({id(part) for value in values for part in _lists(value)}) == sum(
+        len(_lists(each)) for each in values
+    )
+
+
+def _is_read(text: str) -> bool:
+    try:
+        one_token_at_a_time.read(text)
+    except one_token_at_a_time.Wrong:
+        return False
+    return True
+
+
+def _lists(value: Any) -> list[Any]:
+    """All lists and maps in a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value] if isinstance(value, dict | list) else []
+    return own + [each for part in parts for each in _lists(part)]
 
 
 def _exact(value: Any) -> Any:

@@ -27,6 +27,7 @@ from decimal import Decimal
 from typing import Any
 
 from checkers.history.errors import HistoryError
+from checkers.history.foreign.edn_shapes import PLAIN, Shapes
 from checkers.history.nesting import DEPTH_MAX
 from checkers.history.start import Start
 from checkers.values import Set
@@ -149,6 +150,12 @@ def read(text: str) -> Forms:
     position, end = 0, len(text)
     match = _TOKEN.match
     while position < end:
+        if len(stack) <= 2 and stack[-1].has_starts and (plain := _PLAIN_MAP.match(text, position)):
+            made = _shapes.values(plain[1])
+            if made is not None:
+                stack[-1].add(made[0], plain.start(1))
+                position = plain.end()
+                continue
         found = match(text, position)
         if found is None:
             position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
@@ -177,6 +184,21 @@ def read(text: str) -> Forms:
     if len(stack) > 1 or stack[0].skip:
         return _torn(stack, end)
     return _unwrapped(stack[0])
+
+
+def values_in(line: str) -> list[Any]:
+    """The values of a line, or of its beginning if the rest is torn off. Raises HistoryError."""
+    if _PLAIN_LINE.fullmatch(line):
+        known = _shapes.values(line)
+        if known is not None:
+            return known
+    return read(f"{line}\n(").values  # the open bracket keeps a lone list from being unwrapped
+
+
+_PLAIN_MAP = re.compile(rf"[\s,]*+(?:#[A-Za-z][\w.]*+)?(\{{{PLAIN}\}})")
+"""With the tag of a record or without: `#jepsen.history.Op{}` is the map."""
+_PLAIN_LINE = re.compile(PLAIN)
+_shapes = Shapes(lambda text: read(f"{text}\n(").values)
 
 
 def _take_atoms(text: str, found: re.Match[str], group: int, run: str, top: _Open) -> None:

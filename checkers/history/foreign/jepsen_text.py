@@ -52,7 +52,7 @@ def _map(found: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:
 def _values(rest: str, line_of: LineOf, place: int) -> list[Any]:
     """Value and error: the rest of the line, which is EDN, or at least begins so."""
     try:
-        return edn.read(f"{rest}\n(").values  # the open bracket keeps a lone list from being unwrapped
+        return edn.values_in(rest)
     except HistoryError as error:
         raise HistoryError(
             expected="a value in EDN",
