@@ -43,7 +43,6 @@ TYPES = ("invoke", "ok", "fail", "info")
 NEMESIS = "nemesis"
 PRECONDITION = re.compile(r"precondition|mismatch|did-not-succeed|cas-failed|not-equal", re.IGNORECASE)
 SYNONYMS = {"broadcast": "add"}  # Maelstrom's broadcast is a set: its reads show what was sent round
-_WORDS = ("node", "role", "mode")
 REFUSAL_OBSERVED = "refusal-observed?"
 
 
@@ -283,7 +282,7 @@ def _event(
     index: int, time_ns: int, process: Process, each: Map, question: tuple[str, Any, Any], kinds: Kinds
 ) -> Event:
     f, key, value = question
-    node, role, mode = (each.get(name) for name in _WORDS)
+    node, role, mode = each.get("node"), each.get("role"), each.get("mode")
     return Event(
         index=index,
         time_ns=time_ns,

@@ -169,6 +169,9 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
     if not _are_elsewhere(pytest_arguments):
         # In one word: pytest takes a value that stands apart for a path, before it knows these options.
         options += [f"--repeat-with={suite.command}"]
+    if suite.name == NIGHTLY:
+        # A trace of a test that hangs. To write it while the test runs can end its process.
+        options += ["-o", "faulthandler_timeout=3600"]
     if suite.name == DEFAULT:
         os.environ[PLAIN_VARIABLE] = AS_COMPILED
         if not pytest_arguments:
