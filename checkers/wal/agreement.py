@@ -56,19 +56,22 @@ Rule = Callable[[Logs], Breaches]
 
 
 def confirmed_and_rolled_back(logs: Logs) -> Breaches:
-    found = _conflicting(logs, ROLLED_BACK)
+    conflicts = _conflicting(logs, ROLLED_BACK)
     said = "is confirmed in the log of {here} and rolled back in that of {there}"
     return Breaches.of(
-        len(found), (_conflict(logs, "confirmed-and-rolled-back", said, *each) for each in found)
+        len(conflicts), (_conflict(logs, "confirmed-and-rolled-back", said, *each) for each in conflicts)
     )
 
 
 def confirmed_and_void(logs: Logs) -> Breaches:
-    found = _conflicting(logs, VOID)
+    conflicts = _conflicting(logs, VOID)
     said = "is confirmed in the log of {here}, and {there} wrote it without content"
     return Breaches.of(
-        len(found),
-        (_conflict(logs, "confirmed-and-void", said, *each, how=_how_void(logs, *each)) for each in found),
+        len(conflicts),
+        (
+            _conflict(logs, "confirmed-and-void", said, *each, how=_how_void(logs, *each))
+            for each in conflicts
+        ),
     )
 
 
@@ -140,7 +143,7 @@ def kept_and_void(logs: Logs) -> Breaches:
     if (void < 0).all():
         return Breaches()
     told = logs.is_confirmed & logs.have(VOID)
-    found: list[tuple[int, int, int]] = []
+    kept: list[tuple[int, int, int]] = []
     for number, node in enumerate(logs.nodes):
         places = numpy.flatnonzero((node.kinds == WRITE) & (void[rows.place[node.at]] >= 0))
         names = rows.transaction[node.at[places]]
@@ -148,11 +151,11 @@ def kept_and_void(logs: Logs) -> Breaches:
         places, names = places[has_effect], names[has_effect]
         told[names] = True
         _, firsts = numpy.unique(names, return_index=True)
-        found += [
+        kept += [
             (number, place, int(void[rows.place[node.at[place]]]))
             for place in sorted(places[firsts].tolist())
         ]
-    return Breaches.of(len(found), (_kept(logs, *each) for each in found))
+    return Breaches.of(len(kept), (_kept(logs, *each) for each in kept))
 
 
 def _kept(logs: Logs, number: int, place: int, void_in: int) -> Breach:
@@ -180,10 +183,10 @@ def confirmed_without_quorum(logs: Logs) -> Breaches:
     for node in logs.nodes:
         holders += (node.fates != ABSENT) & (node.fates != VOID)
     few = holders < quorum
-    found: dict[int, int] = {}
+    alone: dict[int, int] = {}
     for number, node in enumerate(logs.nodes):
         for name in node.order[few[node.order]].tolist():
-            found.setdefault(name, number)
+            alone.setdefault(name, number)
 
     def breach(name: int, number: int) -> Breach:
         def words(records: list[Record]) -> Witness:
@@ -198,13 +201,13 @@ def confirmed_without_quorum(logs: Logs) -> Breaches:
 
         return Breach((story_of(logs, number, name),), words)
 
-    return Breaches.of(len(found), (breach(*each) for each in found.items()))
+    return Breaches.of(len(alone), (breach(*each) for each in alone.items()))
 
 
 def confirmed_order(logs: Logs) -> Breaches:
     nodes = logs.nodes
     longest = max(range(len(nodes)), key=lambda each: len(nodes[each].order))
-    found: list[tuple[int, int, int]] = []
+    others: list[tuple[int, int, int]] = []
     for other, node in enumerate(nodes):
         shift = _shift(nodes[longest], node) if other != longest and len(node.order) else None
         if shift is None:
@@ -213,8 +216,8 @@ def confirmed_order(logs: Logs) -> Breaches:
         own, expected = node.order[begin:end], nodes[longest].order[begin + shift : end + shift]
         bad = numpy.flatnonzero(own != expected)
         if len(bad):
-            found.append((other, int(own[bad[0]]), int(expected[bad[0]])))
-    return Breaches.of(len(found), (_other_order(logs, longest, *each) for each in found))
+            others.append((other, int(own[bad[0]]), int(expected[bad[0]])))
+    return Breaches.of(len(others), (_other_order(logs, longest, *each) for each in others))
 
 
 def _shift(longest: Node, node: Node) -> int | None:
@@ -305,7 +308,7 @@ def claimed_but_missing(logs: Logs) -> Breaches:
     rows = logs.rows
     at = numpy.flatnonzero(logs.held & (rows.kind != NOP) & (rows.kind != VOTE))
     lsns, origins = rows.lsn[at], rows.origin[at]
-    found: list[tuple[int, int, int]] = []
+    gaps: list[tuple[int, int, int]] = []
     for number, other in enumerate(logs.nodes):
         has = numpy.zeros(rows.places, dtype=bool)
         has[rows.place[other.at]] = True
@@ -318,8 +321,8 @@ def claimed_but_missing(logs: Logs) -> Breaches:
                 for each, node in enumerate(logs.nodes)
                 if len(places := numpy.flatnonzero(is_lacked[node.at]))
             )
-            found.append((holder, place, number))
-    return Breaches.of(len(found), (_missing(logs, *each) for each in sorted(found)))
+            gaps.append((holder, place, number))
+    return Breaches.of(len(gaps), (_missing(logs, *each) for each in sorted(gaps)))
 
 
 def _missing(logs: Logs, holder: int, place: int, number: int) -> Breach:
@@ -344,13 +347,13 @@ def _missing(logs: Logs, holder: int, place: int, number: int) -> Breach:
 
 def decision_without_entry(logs: Logs) -> Breaches:
     rows = logs.rows
-    found: dict[int, tuple[int, int]] = {}
+    decisions: dict[int, tuple[int, int]] = {}
     for number, node in enumerate(logs.nodes):
         for place in (
             node.contradictions if node.log.damage is None else ()
         ):  # else it may stand in what is damaged
-            found.setdefault(int(rows.place[node.at[place]]), (number, place))
-    return Breaches.of(len(found), (_without_entry(logs, *each) for each in found.values()))
+            decisions.setdefault(int(rows.place[node.at[place]]), (number, place))
+    return Breaches.of(len(decisions), (_without_entry(logs, *each) for each in decisions.values()))
 
 
 def _without_entry(logs: Logs, number: int, place: int) -> Breach:
@@ -383,7 +386,7 @@ def _without_entry(logs: Logs, number: int, place: int) -> Breach:
 
 def confirm_not_increasing(logs: Logs) -> Breaches:
     rows = logs.rows
-    found: dict[int, tuple[int, int, int]] = {}
+    repeated: dict[int, tuple[int, int, int]] = {}
     for number, node in enumerate(logs.nodes):
         places = numpy.flatnonzero(node.kinds == CONFIRM)
         at = node.at[places]
@@ -401,8 +404,8 @@ def confirm_not_increasing(logs: Logs) -> Breaches:
         for here, last in sorted(
             zip(places[order[again + 1]].tolist(), places[order[again]].tolist(), strict=True)
         ):
-            found.setdefault(int(rows.place[node.at[here]]), (number, last, here))
-    return Breaches.of(len(found), (_confirmed_again(logs, *each) for each in found.values()))
+            repeated.setdefault(int(rows.place[node.at[here]]), (number, last, here))
+    return Breaches.of(len(repeated), (_confirmed_again(logs, *each) for each in repeated.values()))
 
 
 def _confirmed_again(logs: Logs, number: int, last: int, here: int) -> Breach:
@@ -482,15 +485,15 @@ def _without_votes(logs: Logs, quorum: int) -> Iterator[Breach]:
         key = (row.term, row.origin)
         if was_by_hand or row.lsn <= logs.rules.started.get(row.origin, 0) or key in told:
             continue
-        found = voters.get(key, set())
-        if len(found) < quorum:
+        votes = voters.get(key, set())
+        if len(votes) < quorum:
             told.add(key)
             node = logs.nodes[number].log.node
             said = (
-                f"replica {row.origin} wrote PROMOTE in term {row.term} with the votes of {len(found)} nodes, "
+                f"replica {row.origin} wrote PROMOTE in term {row.term} with the votes of {len(votes)} nodes, "
                 f"{quorum} are needed"
             )
-            by = f"votes are recorded by: {', '.join(sorted(found)) or 'no node'}"
+            by = f"votes are recorded by: {', '.join(sorted(votes)) or 'no node'}"
             yield _alone("promoted-without-votes", said, node, by, Part(number, (place,)))
 
 
