@@ -30,11 +30,11 @@ from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import counts
 from checkers.history.operation import Operation
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness, concluded
-from checkers.wal.breaches import one_of_each_first, text
+from checkers.wal.breaches import Breach, Part, one_of_each_first, text, witnesses_of
 from checkers.wal.columns import Rows
 from checkers.wal.disk import Disk
 from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, RowLine
-from checkers.wal.nodes import Logs, Node
+from checkers.wal.nodes import Logs
 from checkers.wal.record import Id, Promotes, Record
 from checkers.wal.settle import Marks
 
@@ -118,12 +118,12 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
         late += [(place, number, ns, row) for place, ns, row in zip(*each, strict=True)]
     late.sort()
     shown = late[:WITNESSES_MAX]
-    witnesses = [
-        _late(operation, rows.id_of(int(marks.transaction[place])), logs.nodes[number], row, ns)
-        for (place, number, ns, row), operation in zip(
-            shown, history.at(numpy.array([each[0] for each in shown], dtype=numpy.int64)), strict=True
-        )
+    operations = history.at(numpy.array([each[0] for each in shown], dtype=numpy.int64))
+    breaches = [
+        _late(logs, operation, int(marks.transaction[place]), number, row, ns)
+        for (place, number, ns, row), operation in zip(shown, operations, strict=True)
     ]
+    witnesses = list(witnesses_of(logs, breaches))
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
     if not judged:
         summary = "nothing to judge: disks and links were not recorded, and no times can be compared"
@@ -131,21 +131,27 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
     return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=len(late))
 
 
-def _late(operation: Operation, name: Id, node: Node, decision: int, late_ns: int) -> Witness:
-    """A write of the transaction `name` was answered so much before `decision`, a row, was written."""
-    (record,) = node.some([int((node.at == decision).argmax())])
-    return Witness(
-        rule="answered-before-confirm",
-        summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "
-        f"{name[0]}:{name[1]}) {late_ns / 1e6:.0f} ms before it wrote that it is confirmed",
-        events=operation.events,
-        key=operation.key,
-        node=operation.node,
-        start_ns=operation.invoke_ns,
-        end_ns=operation.complete_ns,
-        explanation=(f"decided by {text(record)}",),
-        how="by clocks",
-    )
+def _late(
+    logs: Logs, operation: Operation, transaction: int, number: int, decision: int, late_ns: int
+) -> Breach:
+    """A write of the transaction was answered so much before `decision`, a row, was written."""
+    origin, lsn = logs.rows.id_of(transaction)
+
+    def words(decisions: list[Record]) -> Witness:
+        return Witness(
+            rule="answered-before-confirm",
+            summary=f"{operation.node} answered process {operation.process}'s {operation.f} (transaction "
+            f"{origin}:{lsn}) {late_ns / 1e6:.0f} ms before it wrote that it is confirmed",
+            events=operation.events,
+            key=operation.key,
+            node=operation.node,
+            start_ns=operation.invoke_ns,
+            end_ns=operation.complete_ns,
+            explanation=(f"decided by {text(decisions[0])}",),
+            how="by clocks",
+        )
+
+    return Breach((Part(number, (int((logs.nodes[number].at == decision).argmax()),)),), words)
 
 
 def _clocks_by_origin(history: History, rows: Rows) -> Array:
