@@ -198,6 +198,7 @@ def _held(history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool
     """All keys that were written to, some at a time. `by_reads`: what confirmed reads showed counts, too."""
     columns, numbers = history.columns, Numbers(history)
     are_writes = value_order.are_writes(columns)
+    numbers.compared(numpy.flatnonzero(are_writes))
     is_shown = value_order.are_reads(columns, CONFIRMED if by_reads else ()) & (columns.type == OK)
     asked = numpy.array([dump.operation.invoke_index for dump in dumps], dtype=numpy.int64)[:, None]
     for _, _, places in columns.by_keys(AT_ONCE):

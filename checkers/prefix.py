@@ -70,6 +70,7 @@ def _judged(history: History) -> tuple[list[Witness], _Told]:
     if not is_judged.any():
         return [], _Told()
     writes = numpy.flatnonzero(value_order.are_writes(columns))
+    numbers.compared(writes)
     orders = ValueOrders.of(numbers, writes, confirmed, start=history.start)
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]

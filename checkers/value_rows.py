@@ -16,7 +16,7 @@ import numpy
 from checkers.history.columns import VALUES_MAX, Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, FAIL, PAIR, PLAIN
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.values import Value, identity
 
 Array = Any  # numpy's
@@ -148,6 +148,13 @@ class Numbers:
         may_be = self.columns.type[asked.place] != FAIL
         numpy.minimum.at(possible, wrote[may_be], asked.place[may_be])
         return first[read], possible[read]
+
+    def compared(self, places: Array) -> None:
+        """Raises ModelError of the first compare-and-set at these places that has not two values."""
+        columns = self.columns
+        is_odd = (columns.f[places] == columns.code("cas")) & (columns.kind[places] != PAIR)
+        for operation in self._history.at(places[is_odd]):
+            both(operation)
 
     def changing(self, places: Array) -> Array:
         """The places without each cas of a value to itself: it writes nothing."""

@@ -209,7 +209,12 @@ def _ids(record: Sequence[Any]) -> set[str]:
 
 def _never_made(masters: Sequence[str], records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "added", "caught-up")
-    (ref,) = (ref for ref in record[2] if ref[1] == proof["id"])
+    refs = [ref for ref in record[2] if ref[1] == proof["id"]]
+    _need(any(ref[0] not in _stamps_of(records, ref) for ref in refs), "it was made")
+
+
+def _stamps_of(records: Records, ref: Sequence[Any]) -> set[Any]:
+    """With which its origin made a transaction, or recovered it."""
     stamps = {each[2] for each in records[ref[2]] if each[0] == "made" and each[3] == ref[1]}
     if stamps:
         stamps |= {
@@ -220,7 +225,7 @@ def _never_made(masters: Sequence[str], records: Records, proof: Proof) -> None:
             for each in recovered[6]
             if each[1] == ref[1]
         }
-    _need(ref[0] not in stamps, "it was made")
+    return stamps
 
 
 def _has(records: Records, master: str, name: str, place: int | None = None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from checkers.convergence import Dump, _dump, _witness
 from checkers.history.history import History, by_key
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.value_order import CONFIRMED, told
 from checkers.values import Value, identity
 from checkers.verdict import Witness
@@ -19,7 +19,7 @@ def wrong_values(
     """`settled`: the places of the dumps of nodes that had settled."""
     caught_up = [dumps[place] for place in settled]
     shown = by_key(read for read in history.select(f="read", outcome="ok") if read.mode in CONFIRMED)
-    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+    for key, operations in by_key(_writes(history)).items():
         order = ValueOrder.of(operations, shown.get(key, ()), start=identity(history.start.of(key)))
         for holders in _by_value(dumps, space, key):
             yield from _impossible_value(holders, space, key, order)
@@ -32,11 +32,19 @@ def gone_everywhere(
 ) -> Iterator[Witness]:
     """By acknowledged writes alone."""
     read = [_dump(each) for each in dumps]
-    for key, operations in by_key(history.select(f=("write", "cas"))).items():
+    for key, operations in by_key(_writes(history)).items():
         order = ValueOrder.of(operations, start=identity(history.start.of(key)))
         lost = [[*_lost(holders, space, key, order)] for holders in _by_value(read, space, key)]
         if all(lost):
             yield lost[0][0]
+
+
+def _writes(history: History) -> list[Operation]:
+    writes = list(history.select(f=("write", "cas")))
+    for each in writes:
+        if each.f == "cas":
+            both(each)
+    return writes
 
 
 def _by_value(dumps: Sequence[Dump], space: str, key: str | None) -> list[list[Dump]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from checkers import prefix
 from checkers.history.history import History, by_key
 from checkers.history.members import answered_by
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.prefix import _witness, told
 from checkers.value_kernels import NEVER
 from checkers.value_order import told as told_write
@@ -40,6 +40,8 @@ def judged(history: History) -> tuple[list[Witness], prefix._Told]:
 
 
 def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
+    for each in history.select(f=("cas",)):
+        both(each)
     writes = by_key(history.select(f=("write", "cas")))
     reads = by_key(confirmed)
     return {

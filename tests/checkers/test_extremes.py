@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import checkers
@@ -97,7 +97,10 @@ def test_a_verdict_does_not_hang_on_what_was_written(tmp_path_factory: Any, door
     """If it failed, a value that stands for something in a kernel would hide a violation, or make one up."""
     chance = random.Random(seed)
     plain = record(chance, odd=False)
-    events = map(msgspec.json.decode, plain.split(b"\n")[1:-1])
+    events = [msgspec.json.decode(line) for line in plain.split(b"\n")[1:-1]]
+    assume(
+        any(isinstance(event["process"], int) for event in events)
+    )  # no other tool's file is without operations
     held = sorted({each for event in events for each in _numbers(event)})
     extremes = chance.sample(EXTREMES, len(EXTREMES))
     values = {

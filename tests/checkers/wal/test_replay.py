@@ -143,11 +143,13 @@ def legal_logs(draw: st.DrawFn) -> list[Record]:
     records: list[Record] = []
     owner, term = 1, 1
     lsns = {1: 0, 2: 0, 3: 0}
+    confirmed = dict(lsns)
     for _ in range(draw(st.integers(0, 25))):
         step = draw(st.sampled_from(["write", "write", "write", "confirm", "rollback", "promote"]))
         if step == "promote":
             new, term = draw(st.integers(1, 3)), term + 1
-            until = draw(st.integers(0, lsns[owner]))
+            until = draw(st.integers(confirmed[owner], lsns[owner]))
+            confirmed[owner] = until
             lsns[new] += 1
             records.append(promote(new, lsns[new], over=owner, until=until, term=term))
             owner = new
@@ -155,6 +157,8 @@ def legal_logs(draw: st.DrawFn) -> list[Record]:
         lsns[owner] += 1
         lsn = lsns[owner]
         until = draw(st.integers(0, lsn))
+        if step == "confirm":
+            confirmed[owner] = max(until, confirmed[owner])
         records.append(
             write(owner, lsn)
             if step == "write"
