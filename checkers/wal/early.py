@@ -100,7 +100,7 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
     columns, rows = history.columns, logs.rows
     clock_ns = _clocks_by_origin(history, rows)
     is_joined = marks.is_own & (marks.transaction >= 0) & (columns.type == OK) & (columns.complete >= 0)
-    if any(columns.code(word) >= 0 for word in WAITS_FOR_NOTHING):  # whose it is their objects say
+    if any(columns.code(word) >= 0 for word in WAITS_FOR_NOTHING):  # objects say which of them have it
         places = numpy.flatnonzero(is_joined)
         is_joined[places] = [each.wait not in WAITS_FOR_NOTHING for each in history.at(places)]
     judged = 0

@@ -224,7 +224,7 @@ class Builder:
 
 
 class PackedCells(Cells):
-    """Of plain rows, whose contents are numbers."""
+    """Of plain rows: their contents are numbers."""
 
     def __init__(self, rows: Rows) -> None:
         self._space, self._head, self._tail = (numpy.empty(0, dtype=numpy.int64) for _ in range(3))
