@@ -5,12 +5,13 @@ Every rule yields a witness for each breach. `RULES` has them by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 
 from checkers.values import value_words, vclock_words
 from checkers.verdict import WITNESSES_MAX, Witness
+from checkers.wal.breaches import name_of, text, witness
 from checkers.wal.record import Id, NodeLog, Record, Snapshot
 from checkers.wal.replay import Fate, Replayed
 
@@ -37,18 +38,6 @@ USER_SPACES = 512
 Rule = Callable[[Cluster], Iterator[Witness]]
 
 
-def text(row: Record) -> str:
-    """A record for a person: `CONFIRM of replica 1 up to lsn 7 (n2, 0…0.xlog, row 12)`."""
-    what = {
-        "confirm": f"CONFIRM of replica {row.owner}'s entries up to lsn {row.until}",
-        "rollback": f"ROLLBACK of replica {row.owner}'s entries from lsn {row.until} on",
-        "promote": f"PROMOTE of replica {row.origin} over {row.owner} at lsn {row.until} in term {row.term}",
-        "demote": f"DEMOTE of replica {row.origin} in term {row.term}",
-        "vote": f"vote for replica {row.vote} in term {row.term}",
-    }.get(row.kind, f"{row.kind} {value_words(row.tuple or None)}")
-    return f"{what} [{row.origin}:{row.lsn}, {row.place}]"
-
-
 def conflicting(cluster: Cluster, bad: Fate) -> dict[Id, tuple[Replayed, Replayed]]:
     """Synchronous transactions that one log confirms and another gives the fate `bad`: (confirming, other)."""
     confirmed: dict[Id, Replayed] = {}
@@ -65,9 +54,9 @@ def conflicting(cluster: Cluster, bad: Fate) -> dict[Id, tuple[Replayed, Replaye
 
 def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
     for name, (here, there) in conflicting(cluster, "rolled back").items():
-        yield _witness(
+        yield witness(
             "confirmed-and-rolled-back",
-            f"{_name(name)} is confirmed in the log of {here.log.node} and rolled back in that of {there.log.node}",
+            f"{name_of(name)} is confirmed in the log of {here.log.node} and rolled back in that of {there.log.node}",
             there.log.node,
             _story(name, here),
             _story(name, there),
@@ -81,9 +70,10 @@ def confirmed_and_rolled_back(cluster: Cluster) -> Iterator[Witness]:
 def confirmed_and_void(cluster: Cluster) -> Iterator[Witness]:
     for number, (name, (here, there)) in enumerate(conflicting(cluster, "nop").items()):
         is_shown = number < WITNESSES_MAX
-        yield _witness(
+        yield witness(
             "confirmed-and-void",
-            f"{_name(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without content",
+            f"{name_of(name)} is confirmed in the log of {here.log.node}, and {there.log.node} wrote it without "
+            "content",
             there.log.node,
             _story(name, here),
             _story(name, there),
@@ -121,7 +111,7 @@ def kept_and_void(cluster: Cluster) -> Iterator[Witness]:
             if other is None or row.id in known or row.id in told or not has_effect(node, row):
                 continue
             told.add(row.id)
-            yield _witness(
+            yield witness(
                 "kept-and-void",
                 f"lsn {row.lsn} of replica {row.origin} took effect by the log of {node.log.node}, and "
                 f"{other.log.node} wrote it without content",
@@ -144,7 +134,7 @@ def same_lsn_other_content(cluster: Cluster) -> Iterator[Witness]:
                 continue
             first_node, first = seen.setdefault((row.origin, row.lsn), (node, row))
             if (first.kind, first.body) != (row.kind, row.body):
-                yield _witness(
+                yield witness(
                     "same-lsn-other-content",
                     f"lsn {row.lsn} of replica {row.origin} is not the same on {first_node.log.node} and "
                     f"{node.log.node}",
@@ -172,7 +162,7 @@ def claimed_but_missing(cluster: Cluster) -> Iterator[Witness]:
                 is_missing = is_passed and (row.origin, row.lsn) not in rows
                 if is_missing and other.log.damage is None and other.log.node not in told:
                     told.add(other.log.node)
-                    yield _witness(
+                    yield witness(
                         "claimed-but-missing",
                         f"the log of {other.log.node} has come to lsn {end[row.origin]} of replica {row.origin} "
                         f"and lacks lsn {row.lsn}, which {node.log.node} holds",
@@ -220,7 +210,7 @@ def forgotten(
     """A snapshot lacks the last vote of the log before it, or up to where the entries of its owner are confirmed."""
     owner = snapshot.owner
     if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
-        yield _witness(
+        yield witness(
             "snapshot-forgets",
             f"the snapshot of {log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its log has "
             f"{vote.vote} in term {vote.term} before it",
@@ -231,7 +221,7 @@ def forgotten(
         )
     confirmed = confirmed_of.get(owner, 0)
     if owner and snapshot.confirmed.get(owner, 0) < confirmed:
-        yield _witness(
+        yield witness(
             "snapshot-forgets",
             f"the snapshot of {log.node} says that the entries of replica {owner} are confirmed up to lsn "
             f"{snapshot.confirmed.get(owner, 0)}, and it holds confirmed ones up to {confirmed}",
@@ -359,7 +349,7 @@ def difference(
         return None
     place = min(differing, key=repr)
     there, here = found.get(place, ()), snapshot.tuples.get(place, ())
-    return _witness(
+    return witness(
         "snapshot-differs",
         f"the snapshot of {log.node} at vclock {vclock_words(snapshot.vclock)} has {value_words(here or None)} "
         f"under key {place[1]} of space {place[0]}, and the log of {other.node} came to "
@@ -398,9 +388,9 @@ def _shift(longest: Replayed, node: Replayed) -> int | None:
 
 def other_order(longest: Replayed, node: Replayed, name: Id, expected: Id) -> Witness:
     """`node` has confirmed `name` where the longest log has `expected`."""
-    return _witness(
+    return witness(
         "confirmed-order",
-        f"{node.log.node} confirmed {_name(name)} where in the log of {longest.log.node} {_name(expected)} stands",
+        f"{node.log.node} confirmed {name_of(name)} where in the log of {longest.log.node} {name_of(expected)} stands",
         node.log.node,
         _story(name, node),
         _story(expected, longest),
@@ -421,7 +411,7 @@ def decision_without_entry(cluster: Cluster) -> Iterator[Witness]:
                 continue
             told.add((row.origin, row.lsn))
             named = next((rows for rows in node.transactions.values() if _is_named(rows, row)), None)
-            yield _witness(
+            yield witness(
                 "decision-without-entry",
                 f"the log of {node.log.node} has a {row.kind.upper()} of lsn {row.until} of replica {row.owner}, "
                 f"and no such entry waits there",
@@ -451,7 +441,7 @@ def confirm_not_increasing(cluster: Cluster) -> Iterator[Witness]:
             last[key] = row
             if before is not None and row.until <= before.until and (row.origin, row.lsn) not in told:
                 told.add((row.origin, row.lsn))
-                yield _witness(
+                yield witness(
                     "confirm-not-increasing",
                     f"replica {row.origin} confirmed lsn {row.until} after it had confirmed {before.until}",
                     node.log.node,
@@ -473,7 +463,7 @@ def two_owners_of_a_term(cluster: Cluster) -> Iterator[Witness]:
         first_node, first = owners.setdefault(row.term, (node, row))
         if first.origin != row.origin and row.term not in told:
             told.add(row.term)
-            yield _witness(
+            yield witness(
                 "two-owners-of-a-term",
                 f"replicas {first.origin} and {row.origin} both wrote PROMOTE in term {row.term}",
                 node.log.node,
@@ -499,7 +489,7 @@ def term_not_increasing(cluster: Cluster) -> Iterator[Witness]:
                 row.term < before.term or (row.kind != "vote" and row.term == before.term)
             )
             if before is not None and too_low:
-                yield _witness(
+                yield witness(
                     "term-not-increasing",
                     f"in the log of {node.log.node} term {row.term} comes after term {before.term}",
                     node.log.node,
@@ -520,7 +510,7 @@ def two_votes_in_a_term(cluster: Cluster) -> Iterator[Witness]:
                 continue
             before = votes.setdefault(row.term, row)
             if before.vote != row.vote:
-                yield _witness(
+                yield witness(
                     "two-votes-in-a-term",
                     f"{node.log.node} voted for replicas {before.vote} and {row.vote} in term {row.term}",
                     node.log.node,
@@ -548,7 +538,7 @@ def promoted_without_votes(cluster: Cluster) -> Iterator[Witness]:
         found = voters.get(key, set())
         if len(found) < cluster.quorum and key not in told:
             told.add(key)
-            yield _witness(
+            yield witness(
                 "promoted-without-votes",
                 f"replica {row.origin} wrote PROMOTE in term {row.term} with the votes of {len(found)} nodes, "
                 f"{cluster.quorum} are needed",
@@ -571,9 +561,9 @@ def confirmed_without_quorum(cluster: Cluster) -> Iterator[Witness]:
         for name in node.order:
             if holders[name] < cluster.quorum and name not in told:
                 told.add(name)
-                yield _witness(
+                yield witness(
                     "confirmed-without-quorum",
-                    f"{_name(name)} is confirmed and stands in {holders[name]} logs, {cluster.quorum} are needed",
+                    f"{name_of(name)} is confirmed and stands in {holders[name]} logs, {cluster.quorum} are needed",
                     node.log.node,
                     _story(name, node),
                     rows=(*_rows_of(name, node),),
@@ -606,10 +596,6 @@ def _rows(cluster: Cluster, kind: str) -> Iterator[tuple[Replayed, Record]]:
                 yield node, row
 
 
-def _name(name: Id) -> str:
-    return f"transaction {name[0]}:{name[1]}"
-
-
 def _story(name: Id, node: Replayed) -> str:
     """This log's record of a transaction: its rows, and what decided about it."""
     rows = "; ".join(text(row) for row in node.transactions[name])
@@ -623,24 +609,3 @@ def _rows_of(name: Id, node: Replayed) -> tuple[Record, ...]:
     decision = node.decided_by.get(name)
     rows = tuple(node.transactions[name])
     return rows if decision is None else (*rows, decision)
-
-
-def _witness(
-    rule: str,
-    summary: str,
-    node: str,
-    *explanation: str,
-    rows: Iterable[Record] = (),
-    at: Iterable[tuple[int, int]] = (),
-    how: str = "",
-) -> Witness:
-    """`rows` prove it; `at`: so do these, of (origin, lsn)."""
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=(),
-        node=node,
-        explanation=explanation,
-        records=(*((row.origin, row.lsn) for row in rows), *at),
-        how=how,
-    )

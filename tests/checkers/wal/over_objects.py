@@ -41,7 +41,7 @@ class Audited:
 
 
 def audit(logs: Sequence[NodeLog], rules: LogRules, history: History) -> Audited:
-    """As `harness.judge.audit.audit`, of a history whose members have all left a log."""
+    """As `harness.judge.audit.audit`, where each member of the history has left a log."""
     nodes = [replay(log, rules.promotes) for log in logs]
     marks = Marks.of(history, nodes)
     is_final = rules.is_complete(logs) and history.settled is True
