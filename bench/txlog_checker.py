@@ -28,9 +28,9 @@ from bench import txlog_tables as tables
 from bench.table import print_table
 from checkers.history import Header, parquet
 from checkers.history.jsonl import header_line
-from checkers.txlog import kernels
-from checkers.txlog.columns import Columns, LogColumns, Names, Rows, last_of, over_of
-from checkers.txlog.records import Backup, Life, Rare, Recovered, Recovering, Restored, Split
+from checkers.logs.txlog import kernels
+from checkers.logs.txlog.columns import Columns, LogColumns, Names, Rows, last_of, over_of
+from checkers.logs.txlog.records import Backup, Life, Rare, Recovered, Recovering, Restored, Split
 
 Array = Any  # numpy's
 
@@ -55,7 +55,7 @@ import json, resource, sys, time
 from pathlib import Path
 began = time.perf_counter(), time.process_time()
 from bench import txlog_tables as tables
-from checkers.txlog import check
+from checkers.logs.txlog import check
 given = tables.read(Path(sys.argv[1]), masters=("n1", "n2", "n3"), **json.loads(sys.argv[2]))
 read = time.perf_counter(), time.process_time()
 said = check(given)

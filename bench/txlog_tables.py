@@ -32,11 +32,11 @@ from checkers.compiled import load
 from checkers.history import parquet
 from checkers.history.errors import HistoryError
 from checkers.history.history import History
-from checkers.txlog import kernels, records
-from checkers.txlog.asked import INFO, OK, TYPES, Asked
-from checkers.txlog.columns import HASH_BYTES, Columns, LogColumns, Names, Rows, last_of, over_of
-from checkers.txlog.given import Given
-from checkers.txlog.records import Backup, Rare, Recovered
+from checkers.logs.txlog import kernels, records
+from checkers.logs.txlog.asked import INFO, OK, TYPES, Asked
+from checkers.logs.txlog.columns import HASH_BYTES, Columns, LogColumns, Names, Rows, last_of, over_of
+from checkers.logs.txlog.given import Given
+from checkers.logs.txlog.records import Backup, Rare, Recovered
 
 Array = Any  # numpy's
 Arrow = Any  # pyarrow's

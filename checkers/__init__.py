@@ -43,22 +43,16 @@ from checkers.verdict import Result, Verdict, Witness, merged, run_safely
 if TYPE_CHECKING:
     CHECKERS: dict[str, Callable[..., Verdict]]
 
-_MODULES = (
-    *(
-        "availability",
-        "convergence",
-        "crash",
-        "dirty",
-        "domain",
-        "early_timeout",
-        "linearizable",
-        "overruled",
-    ),
-    *("prefix", "quorum", "replication", "sessions", "stored_start", "transactional"),
+_IN_REPLICAS = (
+    *("availability", "convergence", "crash", "dirty", "early_timeout", "overruled"),
+    *("prefix", "quorum", "replication", "stored_start"),
 )
 sys.modules[__name__].__class__ = Checkers
 __getattr__ = on_use(
-    __name__, dict.fromkeys(_MODULES, "") | {"CHECKERS": "checkers.table", "judge": "checkers.by_model"}
+    __name__,
+    dict.fromkeys(("domain", "linearizable", "sessions", "transactional"), "")
+    | dict.fromkeys(_IN_REPLICAS, "checkers.replicas")
+    | {"CHECKERS": "checkers.table", "judge": "checkers.by_model"},
 )
 
 

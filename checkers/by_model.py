@@ -9,8 +9,8 @@ the promise that fails is a *violation*; one of more than the promise is a *find
 a reader may think. No promise allows the violations of a domain checker (a lost element, a wrong total).
 
 Promises to single operations are linearizable, coherence, the four session guarantees, and eventual (nothing but the
-domain's own rules, and that what is read was written: `checkers.written`); to transactions the isolation models of
-`checkers.transactional`. There is no promise "none": such a verdict would be valid whatever the history shows.
+domain's own rules, and that what is read was written: `checkers.domain.written`); to transactions the isolation models
+of `checkers.transactional`. There is no promise "none": such a verdict would be valid whatever the history shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy
 
-from checkers import domain, linearizable, sessions, written
+from checkers import domain, linearizable, sessions
+from checkers.domain import written
 from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
 from checkers.history.foreign.frames import history_in
@@ -30,10 +31,10 @@ from checkers.history.history import History
 from checkers.history.line_kernels import OK, PLAIN
 from checkers.history.operation import Operation
 from checkers.history.start import PLAIN_START, Start, supposed
+from checkers.history.value_order import odd_keys
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.linearizable.table import MODELS as SEQUENTIAL
-from checkers.meaning import Judged
-from checkers.value_order import odd_keys
+from checkers.proofs.meaning import Judged
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 MEMORY_MIB = 1024.0  # for a search, by default

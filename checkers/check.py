@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkers.history.history import History
-from checkers.meaning import Judged
+from checkers.proofs.meaning import Judged
 from checkers.verdict import Verdict, Verified, run_safely
 
 

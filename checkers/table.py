@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from checkers import (
+from checkers import domain, linearizable, sessions
+from checkers.logs.wal import early, state
+from checkers.replicas import (
     availability,
     convergence,
     crash,
     dirty,
-    domain,
     early_timeout,
-    linearizable,
     overruled,
     prefix,
     quorum,
     replication,
-    sessions,
     stored_start,
 )
 from checkers.verdict import Verdict
-from checkers.wal import early, state
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
     "linearizable": linearizable.check,

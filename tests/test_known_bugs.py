@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers.wal import NAME as AUDIT
+from checkers.logs.wal import NAME as AUDIT
 from harness.hunt import try_seed
 from harness.judge.outcome import checks_of
 from harness.run.assemble import parts_of

@@ -21,7 +21,7 @@ Replicas lag: a transaction may be pending on one node and decided on another. E
 whose marker carries a full vclock. Statuses are compared, not bytes. Where the log of a member is missing, or begins
 late, rules that count nodes say nothing unless the nodes that are there suffice.
 
-The caller gives statuses as a replay of each log finds them (`checkers.wal.replay`).
+The caller gives statuses as a replay of each log finds them (`checkers.logs.wal.replay`).
 """
 
 from __future__ import annotations

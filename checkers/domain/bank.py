@@ -22,7 +22,7 @@ from checkers.domain.proof import active, is_judged, shown, verdict, while_activ
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import Number, exact, in_json, value_words
+from checkers.history.values import Number, exact, in_json, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "bank"

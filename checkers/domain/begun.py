@@ -9,7 +9,7 @@ from typing import Any
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import value_words
+from checkers.history.values import value_words
 
 
 def with_first_elements(history: History, f: str) -> History:

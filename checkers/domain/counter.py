@@ -12,8 +12,8 @@ Rule: out-of-bounds.
 
 Cost: n log n. Cannot see: wrong reads inside the bounds, which are as wide as additions are concurrent or uncertain
 (the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are judged: the promise of a
-counter that is only eventually right. Where nodes need not be equal in the end, `gone_everywhere` gives `checkers.kept`
-the sums that no node holds.
+counter that is only eventually right. Where nodes need not be equal in the end, `gone_everywhere` gives
+`checkers.replicas.kept` the sums that no node holds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from checkers.domain.proof import is_judged, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.values import Number, exact, in_json, value_words
+from checkers.history.values import Number, exact, in_json, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "counter"

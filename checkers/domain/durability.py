@@ -6,8 +6,8 @@ transaction) must be in every list that is shown of the cell. `effects` says wha
 outcome may be there or not. If the record says that the nodes had not settled, replicas may be behind: then the final
 states of the fixed owner alone are judged.
 
-Where nodes may stop for good and need not be equal in the end, `checkers.kept` requires less, by `gone_everywhere`:
-an acknowledged write must not be gone from every node.
+Where nodes may stop for good and need not be equal in the end, `checkers.replicas.kept` requires less, by
+`gone_everywhere`: an acknowledged write must not be gone from every node.
 
 Rules: lost-write, lost-element. Cost: n log n. Cannot see: cells that no final state shows; values written twice to a
 cell (a read does not tell which of the two writes is lost); elements of queues, which leave rightly (`queues`).
@@ -22,7 +22,7 @@ from checkers.domain.effects import Cell, Effect, Sight, effects, sights
 from checkers.domain.proof import caught_up, shown, verdict, while_active, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import Value
+from checkers.history.values import Value
 from checkers.verdict import Verdict, Witness
 
 NAME = "durability"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from checkers.history.operation import Operation
-from checkers.values import Value, identity
+from checkers.history.values import Value, identity
 
 Cell = str | None
 

@@ -24,7 +24,7 @@ from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.values import value_words
+from checkers.history.values import value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "monotonic"

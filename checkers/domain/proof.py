@@ -8,7 +8,7 @@ from typing import Any
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import value_words
+from checkers.history.values import value_words
 from checkers.verdict import Verdict, Witness, concluded
 
 

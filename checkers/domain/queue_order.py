@@ -35,8 +35,8 @@ from checkers.domain.effects import Cell, Effect, Sight, effects, sights
 from checkers.domain.proof import caught_up, is_judged, shown, verdict, while_active, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.value_kernels import NEVER
-from checkers.values import Value
+from checkers.history.value_kernels import NEVER
+from checkers.history.values import Value
 from checkers.verdict import Verdict, Witness
 
 NAME = "queue-order"

@@ -32,8 +32,8 @@ from checkers.domain.proof import shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.value_kernels import NEVER
-from checkers.values import Value, identity, value_words
+from checkers.history.value_kernels import NEVER
+from checkers.history.values import Value, identity, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"

@@ -21,7 +21,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
 from checkers.history.start import Start
-from checkers.values import Value, identity
+from checkers.history.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "rollback-honesty"

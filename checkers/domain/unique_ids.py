@@ -14,7 +14,7 @@ from typing import Any
 from checkers.domain.proof import shown, verdict, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.values import Value, identity
+from checkers.history.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "unique-ids"

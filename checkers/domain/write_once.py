@@ -38,8 +38,8 @@ from checkers.domain.proof import caught_up, verdict, while_active, witness
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
-from checkers.kept import last_dumps
-from checkers.value_kernels import NEVER
+from checkers.history.value_kernels import NEVER
+from checkers.replicas.kept import last_dumps
 from checkers.verdict import Verdict, Witness
 
 NAME = "write-once"

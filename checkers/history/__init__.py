@@ -10,7 +10,7 @@ How a file becomes a history, and a history a verdict:
 | Parquet → the same | `parquet`; large files by `tables` |
 | other tools' files, frames | `foreign`, `foreign.frames` |
 | operations, faults, members, reports | `History`; `History.columns` are the operations as arrays (`columns`) |
-| a rule over the arrays → the rows that break it | rules about reads and writes; `checkers.value_rows` has the values |
+| a rule over the arrays → the rows that break it | rules of reads and writes; `value_rows` has the values |
 | rows → operations → words | `History.at(rows)`, then a `Witness` in a `Verdict` (`checkers.verdict`) |
 """
 

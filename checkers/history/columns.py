@@ -18,7 +18,7 @@ from checkers.history import pairing_kernels
 from checkers.history.errors import HistoryError
 from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, OTHER, PAIR
 from checkers.history.operation import ASKED, Operation, Outcome, Phase
-from checkers.spilled import Rooms
+from checkers.history.spilled import Rooms
 
 Array = Any  # numpy's
 VALUES_MAX = 1 << 60

@@ -19,7 +19,7 @@ from checkers.history.operation import Event, Operation, Outcome, Phase, answers
 from checkers.history.others import Others
 from checkers.history.start import PLAIN_START, Start
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
-from checkers.values import value_words
+from checkers.history.values import value_words
 
 if TYPE_CHECKING:
     from networkx import DiGraph

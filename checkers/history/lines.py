@@ -38,8 +38,8 @@ from checkers.history.operation import paired as paired_events
 from checkers.history.others import Others
 from checkers.history.record_lines import Lines
 from checkers.history.segments import Record
+from checkers.history.spilled import Rooms
 from checkers.history.stored import StoredEvents, StoredOperations
-from checkers.spilled import Rooms
 
 Array = Any  # numpy's
 Decode = Callable[[bytes, int, int], Event]

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from checkers.history.errors import ModelError
-from checkers.values import Value, identity, value_words
+from checkers.history.values import Value, identity, value_words
 
 EventType = Literal["invoke", "ok", "fail", "info"]
 Outcome = Literal["ok", "fail", "info"]

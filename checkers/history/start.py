@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.history.operation import Operation
-from checkers.values import Value, identity, value_words
+from checkers.history.values import Value, identity, value_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@
 
 `models` and `objects` say what operations mean; `decide` chooses between `zones`, `search` and its compiled form
 `forward`. `shrinking`, `explanation` and `proofs` make of a no what a person and
-`checkers.verify` can follow.
+`checkers.proofs.verify` can follow.
 """
 
 from checkers.linearizable.checker import NAME, check, promised_linearizable

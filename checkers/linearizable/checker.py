@@ -89,7 +89,7 @@ def check(
     nothing was there. None: as the history's origin has it. `initial`: what each object held before, or a `Start`;
     None: what the history says.
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
-    all; `checkers.verify` checks them.
+    all; `checkers.proofs.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
     """
     started_s = clock()

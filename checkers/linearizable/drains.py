@@ -18,9 +18,9 @@ from msgspec import structs
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
+from checkers.history.values import identity
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
 from checkers.linearizable.objects import Queue
-from checkers.values import identity
 
 
 @dataclass(frozen=True, slots=True)

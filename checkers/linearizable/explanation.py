@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers.history.operation import Operation
+from checkers.history.values import identity, value_words
 from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.shrinking import Proof
-from checkers.values import identity, value_words
 from checkers.verdict import Witness
 
 LISTED_MAX = 12

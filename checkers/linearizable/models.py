@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation, same_both
-from checkers.values import identity
+from checkers.history.values import identity
 
 State = Hashable
 Kind = Literal["observe", "overwrite", "update"]

@@ -23,8 +23,8 @@ from typing import Any, Self
 
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
+from checkers.history.values import exact, identity, value_words
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
-from checkers.values import exact, identity, value_words
 
 
 def _strange(operation: Operation, expected: str) -> ModelError:

@@ -1,4 +1,4 @@
-"""The proofs that a verdict carries, so that it need not be trusted: the forms that `checkers.verify` reads.
+"""The proofs that a verdict carries, so that it need not be trusted: the forms that `checkers.proofs.verify` reads.
 
 Operations are named by the index of their invocation. A proof that would be longer than the caller wants to keep is
 left out; so is one that the verifier would take too long over.

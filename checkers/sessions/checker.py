@@ -14,6 +14,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.values import identity, value_words
 from checkers.limits import Limits, OutOfTime, look, within
 from checkers.sessions.own_writes import READ_YOUR_WRITES, cycle_of_own_writes
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
@@ -27,7 +28,6 @@ from checkers.sessions.version_graph import (
     edges_of,
     graph,
 )
-from checkers.values import identity, value_words
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 COHERENCE = "coherence"

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from checkers.history.operation import Operation
+from checkers.history.values import Value
 from checkers.sessions.steps import Key, Step
 from checkers.sessions.version_graph import Edge, cycle, edges_of, graph
-from checkers.values import Value
 
 READ_YOUR_WRITES: Literal["read-your-writes"] = "read-your-writes"
 

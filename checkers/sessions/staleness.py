@@ -2,7 +2,7 @@
 
 A read is stale by a version if another value was surely written after all writes of the value that it returned had
 taken effect, and that write had completed before the read was asked. It is stale since the first of those completed.
-Both are bounds from below, from the history alone (`checkers.value_order`): what is called stale surely was.
+Both are bounds from below, from the history alone (`checkers.history.value_order`): what is called stale surely was.
 
 Without a bound to hold it to, staleness is a finding and the verdict is valid. Milliseconds mean something only if the
 history has a clock.
@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy
 
-from checkers import value_order
+from checkers.history import value_order
 from checkers.history.history import History
 from checkers.history.line_kernels import OK, OTHER
 from checkers.history.operation import Operation
+from checkers.history.value_kernels import NEVER
+from checkers.history.value_order import ValueOrders
+from checkers.history.value_rows import Numbers
+from checkers.history.values import value_words
 from checkers.sessions.steps import Reads, all_but_dirty, written
-from checkers.value_kernels import NEVER
-from checkers.value_order import ValueOrders
-from checkers.value_rows import Numbers
-from checkers.values import value_words
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "staleness"

@@ -19,9 +19,9 @@ from checkers.history.columns import Columns
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, FAIL
 from checkers.history.operation import Operation, leaves, same_both
-from checkers.value_order import are_writes
-from checkers.value_rows import numbered
-from checkers.values import Value, identity
+from checkers.history.value_order import are_writes
+from checkers.history.value_rows import numbered
+from checkers.history.values import Value, identity
 
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from checkers.history.operation import Operation
+from checkers.history.values import Value
 from checkers.sessions.steps import Key, Step
-from checkers.values import Value
 
 if TYPE_CHECKING:
     from networkx import DiGraph

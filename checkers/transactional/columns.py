@@ -24,7 +24,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.start import Start
-from checkers.values import Composite, Value, identity, value_words
+from checkers.history.values import Composite, Value, identity, value_words
 
 Int8s = NDArray[numpy.int8]
 Int32s = NDArray[numpy.int32]

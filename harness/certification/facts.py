@@ -1,7 +1,8 @@
 """From a run's folder to the row that a certificate is made of. Nothing is taken from the stored verdict.
 
 The run is judged again by its plan, its record and what its nodes left. The stored verdict must say the same, and the
-independent verifier (`checkers.verify`) must accept its proofs, which are those that a reader of the bundle gets.
+independent verifier (`checkers.proofs.verify`) must accept its proofs, which are those that a reader of the bundle
+gets.
 """
 
 from __future__ import annotations

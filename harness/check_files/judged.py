@@ -21,7 +21,7 @@ from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
 from checkers.history.start import Start
 from checkers.limits import Limits
-from checkers.meaning import Judged
+from checkers.proofs.meaning import Judged
 from checkers.verdict import Verdict
 from harness.causes import headline
 from harness.errors import StoreError, WrongUse

@@ -29,7 +29,7 @@ import msgspec
 from checkers.history.foreign import edn
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.meaning import Judged, plain
+from checkers.proofs.meaning import Judged, plain
 
 MODEL = "cas-register"
 REGISTERS = ("register", "cas-register")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers.history.history import History
-from checkers.meaning import Judged
+from checkers.proofs.meaning import Judged
 from checkers.verdict import Result
 from harness.check_files.register_checkers import CHECK, adapter_of, merged_answer
 from harness.cluster.scratch import scratch

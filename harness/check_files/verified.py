@@ -1,7 +1,7 @@
 """The proofs in a verdict, checked by code that shares none with what found them.
 
-Those of objects by `checkers.verify`, of transactions by `checkers.verify_isolation`, of cuts by
-`checkers.cuts.verify_levels`, and of the TxLog's logs by `checkers.txlog.verify`.
+Those of objects by `checkers.proofs.verify`, of transactions by `checkers.proofs.verify_isolation`, of cuts by
+`checkers.cuts.verify_levels`, and of the TxLog's logs by `checkers.logs.txlog.verify`.
 
 Refused proofs take the verdict's word away: a "valid" becomes "unknown". An anomaly stays one, for an unknown never
 hides an anomaly; but it is said that its proof was refused.
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from checkers import verify, verify_isolation
 from checkers.history.history import History
 from checkers.limits import until_ended
-from checkers.meaning import Judged
+from checkers.proofs import verify, verify_isolation
+from checkers.proofs.meaning import Judged
 from checkers.verdict import Verdict, Verified
 from harness.judge import EXIT_CODES
 from harness.run.plan import Plan

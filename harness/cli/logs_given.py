@@ -13,7 +13,7 @@ from harness.cli.param_types import Whole
 
 if TYPE_CHECKING:
     from checkers.history.history import History
-    from checkers.wal import LogRules, NodeLog
+    from checkers.logs.wal import LogRules, NodeLog
     from harness.run.plan import Plan
     from harness.store import RunFolder
 
@@ -57,7 +57,7 @@ def read_given(
     verb: str, path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None
 ) -> LogsGiven:
     """Raises WrongUse if there are no logs, or options contradict a plan."""
-    from checkers.wal import LogRules
+    from checkers.logs.wal import LogRules
     from harness.errors import WrongUse
 
     if not path.is_dir():

@@ -3,7 +3,8 @@
 Nodes of ours have a disk layer that takes orders (`nodes.host.medium`, by files in the folder `faults` beside the
 data). All in effect when the disk has reported that it read the order; took effect if calls of it were delayed or
 failed since; healed when it has reported that it read the end. A node that ended because its calls failed is started
-again then. The promise decides whether it may end (`checkers.crash`), and it must come up on a disk that works.
+again then. The promise decides whether it may end (`checkers.replicas.crash`), and it must come up on a disk that
+works.
 """
 
 from __future__ import annotations

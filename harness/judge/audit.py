@@ -2,11 +2,11 @@
 
 Four things come of it:
 
-- a verdict over the logs (`checkers.wal`): a transaction that one node confirmed is rolled back by no other, and the
-  logs contradict no certain answer that a client got
-- a verdict on the moments of answers and acknowledgements (`checkers.wal.early`): by the record of disks and links
+- a verdict over the logs (`checkers.logs.wal`): a transaction that one node confirmed is rolled back by no other, and
+  the logs contradict no certain answer that a client got
+- a verdict on the moments of answers and acknowledgements (`checkers.logs.wal.early`): by the record of disks and links
   where there is one, else by clocks
-- a verdict on the states of nodes (`checkers.wal.state`), where a simulator recorded them
+- a verdict on the states of nodes (`checkers.logs.wal.state`), where a simulator recorded them
 - the checks of what clients saw, repeated after the logs have settled operations of unknown outcome: those
   verdicts stand beside the first ones, never in their place. A promised check that only then is invalid breaks the
   promise all the same, under a name of its own (`linearizable-settled`)
@@ -20,15 +20,15 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers import wal
 from checkers.check import Check, RunCheck, run_here
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.limits import until_ended
+from checkers.logs import wal
+from checkers.logs.wal import LogRules, Logs, Marks, NodeLog, Settled, early, state
+from checkers.logs.wal.effects import Effect, Rested
+from checkers.logs.wal.settle import joined, shown
 from checkers.verdict import Verdict, run_safely, stopped
-from checkers.wal import LogRules, Logs, Marks, NodeLog, Settled, early, state
-from checkers.wal.effects import Effect, Rested
-from checkers.wal.settle import joined, shown
 from harness.causes import SETTLED
 from harness.doing import doing
 

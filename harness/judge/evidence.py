@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from checkers.availability import Asked
 from checkers.history.columns import TYPES
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
@@ -19,6 +18,7 @@ from checkers.history.members import is_settled_at_the_end
 from checkers.history.operation import Event
 from checkers.history.rest import Rest, at_rest
 from checkers.history.spans import NEVER, Spans, of_faults, united
+from checkers.replicas.availability import Asked
 from harness.faults.overlap import hinders_no_owner
 from harness.faults.table import DIRECTED
 from harness.judge.asked_faults import asked_in_effect, never_in_effect

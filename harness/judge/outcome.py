@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from checkers import kept
 from checkers.by_model import only_key
 from checkers.check import Check, RunCheck, run_here
-from checkers.convergence import NAME as CONVERGENCE
 from checkers.history.declared import undeclared
 from checkers.history.history import History
+from checkers.logs.wal import LogRules, NodeLog
+from checkers.logs.wal.effects import Effect
+from checkers.replicas import kept
+from checkers.replicas.convergence import NAME as CONVERGENCE
 from checkers.verdict import Result, Verdict
-from checkers.wal import LogRules, NodeLog
-from checkers.wal.effects import Effect
 from harness.causes import OF_CUTS, TermOf
 from harness.doing import doing
 from harness.errors import WrongUse

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checkers import by_model, prefix, transactional
+from checkers import by_model, transactional
 from checkers.history.history import History
 from checkers.limits import STEPS, Limits, given, until_ended
+from checkers.replicas import prefix
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import CheckerDefect, Verdict
 from harness.workloads.transactions import selected

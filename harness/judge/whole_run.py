@@ -10,8 +10,8 @@ from typing import Any
 from checkers.check import RunCheck, run_here
 from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
-from checkers.wal import LogRules, NodeLog
-from checkers.wal.effects import Effect
+from checkers.logs.wal import LogRules, NodeLog
+from checkers.logs.wal.effects import Effect
 from harness.cluster.place import TRACE
 from harness.errors import FAILED, StoreError
 from harness.judge.outcome import judge

@@ -13,7 +13,7 @@ QUANTILES = {"p50_ns": 0.50, "p95_ns": 0.95, "p99_ns": 0.99, "max_ns": 1.0}
 def latency(operations: DataFrame) -> DataFrame:
     """One row a window and group. An operation that never ended counts where it was asked; quantiles are of ok ones.
 
-    Quantiles are nearest rank, as `checkers.availability` takes them: a latency that some operation had.
+    Quantiles are nearest rank, as `checkers.replicas.availability` takes them: a latency that some operation had.
     """
     moment = F.coalesce("complete_ns", "invoke_ns")
     served = F.when(F.col("type") == "ok", F.col("latency_ns"))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checkers.wal import early
+from checkers.logs.wal import early
 from harness.causes import SETTLED
 from harness.report.fault_bands import FaultBand
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole

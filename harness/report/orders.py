@@ -16,11 +16,11 @@ import numpy
 from checkers.history import HistoryError, Operation
 from checkers.history.errors import ModelError
 from checkers.history.start import Start
+from checkers.history.values import Composite
 from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.partial import Partial, longest_orders, possible_values
 from checkers.linearizable.search import Call
 from checkers.linearizable.table import MODELS
-from checkers.values import Composite
 from harness.causes import ranked
 from harness.report.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_whole, clipped
 from harness.report.material import WITNESSES_DRAWN, Material, witness_indexes

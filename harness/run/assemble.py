@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
-from checkers import stored_start
 from checkers.history.history import Header
+from checkers.replicas import stored_start
 from harness.clients.client import MessageClient
 from harness.cluster import open_files
 from harness.cluster.limits.share import Share

@@ -20,10 +20,10 @@ from checkers.history.errors import HistoryError
 from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.limits import Limits, given, why_ended
+from checkers.logs.wal import NodeLog
+from checkers.logs.wal.effects import FILE as EFFECTS_FILE
+from checkers.logs.wal.effects import Effect, of_lines
 from checkers.verdict import Verdict
-from checkers.wal import NodeLog
-from checkers.wal.effects import FILE as EFFECTS_FILE
-from checkers.wal.effects import Effect, of_lines
 from harness import report
 from harness.doing import doing
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse, broke

@@ -26,13 +26,13 @@ from typing import BinaryIO, Final
 import msgspec
 
 from checkers.check import Check, run_here
-from checkers.crash import NAME as CRASH
 from checkers.history import segments
 from checkers.history.errors import HistoryError
 from checkers.history.history import Header, History
 from checkers.history.jsonl import NOT_JSON, parse_header
 from checkers.history.operation import Event
 from checkers.history.others import OFTEN
+from checkers.replicas.crash import NAME as CRASH
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
 from harness.run.plan import SECOND_NS, Plan

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from checkers.check import run_here
-from checkers.crash import NAME as CRASH
 from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
+from checkers.replicas.crash import NAME as CRASH
 from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import HarnessError

@@ -115,8 +115,8 @@ class Promise:
     has_dumps: bool = True
     """Nodes say all that they hold."""
     may_end_under: tuple[str, ...] = ()
-    """The effects of faults (`checkers.crash.CAUSES`) under which a node may end: "disk-error" for a node that stops
-    when its disk is full. The node must come up again when the fault is over."""
+    """The effects of faults (`checkers.replicas.crash.CAUSES`) under which a node may end: "disk-error" for a node
+    that stops when its disk is full. The node must come up again when the fault is over."""
     isolated_owner_rolls_back: bool = False
     """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
     not has shown nothing of that."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from checkers.check import Check
 from checkers.history.history import History
-from checkers.wal.record import LogRules, NodeLog
+from checkers.logs.wal.record import LogRules, NodeLog
 from harness.clients.client import Client
 from harness.cluster.place import Command, Version
 from harness.cluster.protocol import Cluster
@@ -122,7 +122,7 @@ class System(Protocol):
 
 @runtime_checkable
 class KeepsLogs(Protocol):
-    """A system with nodes that leave logs, decoded once into the records that `checkers.wal` audits."""
+    """A system with nodes that leave logs, decoded once into the records that `checkers.logs.wal` audits."""
 
     def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
         """The log of every node: `folder` has a folder for each, or is itself that of one."""
@@ -371,7 +371,8 @@ class StartsFromLogs(Protocol):
         ...
 
     def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
-        """The answers that clients got while these logs were written (`checkers.stored_start`); empty if none."""
+        """The answers that clients got while these logs were written (`checkers.replicas.stored_start`); empty if
+        none."""
         ...
 
 
@@ -462,7 +463,7 @@ class PlansForBugs(Protocol):
 
 @runtime_checkable
 class WatchesItsWorld(Protocol):
-    """A system that records what the disks and links of its simulated nodes do (`checkers.wal.early`)."""
+    """A system that records what the disks and links of its simulated nodes do (`checkers.logs.wal.early`)."""
 
     @property
     def watch(self) -> Watch: ...

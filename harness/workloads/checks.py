@@ -12,13 +12,14 @@ from functools import partial
 
 from msgspec import structs
 
-from checkers import availability, convergence, crash, kept, leadership, linearizable, quorum
+from checkers import linearizable
 from checkers.check import Check
 from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.kept import Gone
-from checkers.meaning import Judged
+from checkers.proofs.meaning import Judged
+from checkers.replicas import availability, convergence, crash, kept, leadership, quorum
+from checkers.replicas.kept import Gone
 from harness.systems.promise import (
     FINAL_STATE,
     LEADERS,

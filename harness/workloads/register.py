@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from checkers import dirty, prefix
 from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import NOTHING_THERE, SUBMITTED
 from checkers.history.operation import Operation as Recorded
+from checkers.replicas import dirty, prefix
 from harness.errors import WrongUse
 from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.generators.generator import Value

@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from checkers import dirty, transactional
+from checkers import transactional
 from checkers.domain import durability
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
-from checkers.meaning import Judged
+from checkers.proofs.meaning import Judged
+from checkers.replicas import dirty
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
 from harness.errors import WrongUse

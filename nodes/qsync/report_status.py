@@ -68,7 +68,7 @@ def status_of(
 
 Ids = tuple[int, ...]
 State = tuple[int, int, int, int, int, int, int, int, Ids, Ids, int, int, int, bool, bool]
-"""The fields of `checkers.wal.effects.Rested` from `replica` on."""
+"""The fields of `checkers.logs.wal.effects.Rested` from `replica` on."""
 
 
 def state_of(commits: Commits, reads: LinearizableReads, members: Collection[int]) -> State | None:

@@ -16,17 +16,18 @@ from unittest.mock import patch
 
 import numpy
 
-from checkers import by_model, convergence, dirty, early_timeout, overruled, prefix, quorum
+from checkers import by_model
 from checkers.domain import rollback_honesty
-from checkers.early_timeout import TIMED_OUT
 from checkers.history import rest
 from checkers.history.history import Header, History
 from checkers.history.operation import Operation, Outcome, Phase
+from checkers.history.value_rows import Numbers
+from checkers.history.values import identity
 from checkers.linearizable import checker
-from checkers.quorum import needs_quorum
+from checkers.replicas import convergence, dirty, early_timeout, overruled, prefix, quorum
+from checkers.replicas.early_timeout import TIMED_OUT
+from checkers.replicas.quorum import needs_quorum
 from checkers.sessions import staleness
-from checkers.value_rows import Numbers
-from checkers.values import identity
 from checkers.verdict import Witness
 from tests.checkers import convergence_over_objects, prefix_over_objects, staleness_over_objects
 

@@ -19,7 +19,7 @@ from checkers.history import History, foreign, jsonl, parquet
 from checkers.history.foreign import jepsen_edn
 from checkers.linearizable import promised_linearizable, search_kernels
 from tests import examples
-from tests.checkers.test_columns import record
+from tests.checkers.history.test_columns import record
 
 EXTREMES = (
     *(-(1 << 62), 1 << 62, -(1 << 63), (1 << 63) - 1, -(1 << 63) - 1, 1 << 64, -(1 << 64)),

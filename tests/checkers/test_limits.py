@@ -22,7 +22,7 @@ from checkers.linearizable.search import Limits as Budget
 from checkers.verdict import Verdict, run_safely
 from tests.checkers.linearizable import generated
 from tests.checkers.linearizable.test_algorithms import calls_of
-from tests.checkers.test_linearizable_checker import built, history_of, mismatched
+from tests.checkers.linearizable.test_linearizable_checker import built, history_of, mismatched
 from tests.checkers.tiny_store import BUGS, TinyStore
 
 HISTORIES = Path(__file__).parent / "histories"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import by_model, convergence, dirty, early_timeout, kept, overruled, prefix
+from checkers import by_model
 from checkers.history import stored
 from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
@@ -22,17 +22,18 @@ from checkers.history.line_kernels import OK
 from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
-from checkers.prefix import MODES
+from checkers.history.value_kernels import NEVER
+from checkers.history.value_order import ValueOrders, are_reads, are_writes
+from checkers.history.value_rows import Numbers
+from checkers.history.values import Composite, identity
+from checkers.replicas import convergence, dirty, early_timeout, kept, overruled, prefix
+from checkers.replicas.prefix import MODES
 from checkers.sessions import staleness
-from checkers.value_kernels import NEVER
-from checkers.value_order import ValueOrders, are_reads, are_writes
-from checkers.value_rows import Numbers
-from checkers.values import Composite, identity
 from checkers.verdict import Verdict
 from tests import examples
+from tests.checkers.history.value_order import ValueOrder
 from tests.checkers.over_objects import over_objects
 from tests.checkers.random_runs import Run
-from tests.checkers.value_order import ValueOrder
 
 Array = Any  # numpy's
 CHECKS: dict[str, Callable[[History], Verdict]] = {

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import checkers as checkers_package
-from checkers import by_model, verify, verify_isolation
+from checkers import by_model
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, parse
 from checkers.history.foreign import given as as_given
 from checkers.history.history import History
 from checkers.history.start import Start
+from checkers.proofs import verify, verify_isolation
 from tests.examples import up_to
 
 api: Any = checkers_package  # its modules can be called

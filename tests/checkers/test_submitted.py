@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from checkers import CHECKERS, availability, quorum, run_safely, transactional
+from checkers import CHECKERS, run_safely, transactional
 from checkers.history import Event, Header, History, parquet
 from checkers.history.operation import SUBMITTED
+from checkers.replicas import availability, quorum
 from checkers.verdict import Verdict
 
 TYPES = {"asks": "invoke", "submitted": "info", "lost": "info"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers import convergence, prefix, sessions
+from checkers import sessions
+from checkers.replicas import convergence, prefix
 from checkers.sessions import staleness
-from tests.checkers.test_members import CONFIRMED, Record
+from tests.checkers.history.test_members import CONFIRMED, Record
 
 
 def replica_reads(record: Record, value: Any) -> None:

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import CHECKERS, kept
+from checkers import CHECKERS
 from checkers.cuts.quorum_logs import NAME as CUTS_QUORUM
 from checkers.cuts.report import LEVELS, OF_REPLICA_SETS
-from checkers.leadership import NAME as LEADERSHIP
-from checkers.txlog import CHECKS, PREFIX
-from checkers.txlog.report import RULES as OF_TXLOG
-from checkers.wal import CONTRADICTIONS
-from checkers.wal import NAME as AUDIT
-from checkers.wal.agreement import RULES as OF_LOGS
+from checkers.logs.txlog import CHECKS, PREFIX
+from checkers.logs.txlog.report import RULES as OF_TXLOG
+from checkers.logs.wal import CONTRADICTIONS
+from checkers.logs.wal import NAME as AUDIT
+from checkers.logs.wal.agreement import RULES as OF_LOGS
+from checkers.replicas import kept
+from checkers.replicas.leadership import NAME as LEADERSHIP
 from harness.causes import TABLE, Near, headline, place_of, ranked
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned

@@ -30,7 +30,7 @@ from checkers.history.errors import HistoryError
 from checkers.history.foreign.edn_shapes import PLAIN, Shapes
 from checkers.history.nesting import DEPTH_MAX
 from checkers.history.start import Start
-from checkers.values import Set
+from checkers.history.values import Set
 
 _ATOM = r"""[^\s,;"(){}\[\]\\^\#\ufeff][^\s,;"(){}\[\]\\^]*+"""
 _GAP = r"[\s,]++"

@@ -15,7 +15,7 @@ from typing import Any
 
 from checkers.history.foreign.edn import Spelled, spelling, write
 from checkers.history.start import Start
-from checkers.values import Set
+from checkers.history.values import Set
 
 MICRO_OPERATIONS = frozenset({"r", "w", "append", "read", "write", "get", "put", "inc", "add"})
 TEXTS = frozenset({"get", "put"})

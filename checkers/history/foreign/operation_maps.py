@@ -34,7 +34,7 @@ from checkers.history.history import OBSERVING, Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
 from checkers.history.start import PLAIN_START, Start
-from checkers.values import Set
+from checkers.history.values import Set
 
 Map = Mapping[str, Any]
 LineOf = Callable[[int], int]

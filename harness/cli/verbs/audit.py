@@ -67,7 +67,7 @@ class Audited:
 
 def _audit(given: LogsGiven) -> Audited:
     """A run is judged as `run` and `check` judge it."""
-    from checkers.wal import MODEL
+    from checkers.logs.wal import MODEL
     from harness.judge.audit import audit
     from harness.judge.outcome import checks_of
     from harness.judge.promised import promise_of

@@ -17,7 +17,7 @@ from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
     from checkers.history.history import History
-    from checkers.meaning import Judged
+    from checkers.proofs.meaning import Judged
     from harness.store import RunFolder
 
 SECOND_OPINION_S = 600.0

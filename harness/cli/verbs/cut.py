@@ -1,4 +1,4 @@
-"""`qsync cut`: whether a cut through the logs of a stopped replica set is consistent, by `checkers.log_cuts`."""
+"""`qsync cut`: whether a cut through the logs of a stopped replica set is consistent, by `checkers.logs.log_cuts`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from harness.cli.logs_given import log_options, read_given
 from harness.cli.param_types import InputPath, Text, Whole
 
 if TYPE_CHECKING:
-    from checkers.log_cuts import LogCuts, Places, Walk
+    from checkers.logs.log_cuts import LogCuts, Places, Walk
+    from checkers.logs.wal import Record
     from checkers.verdict import Verdict
-    from checkers.wal import Record
 
 WIDTH = 110
 CUTS = 100
@@ -73,7 +73,7 @@ def command(
             f"{path}: expected to know how many nodes make a quorum, which rules of a cut count; "
             f"try: ./qsync cut {given.run.folder.nodes if given.run else path} --quorum {len(given.logs) // 2 + 1}"
         )
-    from checkers.log_cuts import LogCuts
+    from checkers.logs.log_cuts import LogCuts
 
     with working("replaying the logs", is_quiet=as_json):
         cuts = LogCuts(given.logs, given.rules)
@@ -116,7 +116,7 @@ class Told:
 
 
 def _series(cuts: LogCuts, most: int) -> Told:
-    from checkers.log_cuts import spread
+    from checkers.logs.log_cuts import spread
 
     rows = cuts.decisions()
     placed = [(row, cuts.at(row)) for row in spread(rows, most)]
@@ -138,7 +138,7 @@ def _row(row: Record) -> str:
 
 def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
     """Raises WrongUse."""
-    from checkers.log_cuts import NoSuchPlace
+    from checkers.logs.log_cuts import NoSuchPlace
     from harness.errors import WrongUse
 
     if len(words) == 1 and "=" not in words[0]:

@@ -34,7 +34,7 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
-    from checkers.wal import NAME as AUDIT
+    from checkers.logs.wal import NAME as AUDIT
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS

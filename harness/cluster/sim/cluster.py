@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from checkers.wal.effects import FILE, Effect, to_lines
+from checkers.logs.wal.effects import FILE, Effect, to_lines
 from harness.clients.reply import Reply
 from harness.cluster.place import TRACE
 from harness.cluster.protocol import Ended
@@ -81,8 +81,9 @@ class SimCluster:
     ) -> None:
         """`maker` makes a node of a configuration that was not known when the run began.
 
-        `watch` keeps what disks and links do, for the checks of `checkers.wal.early`. `files`: what is on the disks
-        before the nodes start for the first time. `described`: which messages go between nodes; they are recorded.
+        `watch` keeps what disks and links do, for the checks of `checkers.logs.wal.early`. `files`: what is on the
+        disks before the nodes start for the first time. `described`: which messages go between nodes; they are
+        recorded.
         """
         codec = wire if seed % BYTES_EVERY == BYTES_EVERY - 1 else None
         self.world = World(

@@ -18,10 +18,10 @@ from checkers.cuts.quorum_logs import counted
 from checkers.cuts.report import OF_REPLICA_SETS, Judgement, Level, Report, skipped
 from checkers.history.history import History
 from checkers.history.members import quorums
-from checkers.log_cuts import LogCuts
-from checkers.values import vclock_words
+from checkers.history.values import vclock_words
+from checkers.logs.log_cuts import LogCuts
+from checkers.logs.wal.record import LogRules, NodeLog
 from checkers.verdict import Verdict, Witness
-from checkers.wal.record import LogRules, NodeLog
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT

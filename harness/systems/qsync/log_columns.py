@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy
 
 from checkers.compiled import load
-from checkers.wal import row_kernels
-from checkers.wal.plain import Builder, Part, StoredRecords, StoredTuples, Tuples
-from checkers.wal.record import NotPlain
-from checkers.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
+from checkers.logs.wal import row_kernels
+from checkers.logs.wal.plain import Builder, Part, StoredRecords, StoredTuples, Tuples
+from checkers.logs.wal.record import NotPlain
+from checkers.logs.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
 from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_block, records_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row

@@ -1,4 +1,4 @@
-"""The rows of xlog and snap files as the records that `checkers.wal` audits: how one log is read.
+"""The rows of xlog and snap files as the records that `checkers.logs.wal` audits: how one log is read.
 
 From Tarantool 2.10 on a row's flags say whether it is synchronous; before, the options of its space do, which stand in
 the log and the snapshot as rows of `_space`.
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from checkers.wal.effects import RowLine
-from checkers.wal.record import ORIGINS_END, Kind, Record, Snapshot
+from checkers.logs.wal.effects import RowLine
+from checkers.logs.wal.record import ORIGINS_END, Kind, Record, Snapshot
 from nodes.iproto import xlog
 from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Key, Row, Type

@@ -1,4 +1,4 @@
-"""The xlog and snap files that a node left, as the records that `checkers.wal` audits.
+"""The xlog and snap files that a node left, as the records that `checkers.logs.wal` audits.
 
 Ours and real Tarantool's, of any version. Large ones are read as columns.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from checkers.compiled import why_plain
-from checkers.wal.record import NodeLog, NotPlain
+from checkers.logs.wal.record import NodeLog, NotPlain
 from harness.systems.qsync.log_reader import Shared, contradictions, rows_as_json
 from nodes.iproto import xlog
 from nodes.iproto.inspection import Inspection, inspect

@@ -1,4 +1,4 @@
-"""The virtual world's own record of disks and links, for the checks of `checkers.wal.early`.
+"""The virtual world's own record of disks and links, for the checks of `checkers.logs.wal.early`.
 
 While a run goes on only references are kept; what the bytes say is read when the record is asked for. The same rows
 stand on several disks as the same bytes, and are read once.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from checkers.wal.effects import Answered, Begun, Claimed, Durable, Effect, Rested, Vclock
+from checkers.logs.wal.effects import Answered, Begun, Claimed, Durable, Effect, Rested, Vclock
 from harness.systems.qsync.log_reader import Block, BlockReader
 from nodes.iproto.messages import Ack, Answer, RaftState, Refusal, Subscribe
 from nodes.kernel.effects import Persist

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from checkers import early_timeout, stored_start
 from checkers.check import Check
-from checkers.wal.record import LogRules, NodeLog
+from checkers.logs.wal.record import LogRules, NodeLog
+from checkers.replicas import early_timeout, stored_start
 from harness.clients.reply import Replied
 from harness.cluster.place import Command, Version, node_host
 from harness.cluster.protocol import Administered, Cluster

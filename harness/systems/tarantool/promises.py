@@ -8,8 +8,8 @@ that it leaves to the operator or to the application is a finding: allowed, and 
 
 from __future__ import annotations
 
-from checkers import overruled, replication
 from checkers.check import Check
+from checkers.replicas import overruled, replication
 from checkers.sessions import check_staleness
 from harness.systems.promise import Promise
 from harness.systems.qsync.promises import PROMISES as ROWS

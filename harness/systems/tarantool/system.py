@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 
 from checkers.check import Check
-from checkers.wal.record import LogRules
+from checkers.logs.wal.record import LogRules
 from harness.cluster.place import FAKETIME, Command, Place, Version
 from harness.cluster.protocol import Cluster
 from harness.cluster.versions import binary

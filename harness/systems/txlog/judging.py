@@ -1,4 +1,4 @@
-"""How the logs of a run are judged: the checks of `checkers.txlog` over what the masters left."""
+"""How the logs of a run are judged: the checks of `checkers.logs.txlog` over what the masters left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from checkers.check import Check
 from checkers.history.history import History
 from checkers.history.members import at_the_end
-from checkers.txlog import CHECKS, PREFIX, Given, Name, check, log_of, verify
+from checkers.logs.txlog import CHECKS, PREFIX, Given, Name, check, log_of, verify
 from checkers.verdict import Verdict, Verified
 from harness.run.plan import SECOND_NS, Plan
 from harness.systems.system import NodeFiles

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.txlog.report import PREFIX
+from checkers.logs.txlog.report import PREFIX
 
 BEFORE, APART, FROZEN, AFTER = "before the split", "in the split", "in the recovery", "after it"
 PHASES = (BEFORE, APART, FROZEN, AFTER)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from checkers.txlog.report import PREFIX
+from checkers.logs.txlog.report import PREFIX
 from harness.systems.promise import Promise, promised
 from nodes.txlog.configuration import Strategy
 
@@ -106,7 +106,7 @@ OF_LOGS = {
     "vote": _VOTE,
     "drained": _GUARANTEED,
 }
-"""By check of `checkers.txlog`: it is promised in every configuration, with the prices that the check knows."""
+"""By check of `checkers.logs.txlog`: it is promised in every configuration, with the prices that the check knows."""
 MAY_END_UNDER = ("disk-error",)
 """A master whose disk takes nothing stops, and goes on from its log when it is started again."""
 

@@ -7,13 +7,14 @@ from collections import Counter
 
 import pytest
 
-from checkers import linearizable, verify
+from checkers import linearizable
 from checkers.history import History, Operation
 from checkers.linearizable import forward, search
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
-from checkers.meaning import Judged
+from checkers.proofs import verify
+from checkers.proofs.meaning import Judged
 from tests import examples
 from tests.checkers.linearizable import all_orders, tiny_histories
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from checkers import linearizable, verify
+from checkers import linearizable
 from checkers.compiled import PLAIN_VARIABLE
 from checkers.history import Event, Header, History, parquet
 from checkers.limits import Limits as TimeLimit
@@ -32,7 +32,8 @@ from checkers.linearizable.order import placed
 from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
 from checkers.linearizable.table import MODELS
-from checkers.meaning import Judged
+from checkers.proofs import verify
+from checkers.proofs.meaning import Judged
 from tests.checkers.linearizable import all_orders, generated, tiny_histories
 from tests.checkers.linearizable.test_agreement import calls_by_keys
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import by_model, linearizable, verify
+from checkers import by_model, linearizable
 from checkers.history import History
 from checkers.history.operation import Operation
 from checkers.history.start import Start
 from checkers.linearizable.drains import DrainedQueue
-from checkers.meaning import Judged
+from checkers.proofs import verify
+from checkers.proofs.meaning import Judged
 from tests import examples
 from tests.checkers.brute.histories import Line, history_of
 

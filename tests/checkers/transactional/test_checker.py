@@ -8,11 +8,12 @@ from typing import Any
 import numpy
 import pytest
 
-from checkers import run_safely, transactional, verify_isolation
+from checkers import run_safely, transactional
 from checkers.history import Event, Header, History
 from checkers.history.errors import ModelError
 from checkers.limits import Limits, interrupt, within
-from checkers.meaning import Judged
+from checkers.proofs import verify_isolation
+from checkers.proofs.meaning import Judged
 from checkers.transactional import checker, execution, polygraph
 from checkers.transactional.columns import Columns, columns_of
 from checkers.transactional.graph import Constraints

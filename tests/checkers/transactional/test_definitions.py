@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from checkers import transactional, verify_isolation
+from checkers import transactional
 from checkers.history import History
-from checkers.meaning import Judged
+from checkers.proofs import verify_isolation
+from checkers.proofs.meaning import Judged
 from checkers.transactional import anomalies
 from checkers.transactional.anomalies import MODELS
 from checkers.transactional.columns import WORKLOADS, Workload

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from checkers import transactional, verify_isolation
+from checkers import transactional
 from checkers.history import History
-from checkers.meaning import Judged
+from checkers.proofs import verify_isolation
+from checkers.proofs.meaning import Judged
 from checkers.transactional import anomalies, append, append_kernels, graph_kernels
 from checkers.transactional.anomalies import ANOMALIES
 from checkers.transactional.columns import WORKLOADS, Workload, columns_of

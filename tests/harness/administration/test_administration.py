@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import convergence, quorum
 from checkers.history.history import History
 from checkers.history.members import at_the_end, counts, identity, left
+from checkers.replicas import convergence, quorum
 from harness.faults.fault import Fault
 from harness.faults.table import FAULTS
 from harness.run.plan import SECOND_NS, Drawn, Plan

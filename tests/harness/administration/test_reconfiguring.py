@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import leadership
 from checkers.history.history import History
+from checkers.replicas import leadership
 from harness.errors import WrongUse
 from harness.faults.fault import Fault, Moment
 from harness.faults.overlap import exclude

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from checkers import availability, convergence
 from checkers.history import jsonl, stored
 from checkers.history.history import History
 from checkers.history.stored import StoredOperations
 from checkers.linearizable import checker
-from checkers.wal import NodeLog
-from checkers.wal.plain import StoredRecords
+from checkers.logs.wal import NodeLog
+from checkers.logs.wal.plain import StoredRecords
+from checkers.replicas import availability, convergence
 from harness.judge.evidence import evidence_of
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of

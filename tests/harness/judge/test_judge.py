@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import convergence, crash, linearizable, quorum
+from checkers import linearizable
 from checkers.history import jsonl
 from checkers.history.history import Header, History
+from checkers.replicas import convergence, crash, quorum
 from checkers.verdict import Verdict
 from harness.cli.options import plan_of
 from harness.cli.verbs.run import command

@@ -13,7 +13,7 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-from checkers.wal import LogRules
+from checkers.logs.wal import LogRules
 from harness.errors import StoreError
 from harness.faults.fault import Fault
 from harness.judge import judge

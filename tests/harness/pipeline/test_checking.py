@@ -132,7 +132,7 @@ def test_a_big_record_is_decided_as_in_process(spark: Any, tmp_path: Path, lie: 
 
 
 def exact_quantiles(path: Path) -> dict[str, dict[str, float]]:
-    from checkers.availability import quantiles_ms
+    from checkers.replicas.availability import quantiles_ms
 
     by_f: dict[str, list[int]] = {}
     for each in parquet.read(path).operations:

@@ -286,7 +286,7 @@ OPERATION = (
 
 def test_quantiles_are_latencies_that_somebody_had(spark: Any) -> None:
     """If it failed, the tables would show other quantiles than the report of the same run."""
-    from checkers.availability import quantiles_ms
+    from checkers.replicas.availability import quantiles_ms
     from harness.pipeline.latency import latency
 
     times = [5, 1, 9, 3, 7, 2, 8, 4, 6, 1000]

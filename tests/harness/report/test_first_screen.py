@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkers.values import value_words, vclock_words
+from checkers.history.values import value_words, vclock_words
 from harness.causes import ranked
 from harness.hunt import hunted
 from harness.report import material

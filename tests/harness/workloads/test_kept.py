@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from checkers import kept
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.replicas import kept
 from harness.hunt.seeds import try_seed
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import ELECTED, PROMISES

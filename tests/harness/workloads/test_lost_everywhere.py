@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from checkers import kept
 from checkers.check import run_here
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.replicas import kept
 from checkers.verdict import Verdict
 from harness.hunt.seeds import try_seed
 from harness.judge.outcome import _without_reads

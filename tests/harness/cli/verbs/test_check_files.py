@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from checkers import verify
 from checkers.history import foreign
+from checkers.proofs import verify
 from checkers.transactional.proving import Prover
 from checkers.verdict import Verified
 from harness.check_files.second_opinion import opinion

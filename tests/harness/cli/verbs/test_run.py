@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import quorum
+from checkers.replicas import quorum
 from harness.errors import ClusterError
 from harness.run.conductor import Conductor
 from harness.run.monitor import Monitor

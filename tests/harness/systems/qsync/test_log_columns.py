@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from checkers.compiled import AS_COMPILED, PLAIN_VARIABLE
 from checkers.history.line_kernels import ABSENT
-from checkers.wal import LogRules, NodeLog, Record, check
-from checkers.wal.columns import KINDS, UNTOLD, Rows
-from checkers.wal.plain import StoredRecords, StoredTuples
-from checkers.wal.record import NotPlain
-from checkers.wal.row_kernels import ENDS, SYNCHRONOUS
+from checkers.logs.wal import LogRules, NodeLog, Record, check
+from checkers.logs.wal.columns import KINDS, UNTOLD, Rows
+from checkers.logs.wal.plain import StoredRecords, StoredTuples
+from checkers.logs.wal.record import NotPlain
+from checkers.logs.wal.row_kernels import ENDS, SYNCHRONOUS
 from harness.systems.qsync import logs
 from harness.systems.qsync.log_columns import InColumns
 from nodes.iproto import xlog

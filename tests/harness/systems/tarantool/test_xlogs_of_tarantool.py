@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from checkers.wal import LogRules, Logs, check
-from checkers.wal.nodes import FATES
+from checkers.logs.wal import LogRules, Logs, check
+from checkers.logs.wal.nodes import FATES
 from harness.systems.qsync.logs import read_log
 from tests import needs
 

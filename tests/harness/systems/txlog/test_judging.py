@@ -8,7 +8,7 @@ import pytest
 
 from checkers.check import run_here
 from checkers.history.history import Header, History
-from checkers.txlog import CHECKS, PREFIX
+from checkers.logs.txlog import CHECKS, PREFIX
 from harness.hunt.seeds import try_seed
 from harness.run.plan import Plan
 from harness.systems import system_of

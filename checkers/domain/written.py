@@ -1,0 +1,222 @@
+"""Written: a read shows only what some client asked for. The least that any store promises.
+
+| model | an answer is wrong if |
+|---|---|
+| register, cas-register, multi-register | it shows a value that no client asked to write, or to set by a cas |
+| list | it has an element that no client asked to append, or only clients that were refused |
+| kv | it is no value of a put (or the empty text) with values of appends behind it |
+| counter | it is no sum of some of the additions that were asked for, and were not refused |
+
+When it was asked for does not matter here: a read from the future breaks real time, which not every promise includes.
+
+What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
+too, because every promise includes this one. Rule: never-written. Other checkers have a rule like it for their models
+(`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write was refused.
+
+Cost: n log n; of texts, their length times the number of different lengths of appends; of counters, reads times sums.
+Cannot see: a wrong sum among more than SUMS_MAX possible ones; an append that a text or list shows twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checkers.domain.proof import verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History, by_key
+from checkers.history.operation import Operation, both, micros
+from checkers.history.value_rows import NOBODY, Numbers
+from checkers.history.values import Number, Value, exact, identity, value_words
+from checkers.verdict import Verdict, Witness
+
+NAME = "written"
+MODEL = "what is read was written"
+SUMS_MAX = 10_000
+
+Key = str | None
+
+
+@dataclass(slots=True)
+class _Judged:
+    """`reads`: how many answers were looked at."""
+
+    reads: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+
+
+def check(history: History, *, model: str) -> Verdict:
+    """Whether every answer of the operations of `model` (see MODELS) shows what was written.
+
+    `details`: reads. Raises KeyError for a model that is not in MODELS.
+    """
+    judged = MODELS[model](history)
+    valid = f"{judged.reads} answers showed only what some client had asked for"
+    return verdict(NAME, MODEL, judged.witnesses, {"reads": judged.reads}, judged=judged.reads, valid=valid)
+
+
+def _wrong(read: Operation, key: Key, what: str) -> Witness:
+    where = f" at {read.node}" if read.node else ""
+    summary = f"process {read.process} read {what}{where}, which no client ever asked to write"
+    return witness("never-written", summary, [read], key=key, node=read.node)
+
+
+def _answered(operations: Sequence[Operation]) -> list[Operation]:
+    return [each for each in operations if each.type == "ok"]
+
+
+# ---- registers and lists: each value by itself
+
+Values = Iterator[tuple[Key, Any]]
+"""Of an operation: keys with values or elements that it would leave there, or that its answer showed."""
+
+
+def _of_register(operation: Operation, answer: bool) -> Values:
+    match operation.f, operation.value:
+        case "write", value if not answer:
+            yield operation.key, value
+        case "read", value if answer:
+            yield operation.key, value
+        case "cas", _:
+            old, new = both(operation)
+            if answer or identity(old) != identity(new):
+                yield operation.key, old if answer else new
+
+
+def _of_registers(operation: Operation, answer: bool) -> Values:
+    if operation.f != "txn":
+        yield from _of_register(operation, answer)
+        return
+    for f, key, value in micros(operation):
+        if f in (("r", "read") if answer else ("w", "write")):
+            yield key, value
+
+
+def _of_list(operation: Operation, answer: bool) -> Values:
+    if answer:
+        shown = operation.value or ()
+        if not isinstance(shown, list | tuple):
+            came = value_words(shown, 60)
+            raise ModelError(expected="a list", came=came, index=operation.invoke_index)
+        yield from ((operation.key, each) for each in shown)
+    elif operation.f == "append" and operation.type != "fail":
+        yield operation.key, operation.value
+
+
+def _start_of_register(value: Any) -> set[Value]:
+    return {None, identity(value)}
+
+
+def _start_of_list(value: Any) -> set[Value]:
+    return {identity(each) for each in value or ()}
+
+
+def _values(
+    history: History,
+    shows: Sequence[str],
+    asks: Sequence[str],
+    of: Callable[[Operation, bool], Values],
+    start: Callable[[Any], set[Value]] = _start_of_register,
+) -> _Judged:
+    """Of operations with these names. `of`: what one showed, or what it would write. `start`: what was there before."""
+    columns, numbers = history.columns, Numbers(history)
+    is_register = start is _start_of_register
+    answered = columns.places(shows, "ok", None, None)
+    shown = numbers.rows(answered, lambda each: of(each, True), names=("read",) * is_register, pair="old")
+    changes = numbers.changing(columns.places(asks, None, None, None))
+    asked = numbers.rows(changes, lambda each: of(each, False), names=("write",) * is_register)
+    first, _ = numbers.first_askers(asked, shown)
+    wrong = numbers.but(shown.at(first == NOBODY), lambda key: start(history.start.of(key)))
+    told = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
+    witnesses = [
+        _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in told
+    ]
+    return _Judged(len(answered), witnesses)
+
+
+# ---- texts
+
+
+def _texts(history: History) -> _Judged:
+    judged = _Judged()
+    for key, operations in by_key(history.select(f=("get", "put", "append"))).items():
+        pieces = [each for each in operations if each.f != "get" and each.type != "fail"]
+        starts = {str(history.start.of(key) or ""), *(str(each.value) for each in pieces if each.f == "put")}
+        appends = {str(each.value) for each in pieces if each.f == "append"}
+        gets = [each for each in _answered(operations) if each.f == "get"]
+        judged.reads += len(gets)
+        for get in gets:
+            text = "" if get.value is None else get.value
+            if not isinstance(text, str):
+                came = value_words(text, 60)
+                raise ModelError(expected="a text", came=came, index=get.invoke_index)
+            if not _is_made_of(text, starts, appends):
+                judged.witnesses.append(_wrong(get, key, value_words(text)))
+    return judged
+
+
+def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
+    """Whether the text is one of `starts` with any of `appends` behind it, each any number of times."""
+    ends = {len(start) for start in starts if text.startswith(start)}
+    lengths = sorted({len(each) for each in appends} - {0})
+    for place in range(len(text)):
+        if place in ends:
+            ends.update(place + size for size in lengths if text[place : place + size] in appends)
+    return len(text) in ends
+
+
+# ---- sums
+
+
+def _sums(history: History) -> _Judged:
+    judged = _Judged()
+    for key, operations in by_key(history.select(f=("add", "read"))).items():
+        sums = _Sums(exact(history.start.of(key)) or 0)
+        for add in operations:
+            if add.f == "add" and add.type != "fail":
+                sums.add(_amount(add))
+        reads = [each for each in _answered(operations) if each.f == "read"]
+        judged.reads += len(reads)
+        for read in reads:
+            shown = _amount(read)
+            if not sums.may_be(shown):
+                summary = f"process {read.process} read {value_words(shown)}, and no additions give that"
+                judged.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
+    return judged
+
+
+def _amount(operation: Operation) -> Number:
+    amount = exact(operation.value)
+    if amount is None:
+        came = value_words(operation.value, 60)
+        raise ModelError(expected="a number", came=came, index=operation.invoke_index)
+    return amount
+
+
+class _Sums:
+    """The sums of some of the additions; when there are too many to hold, the least and the greatest."""
+
+    def __init__(self, first: Number) -> None:
+        self.known: set[Number] = {first}
+        self.least = self.greatest = first
+
+    def add(self, amount: Number) -> None:
+        self.least, self.greatest = self.least + min(amount, 0), self.greatest + max(amount, 0)
+        if self.known:
+            more = self.known | {each + amount for each in self.known}
+            self.known = more if len(more) <= SUMS_MAX else set()
+
+    def may_be(self, shown: Number) -> bool:
+        return shown in self.known if self.known else self.least <= shown <= self.greatest
+
+
+MODELS: dict[str, Callable[[History], _Judged]] = {
+    "register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
+    "cas-register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
+    "multi-register": lambda history: _values(history, ("read", "txn"), ("write", "txn"), _of_registers),
+    "list": lambda history: _values(history, ("read",), ("append",), _of_list, _start_of_list),
+    "kv": _texts,
+    "counter": _sums,
+}
+"""By the names of `by_model.MODELS`."""

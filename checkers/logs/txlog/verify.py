@@ -1,0 +1,641 @@
+"""Accepts or refuses the proofs in a verdict on the logs of a TxLog. Shares no code with the checks, only records.
+
+    verify.check(masters, records, verdict)      # RefusedError: a proof does not show what the verdict claims
+
+`records`: by master the lists of its log, as `checkers.logs.txlog.records` has them. A proof of a violation names the
+rule, and the records that break it; what it claims is read again from these records, and from a plain replay where a
+rule is about queues. A proof that all holds names what was compared. It is accepted if it counts what the logs count,
+and if the queues of all masters are prefixes of one another, without a doubled id (`order`, `once`).
+
+Rules that rest on the times of clients, or on faults, are not shown by records alone: `NOT_SHOWN` has their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+Records = Mapping[str, Sequence[Sequence[Any]]]
+Proof = Mapping[str, Any]
+
+NOT_SHOWN = frozenset(
+    {
+        "split-without-cause",
+        "executed-too-early",
+        "undone-answer",
+        "submitted-later-sorts-before",
+        "unrecorded",
+        "answered-unexecuted",
+        "never-drained",
+        "stalled",
+    }
+)
+
+
+class RefusedError(Exception):
+    """A proof does not prove what it claims."""
+
+
+def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) -> int:
+    """How many proofs of the verdict (as JSON) were accepted; RefusedError for the first one that is wrong."""
+    accepted = 0
+    try:
+        for proof in verdict["details"]["proofs"]:
+            rule = proof["rule"]
+            if rule in NOT_SHOWN:
+                continue
+            show = _SHOWN[rule]
+            _need(
+                (verdict["result"] == "invalid") == bool(proof.get("records")), f"{rule} shows another result"
+            )
+            show(masters, records, proof)
+            accepted += 1
+    except (LookupError, TypeError, ValueError) as error:
+        raise RefusedError(f"the proof cannot be read: {error}") from error
+    return accepted
+
+
+def _need(true: bool, otherwise: str) -> None:
+    if not true:
+        raise RefusedError(otherwise)
+
+
+def _record(records: Records, proof: Proof, number: int, *kinds: str) -> tuple[str, int, Sequence[Any]]:
+    """The master, the place and the record that a proof names."""
+    master, place = proof["records"][number]
+    record = records[master][place - 1]
+    _need(
+        not kinds or record[0] in kinds,
+        f"record {place} of {master} is {record[0]}, not {' or '.join(kinds)}",
+    )
+    return master, place, record
+
+
+APPENDS = ("added", "caught-up", "recovered")
+
+
+def _appended(record: Sequence[Any]) -> tuple[int, Sequence[Sequence[Any]]]:
+    return (record[2], record[5]) if record[0] == "recovered" else (record[1], record[2])
+
+
+def _queue(records: Records, master: str, place: int | None = None) -> list[Sequence[Any]]:
+    """The synchronised queue behind so many records; None: behind all."""
+    queue: list[Sequence[Any]] = []
+    for record in records[master][:place]:
+        if record[0] in APPENDS:
+            index, refs = _appended(record)
+            queue[index:] = refs
+    return queue
+
+
+def _epoch_end(records: Records, master: str, epoch: int) -> int:
+    """How many records the master had when it left the epoch."""
+    log = records[master]
+    return next(
+        (at for at, record in enumerate(log) if record[0] == "recovered" and record[1] > epoch), len(log)
+    )
+
+
+def _key(ref: Sequence[Any]) -> tuple[int, str]:
+    return ref[0], ref[1]
+
+
+# ---- queues
+
+
+def _diverged(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    index, epoch = proof["index"], proof["epoch"]
+    ends = [_queue(records, master, _epoch_end(records, master, epoch)) for master, _ in proof["records"]]
+    _need(
+        len(ends) == 2 and all(len(end) > index for end in ends), "two queues with such an entry are needed"
+    )
+    _need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
+
+
+def _out_of_order(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, _ = _record(records, proof, -1, *APPENDS)
+    queue = _queue(records, master, place)
+    pairs = [(one, other) for one, other in pairwise(queue) if other[1] == proof["id"]]
+    _need(
+        any(one[1] == proof["before"] and _key(one) >= _key(other) for one, other in pairs),
+        "they are in order",
+    )
+
+
+def _not_a_prefix(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    lost, above = proof["id"], proof["above"]
+    _, _, made = _record(records, proof, 0, "made")
+    _need(made[3] == lost, "its record is of another transaction")
+    master, _, _ = _record(records, proof, 1, *APPENDS)
+    ids = [ref[1] for ref in _queue(records, master)]
+    before = ids[: ids.index(above)]
+    _need(lost not in before, "it is before the greater one")
+    _need(_newest(records, lost) < _newest(records, above), "it is not the smaller one")
+
+
+def _newest(records: Records, name: str) -> tuple[int, str]:
+    """(ts, id), with the newest timestamp that its origin or a recovery gave it."""
+    stamps: list[tuple[int, int]] = []
+    for log in records.values():
+        for record in log:
+            if record[0] == "made" and record[3] == name:
+                stamps.append((0, record[2]))
+            if record[0] == "recovered":
+                stamps += [(record[1], ref[0]) for ref in record[6] if ref[1] == name]
+    return max(stamps)[1], name
+
+
+def _skipped(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added")
+    known: dict[str, tuple[int, str]] = {}
+    for each in records[master][: place - 1]:
+        if each[0] == "made":
+            known[each[3]] = (each[2], each[3])
+        for ref in each[4] if each[0] == "heard" else each[6] if each[0] == "recovered" else ():
+            known[ref[1]] = _key(ref)
+    gone = {ref[1] for ref in _queue(records, master, place)}
+    _need(proof["id"] not in gone, "it is synchronised")
+    _need(known[proof["id"]] < max(map(_key, record[2])), "it is not smaller")
+
+
+def _shorter(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added", "caught-up")
+    _need(record[1] < len(_queue(records, master, place - 1)), "nothing goes away")
+
+
+def _not_behind(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, *APPENDS)
+    _need(_appended(record)[0] > len(_queue(records, master, place - 1)), "there are so many entries")
+
+
+def _twice(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, _ = _record(records, proof, -1, *APPENDS)
+    ids = [ref[1] for ref in _queue(records, master, place)]
+    _need(ids.count(proof["id"]) > 1, "it is there once")
+
+
+# ---- what is kept and acquired
+
+
+def _lost(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, made = _record(records, proof, 0, "made")
+    _need(made[3] == proof["id"] and bool(proof["lacking"]), "its record is of another transaction")
+    for master in proof["lacking"]:
+        _need(all(ref[1] != proof["id"] for ref in _queue(records, master)), f"{master} has it")
+
+
+def _dropped(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "recovered")
+    _need(all(ref[1] != proof["id"] for ref in (*_queue(records, master, place), *record[6])), "it is there")
+    by = proof["by"]
+    known = (_ids(each) for each in records[by][: _epoch_end(records, by, record[1] - 1)])
+    _need(any(proof["id"] in ids for ids in known), f"{by} did not know it")
+
+
+def _ids(record: Sequence[Any]) -> set[str]:
+    """The transactions that come into a queue by a record."""
+    match record[0]:
+        case "made":
+            return {record[3]}
+        case "heard":
+            return {ref[1] for ref in record[4]}
+        case "recovered":
+            return {ref[1] for ref in (*record[5], *record[6])}
+        case "added" | "caught-up":
+            return {ref[1] for ref in record[2]}
+    return set()
+
+
+def _never_made(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "added", "caught-up")
+    refs = [ref for ref in record[2] if ref[1] == proof["id"]]
+    _need(any(ref[0] not in _stamps_of(records, ref) for ref in refs), "it was made")
+
+
+def _stamps_of(records: Records, ref: Sequence[Any]) -> set[Any]:
+    """With which its origin made a transaction, or recovered it."""
+    stamps = {each[2] for each in records[ref[2]] if each[0] == "made" and each[3] == ref[1]}
+    if stamps:
+        stamps |= {
+            each[0]
+            for log in records.values()
+            for recovered in log
+            if recovered[0] == "recovered"
+            for each in recovered[6]
+            if each[1] == ref[1]
+        }
+    return stamps
+
+
+def _has(records: Records, master: str, name: str, place: int | None = None) -> bool:
+    """Whether the master has the updates of a transaction, behind so many records."""
+    return any(
+        (each[0] == "made" and each[3] == name)
+        or (each[0] == "acquired" and any(found[0] == name for found in each[1]))
+        for each in records[master][:place]
+    )
+
+
+def _not_acquired(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added")
+    _need(any(ref[1] == proof["id"] for ref in record[2]), "the round does not add it")
+    _need(not _has(records, master, proof["id"], place), "it was acquired")
+
+
+def _poster(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    """Of no moment at which the poster had the base of the round, or had it with the updates."""
+    master, place, record = _record(records, proof, 0, "added")
+    poster = proof["poster"]
+    _need(poster in record[4], "it was no poster")
+    epoch = max((each[1] for each in records[master][:place] if each[0] == "recovered"), default=0)
+    theirs, length = 0, 0
+    for at, each in enumerate([["life"], *records[poster]]):
+        if each[0] == "recovered":
+            theirs = each[1]
+        if each[0] in APPENDS:
+            index, refs = _appended(each)
+            length = index + len(refs)
+        if theirs == epoch and length == record[1]:
+            _need("id" in proof, "it had the base")
+            _need(not _has(records, poster, proof["id"], at), "it had the updates")
+
+
+# ---- execution
+
+
+def _executions(records: Records, master: str, place: int) -> int:
+    """The executed index before a record."""
+    index = 0
+    for each in records[master][: place - 1]:
+        index = each[1] if each[0] in ("executed", "restored") else index
+    return index
+
+
+def _out_of_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "executed")
+    _need(record[1] != _executions(records, master, place) + 1, "it is its turn")
+
+
+def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "executed")
+    entry = _queue(records, master, place)[record[1] - 1 : record[1]]
+    _need([ref[1] for ref in entry] != [record[2]], "it is the entry")
+
+
+def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added", "caught-up")
+    kept = _executions(records, master, place)
+    for each in records[master][: place - 1]:
+        if each[0] == "recovered":
+            kept = min(kept, each[2])
+        elif each[0] == "restored":
+            kept = _executions(records, master, place)
+    _need(record[1] < kept, "it was not executed")
+
+
+def _without_restore(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, _ = _record(records, proof, 0, "executed")
+    before = records[master][: place - 1]
+    last = max(at for at, each in enumerate(before) if each[0] == "recovered")
+    restores = [at for at, each in enumerate(before) if each[0] == "restored"]
+    commons = [each[2] for each in before[max(restores, default=-1) + 1 :] if each[0] == "recovered"]
+    _need(last > max(restores, default=-1), "it was restored")
+    _need(min(commons) < _executions(records, master, place), "nothing was taken away")
+
+
+def _backup_of(record: Sequence[Any]) -> Any:
+    return record[2] if record[0] in ("split", "recovering") else None
+
+
+def _restored_another(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "restored")
+    backups = [_backup_of(each) for each in records[master][: place - 1]]
+    last = next((each for each in reversed(backups) if each is not None), None)
+    before = records[master][: place - 1]
+    at = max((at for at, each in enumerate(backups) if each is not None), default=-1)
+    is_over = any(each[0] == "restored" for each in before[at + 1 :])
+    _need(last is None or [*last[:2]] != [*record[1:3]] or is_over, "it is its backup")
+
+
+def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "split", "recovering")
+    index, digest = _backup_of(record)[:2]
+    hashes: dict[int, bytes] = {0: b""}
+    for each in records[master][: place - 1]:
+        if each[0] == "executed":
+            hashes[each[1]] = each[3]
+        elif each[0] == "restored":
+            hashes = {at: known for at, known in hashes.items() if at <= each[1]}
+    _need(hashes.get(index) != digest, "it had this state")
+
+
+def _too_much(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "restored")
+    commons = [each[2] for each in records[master][: place - 1] if each[0] == "recovered"]
+    _need(any(common < record[1] for common in commons), "a recovery kept so many entries")
+
+
+def _restores(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _record(records, proof, 0, "restored")
+
+
+def _state_differs(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    histories = []
+    for number in (0, 1):
+        master, place, record = _record(records, proof, number, "executed")
+        done: list[str] = []
+        for each in records[master][:place]:
+            if each[0] == "executed":
+                done[each[1] - 1 :] = [each[2]]
+            elif each[0] == "restored":
+                del done[each[1] :]
+        histories.append((done, record[3]))
+    _need(histories[0][0] == histories[1][0], "other transactions were executed")
+    _need(histories[0][1] != histories[1][1], "the states are the same")
+
+
+# ---- counters
+
+
+def _counter(records: Records, master: str, place: int) -> int:
+    """The counter before a record."""
+    counter = 0
+    for each in records[master][: place - 1]:
+        match each[0]:
+            case "made":
+                counter = each[1]
+            case "heard":
+                counter = each[2]
+            case "caught-up":
+                counter = max(counter, *(ref[0] for ref in each[2]), 0)
+            case "recovered":
+                counter = each[7]
+    return counter
+
+
+def _now(record: Sequence[Any]) -> int:
+    counter = {"made": 1, "heard": 2, "recovered": 7}[record[0]]
+    return int(record[counter])
+
+
+def _fell(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "made", "heard", "recovered")
+    before = _counter(records, master, place)
+    _need(_now(record) < before + (record[0] == "made"), "it did not fall")
+
+
+def _not_raised(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "heard", "recovered")
+    least = record[3] or 0 if record[0] == "heard" else max(ref[0] for ref in (*record[5], *record[6]))
+    _need(_now(record) < least, "it was raised")
+
+
+def _too_low(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "made")
+    _need(record[2] <= _counter(records, master, place), "the timestamp is above the counter")
+
+
+def _too_high(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "made")
+    _need(record[2] > record[1], "the timestamp is not above the counter")
+
+
+def _bound(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added")
+    epoch, last = 0, dict[str, int]()
+    for each in records[master][: place - 1]:
+        if each[0] == "heard" and each[3] is not None:
+            last[each[1]] = max(each[3], last.get(each[1], 0))
+        if each[0] == "recovered":
+            epoch, last = each[1], dict(each[8])
+    counted = [_counter(records, master, place), *(last.get(each, 0) for each in record[5])]
+    for poster in record[4]:
+        theirs, length, counters = 0, 0, list[int]()
+        for at, each in enumerate([["life"], *records[poster]]):
+            if each[0] == "recovered":
+                theirs = each[1]
+            if each[0] in APPENDS:
+                index, refs = _appended(each)
+                length = index + len(refs)
+            if theirs == epoch and length == record[1]:
+                counters.append(_counter(records, poster, at + 1))
+        counted += [counters[-1]] if counters else []
+    _need(record[3] > min(counted), "the bound is not above a counter")
+
+
+def _above(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "added")
+    _need(any(ref[0] > record[3] for ref in record[2]), "nothing is above the bound")
+
+
+def _not_counted(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "added")
+    missing: Sequence[str] = ()
+    for each in records[master][: place - 1]:
+        missing = each[1] if each[0] == "split" else () if each[0] in ("rejoined", "recovered") else missing
+    later = {each[1] for each in records[master][place - 1 :] if each[0] == "peer"}
+    counted = {master, *record[4], *record[5], *missing, *later}
+    _need(not counted.issuperset(masters), "all are counted")
+
+
+# ---- policy and votes
+
+
+def _strategy(records: Records, master: str, place: int) -> str:
+    told = [each[-1] for each in records[master][: place - 1] if each[0] in ("life", "strategy")]
+    return str(told[-1]) if told else ""
+
+
+def _in_split(records: Records, master: str, place: int) -> bool:
+    missing, frozen = False, False
+    for each in records[master][: place - 1]:
+        match each[0]:
+            case "split":
+                missing = True
+            case "rejoined":
+                missing = False
+            case "recovering":
+                frozen = True
+            case "recovered":
+                missing = frozen = False
+    return missing or frozen
+
+
+def _changed(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "life", "strategy")
+    _need(_in_split(records, master, place), "there is no split")
+    _need(record[-1] != _strategy(records, master, place), "it is the same strategy")
+
+
+def _without_strategy(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, _ = _record(records, proof, 0, "split", "recovering", "restored")
+    _need(_strategy(records, master, place) == "none", "there is a strategy")
+
+
+def _no_backup(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "split")
+    _need(record[2] is None and _strategy(records, master, place) != "none", "there is one")
+
+
+def _in_recovery(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, _ = _record(records, proof, 0, "executed")
+    kinds = [each[0] for each in records[master][: place - 1] if each[0] in ("recovering", "recovered")]
+    _need(kinds[-1:] == ["recovering"], "there is no recovery")
+
+
+def _frozen(masters: Sequence[str], records: Records, epoch: int) -> dict[str, list[list[Any]]]:
+    """By master the synchronised queue that it froze in this epoch."""
+    found: dict[str, list[list[Any]]] = {}
+    for master in masters:
+        for at, each in enumerate(records.get(master, ())):
+            if each[0] == "recovering" and each[1] == epoch:
+                found[master] = [[*ref] for ref in _queue(records, master, at)]
+    return found
+
+
+def _no_digest(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "recovered")
+    _need(len(_frozen(masters, records, record[1] - 1)) < len(masters), "all have frozen their queues")
+
+
+def _partial(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "recovered")
+    _need({*record[4]} != {*masters}, "the votes are of all masters")
+
+
+def _elected(
+    masters: Sequence[str], records: Records, epoch: int
+) -> tuple[str, dict[str, int], dict[str, list[Any]]]:
+    frozen = _frozen(masters, records, epoch)
+    _need(frozen.keys() == {*masters}, "a master has not frozen its queues")
+    counts = {
+        one: sum(1 for theirs in frozen.values() if branch[: len(theirs)] == theirs)
+        for one, branch in frozen.items()
+    }
+    best = sorted(masters, key=lambda one: (-counts[one], -len(frozen[one]), one))
+    return best[0], counts, frozen
+
+
+def _wrong_winner(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, record = _record(records, proof, 0, "recovered")
+    winner, counts, _ = _elected(masters, records, record[1] - 1)
+    _need(record[3] != winner or dict(record[4]) != counts, "the vote is right")
+
+
+def _two_winners(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    _, _, one = _record(records, proof, 0, "recovered")
+    _, _, other = _record(records, proof, 1, "recovered")
+    _need(one[1] == other[1] and one[3] != other[3], "they elect the same")
+
+
+def _wrong_branch(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "recovered")
+    winner, _, frozen = _elected(masters, records, record[1] - 1)
+    kept = frozen[winner]
+    if _strategy(records, master, place) != "smart":
+        while not all(branch[: len(kept)] == kept for branch in frozen.values()):
+            kept = kept[:-1]
+    _need([[*ref] for ref in _queue(records, master, place)] != kept, "it is the right branch")
+
+
+# ---- what holds
+
+
+def _agree(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    """All queues are prefixes of the longest one of their epoch, in order; unless a master was ever left out."""
+    ends = {master: _queue(records, master) for master in masters}
+    _need({master: len(end) for master, end in ends.items()} == dict(proof["lengths"]), "the lengths differ")
+    if any(record[0] in ("split", "recovered") for log in records.values() for record in log):
+        return
+    longest = max(ends.values(), key=len)
+    _need(all([*end] == longest[: len(end)] for end in ends.values()), "the queues differ")
+    keys = [*dict.fromkeys(map(_key, longest))]
+    _need(keys == sorted(keys), "the longest queue is not in order")
+
+
+def _all_once(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    for master, length in proof["lengths"].items():
+        ids = [ref[1] for ref in _queue(records, master)]
+        _need(len(ids) == len(set(ids)) == length, f"{master} has an entry twice")
+
+
+def _counted(**kinds: str) -> Callable[[Sequence[str], Records, Proof], None]:
+    """So many records as were compared; by name of the count the kind of the records."""
+
+    def shown(masters: Sequence[str], records: Records, proof: Proof) -> None:
+        for name, kind in kinds.items():
+            count = sum(record[0] == kind for log in records.values() for record in log)
+            _need(proof.get(name, 0) == count, f"the logs have {count} {name}")
+
+    return shown
+
+
+def _transactions(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    made = {record[3] for log in records.values() for record in log if record[0] == "made"}
+    _need(len(made) == proof["transactions"], f"the logs have {len(made)} transactions")
+
+
+def _all_in_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    for master, index in proof["executed"].items():
+        _need(
+            _executions(records, master, len(records[master]) + 1) == index,
+            f"{master} has not executed so many",
+        )
+
+
+def _nothing(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    """The comparison is with clients, or with faults: records alone do not show it."""
+
+
+_SHOWN: Mapping[str, Callable[[Sequence[str], Records, Proof], None]] = {
+    "diverged": _diverged,
+    "out-of-order": _out_of_order,
+    "not-a-prefix": _not_a_prefix,
+    "skipped": _skipped,
+    "entries-removed": _shorter,
+    "not-behind": _not_behind,
+    "twice": _twice,
+    "lost": _lost,
+    "dropped-at-recovery": _dropped,
+    "never-made": _never_made,
+    "not-acquired": _not_acquired,
+    "poster-elsewhere": _poster,
+    "poster-lacked": _poster,
+    "executed-out-of-turn": _out_of_turn,
+    "executed-another": _another,
+    "executed-entry-removed": _entry_removed,
+    "executed-without-restore": _without_restore,
+    "restored-another": _restored_another,
+    "backup-differs": _backup_differs,
+    "restored-too-much": _too_much,
+    "restored-without-split": _restores,
+    "state-differs": _state_differs,
+    "counter-fell": _fell,
+    "counter-not-raised": _not_raised,
+    "stamped-too-low": _too_low,
+    "stamped-too-high": _too_high,
+    "bound-too-high": _bound,
+    "above-the-bound": _above,
+    "master-not-counted": _not_counted,
+    "strategy-changed": _changed,
+    "acted-without-strategy": _without_strategy,
+    "split-without-backup": _no_backup,
+    "executed-in-recovery": _in_recovery,
+    "voted-without-digest": _no_digest,
+    "partial-vote": _partial,
+    "wrong-winner": _wrong_winner,
+    "two-winners": _two_winners,
+    "wrong-branch": _wrong_branch,
+    "agree": _agree,
+    "all once": _all_once,
+    "all kept": _transactions,
+    "all acquired": _counted(rounds="added"),
+    "all in turn": _all_in_turn,
+    "all the same": _nothing,
+    "all rise": _counted(timestamps="made", posts="heard", rounds="added"),
+    "all in order": _nothing,
+    "all by the strategy": _counted(splits="split"),
+    "all votes": _counted(recoveries="recovered"),
+    "all drained": _transactions,
+}

@@ -1,0 +1,147 @@
+"""A breach of a rule of logs: the rows that break it, and the sentences that a witness makes of their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy
+
+from checkers.history.values import value_words
+from checkers.logs.wal.nodes import FATES, Logs, Node
+from checkers.logs.wal.record import Id, Record
+from checkers.verdict import WITNESSES_MAX, Witness
+
+Array = Any  # numpy's
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of one log: its number among the logs, and ascending places in it."""
+
+    log: int
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """`parts` are the rows that prove it. `words` is given the records of each part, and makes the witness."""
+
+    parts: tuple[Part, ...]
+    words: Callable[..., Witness]
+
+
+@dataclass(frozen=True, slots=True)
+class Breaches:
+    """How often a rule is broken, and the first times, at most WITNESSES_MAX."""
+
+    count: int = 0
+    first: Sequence[Breach] = ()
+
+    @classmethod
+    def of(cls, count: int, found: Iterable[Breach]) -> Breaches:
+        """So many; of those that `found` yields no more are made than are kept."""
+        return cls(count, tuple(islice(found, WITNESSES_MAX)) if count else ())
+
+    @classmethod
+    def all(cls, found: Iterable[Breach]) -> Breaches:
+        """Of a rule about few rows."""
+        every = tuple(found)
+        return cls(len(every), every[:WITNESSES_MAX])
+
+
+def witnesses_of(logs: Logs, breaches: Iterable[Breach]) -> Iterator[Witness]:
+    """The witnesses. The records that they name are made, and no others, at once for each log: a file is read again
+    for them."""
+    known = list(breaches)
+    wanted: dict[int, set[int]] = {}
+    for part in (part for breach in known for part in breach.parts):
+        wanted.setdefault(part.log, set()).update(part.places)
+    records = {
+        number: dict(zip(sorted(places), logs.nodes[number].some(sorted(places)), strict=True))
+        for number, places in wanted.items()
+    }
+    for breach in known:
+        yield breach.words(*([records[part.log][place] for place in part.places] for part in breach.parts))
+
+
+def story_of(logs: Logs, number: int, transaction: int) -> Part:
+    """All that a log says about a transaction: its rows, and the row that decided about it."""
+    node = logs.nodes[number]
+    places = rows_of(node, transaction)
+    decision = int(node.decided[transaction])
+    if decision >= 0:
+        places = sorted({*places, int(numpy.argmax(node.at == decision))})
+    return Part(number, tuple(places))
+
+
+def rows_of(node: Node, transaction: int) -> list[int]:
+    """The places of the rows of a transaction in a log; if it stands there twice, of the last time."""
+    places = numpy.flatnonzero(node.is_of(transaction)).tolist()
+    first = len(places) - 1
+    while first > 0 and places[first - 1] == places[first] - 1 and not node.ends(places[first - 1]):
+        first -= 1
+    return places[first:]
+
+
+def story(node: Node, transaction: int, records: Sequence[Record]) -> str:
+    """The same as a sentence; `records` are those of `story_of`."""
+    rows, decisions = parted(records)
+    by = f", by {text(decisions[0])}" if decisions else ""
+    return f"{node.log.node}: {'; '.join(map(text, rows))} is {FATES[node.fates[transaction]]}{by}"
+
+
+def parted(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The rows of a transaction, and what decided about it."""
+    rows = [row for row in records if row.kind in ("write", "nop")]
+    return rows, [row for row in records if row.kind not in ("write", "nop")]
+
+
+def text(row: Record) -> str:
+    """A record for a person: `CONFIRM of replica 1 up to lsn 7 (n2, 0…0.xlog, row 12)`."""
+    what = {
+        "confirm": f"CONFIRM of replica {row.owner}'s entries up to lsn {row.until}",
+        "rollback": f"ROLLBACK of replica {row.owner}'s entries from lsn {row.until} on",
+        "promote": f"PROMOTE of replica {row.origin} over {row.owner} at lsn {row.until} in term {row.term}",
+        "demote": f"DEMOTE of replica {row.origin} in term {row.term}",
+        "vote": f"vote for replica {row.vote} in term {row.term}",
+    }.get(row.kind, f"{row.kind} {value_words(row.tuple or None)}")
+    return f"{what} [{row.origin}:{row.lsn}, {row.place}]"
+
+
+def name_of(transaction: Id) -> str:
+    return f"transaction {transaction[0]}:{transaction[1]}"
+
+
+def witness(
+    rule: str,
+    summary: str,
+    node: str,
+    *explanation: str,
+    rows: Iterable[Record] = (),
+    at: Iterable[tuple[int, int]] = (),
+    how: str = "",
+) -> Witness:
+    """`rows` prove it; `at`: so do these, of (origin, lsn)."""
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=(),
+        node=node,
+        explanation=explanation,
+        records=(*((row.origin, row.lsn) for row in rows), *at),
+        how=how,
+    )
+
+
+def one_of_each_first(witnesses: Sequence[Witness]) -> list[Witness]:
+    """A flood of one rule must not hide the only witness of another."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for place, each in enumerate(witnesses):
+        ranked.append((seen[each.rule], place, each))
+        seen[each.rule] += 1
+    return [each for _, _, each in sorted(ranked, key=lambda entry: entry[:2])]

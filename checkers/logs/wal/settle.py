@@ -1,0 +1,306 @@
+"""Log-assisted settling: the outcome of operations that the client never learned, as far as the nodes' logs prove it.
+
+An operation is joined to its transaction by a value that it alone wrote. A log counts only if no other log
+contradicts it:
+
+- *happened*: a log confirms the transaction. It may have taken effect at any time after it was asked, and how late is
+  not known: it stays an operation without end.
+- *did not*: no log holds it, or every log that holds it rolled it back or made it void; and no log was lost, and the
+  nodes were quiet and equal at the end, so that nothing was still on its way. It becomes a failure.
+- anything else stays open; so does a deletion without a row, because nothing may have been there. Where logs contradict
+  each other nothing is settled: that is an anomaly of the logs.
+
+The verdict over the history from `settle` stands beside the one over the plain history, never in its place: a wrong log
+must not hide a client's observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy
+from msgspec import structs
+
+from checkers.history.columns import TYPES
+from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, FAIL, INFO, OK, PAIR, PLAIN
+from checkers.history.operation import Operation
+from checkers.history.stored import StoredOperations
+from checkers.logs.wal.columns import NO_KEY, numbered
+from checkers.logs.wal.nodes import Logs
+from checkers.logs.wal.record import Id, Mark
+from checkers.logs.wal.replay_kernels import COMMITTED, CONFIRMED, NOP, PENDING, ROLLED_BACK
+from checkers.verdict import WITNESSES_MAX
+
+Array = Any  # numpy's
+DID_NOT = "settled by the logs: it did not happen"
+CONFIRMED_READS = ("read-confirmed", "linearizable")
+MOST: Final = 5 * WITNESSES_MAX
+"""Operations of a kind that the logs contradict, of which objects are made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
+
+    `lost` are operations that were answered ok and that the logs discarded; `kept` those that were answered as surely
+    not done, and that a log confirms; `revealed` refused transactions that showed a value which every log discarded:
+    what they saw was not confirmed. Each contradicts the client, whatever the checkers say. MOST of each are here;
+    `counts` has how many there are.
+    """
+
+    history: History
+    happened: tuple[int, ...]
+    did_not: tuple[int, ...]
+    open: tuple[int, ...]
+    lost: tuple[Operation, ...]
+    kept: tuple[Operation, ...]
+    revealed: tuple[Operation, ...]
+    counts: tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """The marks that operations write, and those that rows have, as numbers: arrays of one length each."""
+
+    history: History
+    logs: Logs
+    operation: Array
+    """The place of an operation, once for each mark that it writes."""
+    written: Array
+    """These marks."""
+    row: Array
+    """The rows of some log that have a mark."""
+    held: Array
+    """These marks."""
+    count: int
+
+    @classmethod
+    def of(cls, history: History, logs: Logs) -> Marks:
+        columns, rows = history.columns, logs.rows
+        is_write, is_cas = (columns.f == columns.code(name) for name in ("write", "cas"))
+        is_simple = (is_write & (columns.kind == PLAIN)) | (is_cas & (columns.kind == PAIR))
+        simple = numpy.flatnonzero(is_simple & (columns.key != 0))
+        rich = numpy.flatnonzero((is_write | is_cas | (columns.f == columns.code("txn"))) & ~is_simple)
+        keys: dict[object, int] = {key: number for number, key in enumerate(rows.keys)}
+        numbers = numpy.array([keys.setdefault(word, len(keys)) for word in columns.words], dtype=numpy.int64)
+        marks = [
+            (place, keys.setdefault(key, len(keys)), rows.codes.of(value))
+            for place, operation in zip(rich.tolist(), history.at(rich), strict=True)
+            for key, value in _written(operation)
+        ]
+        place, key, value = numpy.array(marks, dtype=numpy.int64).reshape(-1, 3).T
+        held = numpy.flatnonzero(logs.held & (rows.key != NO_KEY))
+        found, count = numbered(
+            numpy.concatenate((numbers[columns.key[simple]], key, rows.key[held])),
+            numpy.concatenate((columns.new[simple], value, rows.value[held])),
+        )
+        written = len(simple) + len(place)
+        return cls(
+            history=history,
+            logs=logs,
+            operation=numpy.concatenate((simple, place)),
+            written=found[:written],
+            row=held,
+            held=found[written:],
+            count=count,
+        )
+
+    @cached_property
+    def writers(self) -> Array:
+        """By mark how many operations write it."""
+        return numpy.bincount(self.written, minlength=self.count)
+
+    @cached_property
+    def is_writing(self) -> Array:
+        """By operation: it writes a mark."""
+        return self._some_of(numpy.ones(len(self.operation), dtype=bool))
+
+    @cached_property
+    def is_own(self) -> Array:
+        """By operation: it writes marks, and no other operation writes any of them."""
+        return self.is_writing & ~self._some_of(self.writers[self.written] != 1)
+
+    @cached_property
+    def transaction(self) -> Array:
+        """By operation the one transaction that writes its marks; -1: none does, -2: several do."""
+        one, is_many = self.of_marks
+        its = one[self.written]
+        most = numpy.full(len(self.history.columns), -1, dtype=numpy.int64)
+        numpy.maximum.at(most, self.operation, its)
+        is_other = is_many[self.written] | ((its >= 0) & (its != most[self.operation]))
+        most[self._some_of(is_other)] = -2
+        return most
+
+    @cached_property
+    def of_marks(self) -> tuple[Array, Array]:
+        """By mark a transaction that writes it (-1: none), and whether there are several."""
+        transactions = self.logs.rows.transaction[self.row]
+        one = numpy.full(self.count, -1, dtype=numpy.int64)
+        one[self.held] = transactions
+        is_many = numpy.zeros(self.count, dtype=bool)
+        is_many[self.held[one[self.held] != transactions]] = True
+        return one, is_many
+
+    def _some_of(self, chosen: Array) -> Array:
+        """By operation: whether one of its marks is chosen."""
+        found = numpy.zeros(len(self.history.columns), dtype=bool)
+        found[self.operation[chosen]] = True
+        return found
+
+
+def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None = None) -> Settled:
+    """Settle the writes of `history` (f: write, cas, txn) with new values that no other operation wrote to their keys.
+
+    `is_final`: every node's whole log is here, and the nodes were equal when it was taken. `marks`: if they are known.
+    """
+    columns = history.columns
+    marks = marks or Marks.of(history, logs)
+    name = marks.transaction
+    is_deletion = (columns.f == columns.code("write")) & (columns.kind == PLAIN) & (columns.new == ABSENT)
+    is_joined = marks.is_own & (name > -2) & ~(is_deletion & (name < 0))
+    done, denied, pending = (
+        numpy.append(logs.have(*fates), False)[numpy.maximum(name, -1)]  # of no transaction the last one
+        for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, NOP), (PENDING,))
+    )
+    happened = is_joined & done & ~denied
+    did_not = is_joined & ~done & ~pending & is_final
+    is_info = columns.type == INFO
+    contradicted = (
+        numpy.flatnonzero((columns.type == OK) & did_not),
+        numpy.flatnonzero((columns.type == FAIL) & happened),
+        _revealing(marks) if is_final else numpy.empty(0, dtype=numpy.int64),
+    )
+    lost, kept, revealed = (tuple(history.at(places[:MOST])) for places in contradicted)
+    return Settled(
+        history=settled_history(history, columns.invoke[is_info & did_not]),
+        happened=tuple(columns.invoke[is_info & happened].tolist()),
+        did_not=tuple(columns.invoke[is_info & did_not].tolist()),
+        open=tuple(columns.invoke[is_info & marks.is_writing & ~(happened | did_not)].tolist()),
+        lost=lost,
+        kept=kept,
+        revealed=revealed,
+        counts=(len(contradicted[0]), len(contradicted[1]), len(contradicted[2])),
+    )
+
+
+def settled_history(history: History, did_not: Iterable[int]) -> History:
+    """The history with what surely did not happen (indexes of invocations) as failed."""
+    failed = frozenset(did_not)
+
+    def after(operations: Iterable[Operation]) -> Iterator[Operation]:
+        for each in operations:
+            is_failed = each.invoke_index in failed
+            yield structs.replace(each, type="fail", error=DID_NOT) if is_failed else each
+
+    columns = history.columns
+    is_failed = numpy.isin(columns.invoke, numpy.array(sorted(failed), dtype=numpy.int64))
+    columns = replace(
+        columns,
+        type=numpy.where(is_failed, TYPES.index("fail"), columns.type).astype(columns.type.dtype),
+        error=numpy.where(is_failed, len(columns.words), columns.error).astype(columns.error.dtype),
+        words=(*columns.words, DID_NOT),
+    )
+    operations = StoredOperations(
+        columns, lambda: tuple(after(history.operations)), lambda places: tuple(after(history.at(places)))
+    )
+    return replace(history, operations=operations)
+
+
+def _revealing(marks: Marks) -> Array:
+    """The refusals that showed a value which every log discarded. One that was confirmed at any time may be shown: it
+    need not be the newest."""
+    columns, rows = marks.history.columns, marks.logs.rows
+    is_kept = numpy.zeros(marks.count, dtype=bool)
+    is_known = marks.logs.have(CONFIRMED, COMMITTED, PENDING)
+    is_kept[marks.held[is_known[rows.transaction[marks.row]]]] = True
+    discarded = marks.row[~is_kept[marks.held]]
+    values = set(zip(rows.key[discarded].tolist(), rows.value[discarded].tolist(), strict=True))
+    keys = {rows.keys[key]: key for key, _ in values}
+    codes = [code for code, word in enumerate(columns.words) if word in keys]
+    is_cas = (columns.f == columns.code("cas")) & numpy.isin(columns.key, codes)
+    refused = (columns.type == FAIL) & (columns.complete >= 0) & bool(values)
+    found = []
+    for place in numpy.flatnonzero(refused & (is_cas | (columns.f == columns.code("transfer")))).tolist():
+        f, key = columns.words[columns.f[place]], columns.words[columns.key[place]]
+        mark = _refusal(f, key, marks.history.events[int(columns.complete[place])].value)
+        if mark is not None and (keys.get(mark[0]), rows.codes.of(mark[1])) in values:
+            found.append(place)
+    return numpy.array(found, dtype=numpy.int64)
+
+
+def _refusal(f: str | None, key: str | None, answer: object) -> Mark | None:
+    """Key and value in the answer of a refused transaction, if the store promises that they are confirmed."""
+    match f, key, answer:
+        case "transfer", _, {"from": str(account), "found": int(balance)}:
+            return account, balance
+        case "cas", str(), [_, _, found] | (_, _, found) if found is not None:
+            return key, found
+    return None
+
+
+def joined(marks: Marks) -> Mapping[int, Sequence[Id]]:
+    """By the index of its invocation: the one transaction of each operation that can be joined to one."""
+    places = numpy.flatnonzero(marks.is_own & (marks.transaction >= 0))
+    names = marks.logs.rows.ids_of(marks.transaction[places])
+    indexes = marks.history.columns.invoke[places].tolist()
+    return {index: [name] for index, name in zip(indexes, names, strict=True)}
+
+
+def shown(marks: Marks) -> Mapping[int, Sequence[Id]]:
+    """By the index of its invocation: the transactions whose values an answer shows, where the store promises that they
+    are confirmed. Values that several operations or transactions write are left out.
+    """
+    history, rows = marks.history, marks.logs.rows
+    one, is_many = marks.of_marks
+    is_own = numpy.zeros(marks.count, dtype=bool)
+    is_own[marks.written[marks.is_own[marks.operation]]] = True
+    is_named = (is_own & ~is_many)[marks.held]
+    at = marks.row[is_named]
+    names = rows.ids_of(one[marks.held[is_named]])
+    keys = [rows.keys[key] for key in rows.key[at].tolist()]
+    named = dict(zip(zip(keys, rows.value[at].tolist(), strict=True), names, strict=True))
+    return {
+        operation.invoke_index: [
+            named[key, rows.codes.of(value)]
+            for key, value in _shown(operation, history)
+            if (key, rows.codes.of(value)) in named
+        ]
+        for operation in history.operations
+        if operation.complete_index is not None
+    }
+
+
+def _shown(operation: Operation, history: History) -> list[Mark]:
+    """Key and value, of a list the last element: what a confirmed read or a refusal shows."""
+    assert operation.complete_index is not None
+    if operation.type == "fail":
+        refusal = _refusal(operation.f, operation.key, history.events[operation.complete_index].value)
+        return [] if refusal is None else [refusal]
+    if operation.type != "ok" or operation.mode not in CONFIRMED_READS:
+        return []
+    match operation.f, operation.key, operation.value:
+        case "read", str(key), int() | str() as value:
+            return [(key, value)]
+        case "txn", _, list() as parts if all(part[0] == "r" for part in parts):
+            values = (
+                (part[1], part[2][-1] if isinstance(part[2], list) and part[2] else part[2]) for part in parts
+            )
+            return [(key, value) for key, value in values if isinstance(value, int | str)]
+    return []
+
+
+def _written(operation: Operation) -> list[Mark]:
+    """The values it puts in place: of a transaction the last one under each key."""
+    match operation.f, operation.key, operation.value:
+        case "write", str(key), value:
+            return [(key, value)]
+        case "cas", str(key), (_, value):
+            return [(key, value)]
+        case "txn", _, list() as parts:
+            last = {part[1]: part[2] for part in parts if part[0] in ("append", "w")}
+            return list(last.items())
+    return []

@@ -1,0 +1,282 @@
+"""The meaning of transactions, a second time: for `verify_isolation`, which must share nothing with the search.
+
+`RULES` holds, by the anomaly's name, what is impossible even without a cycle: two orders of one list, or a value that
+was never written or only by a failed transaction. Keys and values are compared as JSON compares them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.members import answered_by
+from checkers.history.operation import Operation
+from checkers.proofs.meaning import Judged
+
+NEVER = float("inf")
+Micro = tuple[str, str, Any]
+READS = ("r", "rp")
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """A transaction that happened, or may have (`ok` false: its reads had no answer). `session` keeps an order.
+
+    `micros`: a key by `name_of`, a value as it stands.
+    """
+
+    id: int
+    ok: bool
+    failed: bool
+    began: float
+    over: float
+    session: Any
+    micros: tuple[Micro, ...]
+
+    def reads(self, key: str) -> list[Any]:
+        return [value for f, at, value in self.micros if f in READS and at == key and self.ok]
+
+    def wrote(self, key: str) -> list[str]:
+        return [name_of(value) for f, at, value in self.micros if f not in READS and at == key]
+
+    def on(self, key: str) -> list[tuple[str, Any]]:
+        return [(f, value) for f, at, value in self.micros if at == key and (f not in READS or self.ok)]
+
+
+Known = Mapping[int, Txn]
+
+
+def judged(history: History, asked: Judged) -> Iterable[Txn]:
+    """The transactions that write, and of those that only read the answered ones that are judged."""
+    txns = [each for each in history.operations if each.f == "txn"]
+    are_lists = not any(micro[0] == "w" for each in txns for micro in each.value)
+    for each in txns:
+        begun = history.start
+        micros = tuple(
+            (f, name_of(key), _since(begun.of(key), f, value, are_lists)) for f, key, value in each.value
+        )
+        looks = all(f in READS for f, _, _ in micros)
+        if looks and (each.type != "ok" or not asked.reads(each.role, each.mode)):
+            continue
+        over = each.complete_index if each.type == "ok" and each.complete_index is not None else NEVER
+        session = _session(history, each, looks, asked)
+        yield Txn(
+            id=each.invoke_index,
+            ok=each.type == "ok",
+            failed=each.type == "fail",
+            began=each.invoke_index,
+            over=over,
+            session=session,
+            micros=micros,
+        )
+
+
+def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
+    """What a micro-operation shows of a key that began so, as if it had begun with nothing."""
+    if begun is None or f not in READS:
+        return value
+    if are_lists:
+        shown, there = list(value or []), len(begun)
+        is_there = name_of(shown[:there]) == name_of(list(begun))
+        return shown[there:] if is_there else [*shown, None]  # nobody writes null
+    if name_of(value) == name_of(begun):
+        return None
+    return {"nothing": True} if value is None else value
+
+
+def _session(history: History, each: Operation, looks: bool, asked: Judged) -> Any:
+    if not asked.by_node:
+        return each.process
+    is_of_a_node = looks and each.mode in ("read-confirmed", None) and each.node is not None
+    return answered_by(history, each) if is_of_a_node else (each.invoke_index,)
+
+
+def name_of(value: Any) -> str:
+    """A key or a value as what JSON calls different has different names."""
+    if type(value) is int:
+        return str(value)
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def keys_shown_as(word: str, known: Known) -> list[str]:
+    """The names of the keys that a verdict shows as `word`: a text without its quotes."""
+    keys = {key for txn in known.values() for _, key, _ in txn.micros}
+    return sorted(keys & {word, name_of(word)})
+
+
+def elements(read: Any) -> list[Any]:
+    return list(read) if isinstance(read, list | tuple) else [] if read is None else [read]
+
+
+def is_list(txns: Iterable[Txn]) -> bool:
+    """Whether keys hold lists, which grow, or registers."""
+    return all(f != "w" for txn in txns for f, _, _ in txn.micros) and any(
+        f == "append" or isinstance(value, list | tuple) for txn in txns for f, _, value in txn.micros
+    )
+
+
+Rule = Callable[[str, Sequence[Txn], Known], bool]
+
+
+def _names(read: Any) -> list[str]:
+    return [name_of(each) for each in elements(read)]
+
+
+def _incompatible(key: str, named: Sequence[Txn], known: Known) -> bool:
+    reads = [_names(read) for txn in named for read in txn.reads(key)]
+    if any(one[: len(other)] != other[: len(one)] for one in reads for other in reads):
+        return True
+    shown = [_names(read) for txn in known.values() for read in txn.reads(key)]
+    pairs = [pair for txn in named if not txn.failed for pair in pairwise(txn.wrote(key))]
+    return any(
+        second in names and (first not in names or names.index(first) > names.index(second))
+        for first, second in pairs
+        for names in shown
+    )
+
+
+def _aborted(key: str, named: Sequence[Txn], _: Known) -> bool:
+    undone = {value for txn in named if txn.failed for value in txn.wrote(key)}
+    return any(name in undone for txn in named for read in txn.reads(key) for name in _names(read))
+
+
+def _dirty_update(key: str, named: Sequence[Txn], known: Known) -> bool:
+    undone = {value for txn in named if txn.failed for value in txn.wrote(key)}
+    return any(name in undone for txn in known.values() for read in txn.reads(key) for name in _names(read))
+
+
+def _intermediate(key: str, named: Sequence[Txn], _: Known) -> bool:
+    passing = {value for txn in named for value in txn.wrote(key)[:-1]}
+    return any(
+        names and names[-1] in passing and names[-1] not in txn.wrote(key)
+        for txn in named
+        for names in _of_others(key, txn)
+    )
+
+
+def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
+    """The values that its reads show, without its own appends at their end."""
+    own: list[str] = []
+    for f, value in txn.on(key):
+        if f not in READS:
+            own.append(name_of(value))
+        else:
+            yield without_own(_names(value), own)
+
+
+def without_own(shown: Sequence[str], own: Sequence[str]) -> list[str]:
+    """A list without the elements at its end that its reader appended itself, as many as there are in their order."""
+    left = list(shown)
+    mine = list(own)
+    while mine and left[-1:] != mine[-1:]:
+        mine.pop()
+    while mine and left[-1:] == mine[-1:]:
+        left.pop()
+        mine.pop()
+    return left if not mine or mine[-1] in left else list(shown)
+
+
+def _garbage(key: str, named: Sequence[Txn], known: Known) -> bool:
+    written = {value for txn in known.values() for value in txn.wrote(key)}
+    return any(name not in written for txn in named for read in txn.reads(key) for name in _names(read))
+
+
+def _future(key: str, named: Sequence[Txn], _: Known) -> bool:
+    return any(
+        set(_names(value)) & {name_of(later) for g, later in txn.on(key)[place:] if g not in READS}
+        for txn in named
+        for place, (f, value) in enumerate(txn.on(key))
+        if f in READS
+    )
+
+
+def _doubled(key: str, named: Sequence[Txn], _: Known) -> bool:
+    lists = [_names(read) for txn in named for read in txn.reads(key)]
+    return any(len(set(names)) < len(names) for names in lists)
+
+
+def _internal(key: str, named: Sequence[Txn], _: Known) -> bool:
+    return any(not agrees_with_itself(txn, key) for txn in named)
+
+
+def agrees_with_itself(txn: Txn, key: str) -> bool:
+    """Whether later reads of a key show what the first did, and what the transaction itself wrote since."""
+    state: list[str] | None = None
+    own: list[str] = []
+    for f, value in txn.on(key):
+        names = _names(value)
+        if f == "w":
+            state = names
+        elif f == "append":
+            own.append(name_of(value))
+            state = None if state is None else [*state, name_of(value)]
+        elif (state is not None and state != names) or (own and names[-len(own) :] != own):
+            return False
+        else:
+            state = names
+    return True
+
+
+def _lost_update(key: str, named: Sequence[Txn], _: Known) -> bool:
+    before = [(txn, tuple(_names(txn.reads(key)[0]))) for txn in named if txn.reads(key) and txn.wrote(key)]
+    return (
+        len(before) > 1
+        and len({read for _, read in before}) == 1
+        and all(txn.on(key)[0][0] in READS for txn, _ in before)
+    )
+
+
+def _fractured(key: str, named: Sequence[Txn], _: Known) -> bool:
+    return any(
+        _saw(txn, other) and misses(txn, key, other) for txn in named for other in named if txn is not other
+    )
+
+
+def _saw(txn: Txn, other: Txn) -> bool:
+    keys = {key for _, key, _ in txn.micros}
+    return any(set(_names(read)) & set(other.wrote(key)) for key in keys for read in txn.reads(key))
+
+
+def misses(txn: Txn, key: str, other: Txn) -> bool:
+    """Whether a read of `txn` is of a version of the key before that of `other`, which is no predicate's."""
+    wrote = set(other.wrote(key))
+    reads = [(f, value) for f, value in txn.on(key) if f == "r"]
+    return bool(wrote) and any(lacks(value, key, other) for _, value in reads)
+
+
+def lacks(read: Any, key: str, other: Txn) -> bool:
+    """Whether this read came before `other`, which wrote the key: after all of `other`, it would have shown more."""
+    seen = _names(read)
+    if any(f == "append" for f, _ in other.on(key)):
+        return not set(other.wrote(key)) <= set(seen)
+    return bool(set(other.wrote(key)) - set(seen)) and (read is None or overwrote(seen, key, other))
+
+
+def overwrote(values: Iterable[str], key: str, other: Txn) -> bool:
+    """`other` read one of these values, or wrote it, and then wrote the key (again)."""
+    wanted = set(values)
+    mine = other.on(key)
+    met = [
+        place
+        for place, (_, value) in enumerate(mine)
+        if not isinstance(value, list) and name_of(value) in wanted
+    ]
+    return bool(met) and any(f == "w" for f, _ in mine[min(met) + 1 :])
+
+
+RULES: Mapping[str, Rule] = {
+    "incompatible-order": _incompatible,
+    "dirty-update": _dirty_update,
+    "G1a": _aborted,
+    "G1b": _intermediate,
+    "garbage-read": _garbage,
+    "future-read": _future,
+    "duplicate-elements": _doubled,
+    "internal": _internal,
+    "fractured-read": _fractured,
+    "lost-update": _lost_update,
+}

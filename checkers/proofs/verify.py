@@ -1,0 +1,200 @@
+"""Accepts or refuses the proofs in a linearizability verdict. Shares no code with the search: trust this, not that.
+
+    judged = verify.Judged(model="cas-register", reads=…, failed_cas_observes=True)      # what was promised
+    verify.check(history, verdict, judged).holds      # the verdict follows from its proofs and the history
+
+The caller says what is judged, because it knows the promise: a verdict that judged by another model, or left out reads,
+is refused.
+
+| kind of proof | claims | is checked by |
+|---|---|---|
+| order | valid: this order of operations explains all answers | replaying it, and comparing it with real time |
+| zones | invalid: each of two values' operations must begin before the other's end | two comparisons |
+| witness | invalid: these few operations have no order, and the rest cannot help | trying all orders of them |
+| configurations | invalid: after event `until` nothing is possible any more | walking through all that is possible |
+
+Why a witness may leave out operations: one that only looks (a read, a refused compare) changes nothing. A write or
+change may go if no operation that stays could follow the value which it left. An operation over before `after` began
+may go if no other change ran beside `after`, which then fixes the value. After `until` only the past counts: what was
+still running then may have happened or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.proofs.meaning import OPEN, STEPS, WRONG, Judged, Op, first_of, keys_of, op_of, plain
+from checkers.verdict import Verdict, Verified
+
+STEPS_MAX = 1_000_000
+REGISTERS = {"cas-register": "register"}
+"""Models by their other names."""
+
+
+class RefusedError(Exception):
+    """A proof does not prove what it claims."""
+
+
+def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
+    """Check every proof of the verdict. It holds if one shows it invalid, or if each key's shows it valid."""
+    details = verdict.details
+    model, claimed = (REGISTERS.get(each, each) for each in (asked.model, details["model"]))
+    if model != claimed:
+        return Verified(0, (f"it judges by {claimed}, not by {model}",), (), holds=False)
+    ops = ((keys_of(each, model), op_of(each, model)) for each in _judged(history, asked))
+    judged = [(keys, op) for keys, op in ops if not op.does_nothing(model)]
+    proved: dict[str | None, str] = {}
+    refused = []
+    for proof in details.get("proofs", ()):
+        try:
+            about = list(_about(model, judged, proof["keys"]))
+            _prove(
+                model, about, proof, first_of(model, {key: history.start.of(key) for key in proof["keys"]})
+            )
+            proved |= dict.fromkeys(proof["keys"], "valid" if proof["kind"] == "order" else "invalid")
+        except (RefusedError, LookupError, TypeError, ValueError) as error:
+            refused.append(f"{proof.get('kind')} of {proof.get('keys')}: {error}")
+    keys = {key for about, _ in judged for key in about}
+    without = tuple(sorted(str(key) for key in keys - proved.keys()))
+    shown = "invalid" if "invalid" in proved.values() else "unknown" if without else "valid"
+    accepted = len(details.get("proofs", ())) - len(refused)
+    return Verified(accepted, tuple(refused), without, shown == verdict.result and not refused)
+
+
+def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any], first: Any) -> None:
+    match proof["kind"]:
+        case "order":
+            _order(model, ops, proof["operations"], first)
+        case "zones":
+            _zones(model, ops, [plain(value) for value in proof["values"]], first)
+        case "witness":
+            _witness(model, ops, set(proof["operations"]), proof["until"], proof["after"], first)
+        case "configurations":
+            past = list(_until(ops, proof["until"]))
+            _need(not _possible(model, past, first), "some order explains all of it")
+        case kind:
+            raise RefusedError(f"no such kind of proof: {kind!r}")
+
+
+def _need(true: bool, otherwise: str) -> None:
+    if not true:
+        raise RefusedError(otherwise)
+
+
+def _judged(history: History, asked: Judged) -> Iterable[Operation]:
+    for each in history.operations:
+        less = each.f == "read" and each.type == "ok" and not asked.reads(each.role, each.mode)
+        refused = each.saw_empty or each.found_nothing or (each.f == "cas" and each.error == "mismatch")
+        observed = refused and asked.failed_cas_observes
+        if each.f != "dump" and not less and (each.type != "fail" or observed):
+            yield each
+
+
+def _about(
+    model: str, judged: Iterable[tuple[set[str | None], Op]], keys: Sequence[str | None]
+) -> Iterable[Op]:
+    _need(len(keys) == 1 or model == "multi-register", "objects that nothing holds together")
+    for about, op in judged:
+        _need(about <= set(keys) or not about & set(keys), "an operation is about other keys too")
+        if about & set(keys) and (op.over < OPEN or not op.looks):
+            yield op
+
+
+def _order(model: str, ops: Sequence[Op], named: Sequence[int], first: Any) -> None:
+    by_id = {op.id: op for op in ops}
+    _need(
+        len(set(named)) == len(named) and set(named) <= by_id.keys(),
+        "it names operations twice, or unknown ones",
+    )
+    _need({op.id for op in ops if op.over < OPEN} <= set(named), "an operation that happened is missing")
+    state, latest = first, -1.0
+    for op in map(by_id.__getitem__, named):
+        _need(op.over > latest, f"operation {op.id} was over before one that stands before it began")
+        state, latest = STEPS[model, op.word](state, op.value), max(latest, op.began)
+        _need(state is not WRONG, f"operation {op.id} cannot have had its answer")
+
+
+def _zones(model: str, ops: Sequence[Op], values: Sequence[Any], start: Any) -> None:
+    _need(
+        model == "register" and all(op.word != "cas" for op in ops), "more than writes may change the value"
+    )
+    _need(0 < len(values) <= 2, "one value or two are needed")
+    bounds = []
+    for value in values:
+        cluster = [op for op in ops if op.word in ("read", "write") and op.value == value]
+        made = [op.began for op in cluster if op.word == "write"] + [-1.0] * (value == start)
+        _need(len(made) <= 1, "a value that was written twice")
+        first, last = min(op.over for op in cluster), max(op.began for op in cluster)
+        if not made or first < made[0]:
+            return  # read, but never written; or read before that
+        bounds.append((min(first, *made, OPEN) if value == start else first, last))
+    _need(len(set(values)) == 2, "these reads fit their write")
+    (first, last), (other_first, other_last) = bounds
+    _need(first < other_last and other_first < last, "one may have ended before the other began")
+
+
+def _until(ops: Iterable[Op], until: int) -> Iterable[Op]:
+    for op in ops:
+        if op.over <= until:
+            yield op
+        elif op.began <= until and not op.looks:
+            yield replace(op, over=OPEN)
+
+
+def _witness(
+    model: str, ops: Sequence[Op], named: set[int], until: int, after: int | None, first: Any
+) -> None:
+    state, past = first, list(_until(ops, until))
+    if after is not None:
+        (fixing,) = (
+            op for op in past if op.id == after and op.over < OPEN and op.word in ("read", "write", "cas")
+        )
+        beside = (op for op in ops if op.over > fixing.began and op.began < fixing.over and op.over < OPEN)
+        _need(
+            model == "register" and all(op.looks or op is fixing for op in beside),
+            "another change ran beside it",
+        )
+        state = fixing.value[1] if fixing.word == "cas" else fixing.value
+        past = [op for op in past if op.over == OPEN or op.began > fixing.over]
+    stay = [op for op in past if op.id in named]
+    gone = [op for op in past if op.id not in named and not op.looks]
+    _need(len(stay) == len(named), "it names operations that are not of that time")
+    _need(not gone or model == "register", "a change that may not be left out")
+    left = {op.value[1] if op.word == "cas" else op.value for op in gone}
+    needy = [op for op in stay if op.word != "write"]
+    helped = any(STEPS[model, op.word](value, op.value) is not WRONG for value in left for op in needy)
+    _need(not helped, "what is left out could help")
+    _need(not _possible(model, stay, state), "some order explains them")
+
+
+def _possible(model: str, ops: Sequence[Op], first: Any) -> bool:
+    """Whether some order explains them all: whatever is possible, event by event."""
+    events = [(op.began, False, op) for op in ops] + [(op.over, True, op) for op in ops if op.over < OPEN]
+    pending: dict[int, Op] = {}
+    steps, now = 0, {(first, frozenset[int]())}
+    for _, ends, op in sorted(events, key=lambda event: event[0]):
+        pending[op.id] = op
+        after, seen, todo = set(), set(), list(now)
+        while todo:
+            state, done = todo.pop()
+            done |= {each.id for each in pending.values() if each.looks and _fits(model, state, each)}
+            _need((steps := steps + 1) < STEPS_MAX, "too much is possible to look at all of it")
+            if not ends or op.id in done:
+                after.add((state, done - {op.id} if ends else done))
+            elif (state, done) not in seen:
+                seen.add((state, done))
+                for each in pending.values():
+                    if each.id not in done and _fits(model, state, each):
+                        todo.append((STEPS[model, each.word](state, each.value), done | {each.id}))
+        if ends:
+            del pending[op.id]
+        now = after
+    return bool(now)
+
+
+def _fits(model: str, state: Any, op: Op) -> bool:
+    return STEPS[model, op.word](state, op.value) is not WRONG

@@ -1,0 +1,290 @@
+"""Accepts or refuses the proofs in a verdict on transactions. Shares no code with the search: believe this, not that.
+
+    judged = verify.Judged(model="snapshot-isolation")            # what was promised, and of which reads
+    verify_isolation.check(history, verdict, judged).holds        # the verdict follows from its proof and the history
+
+| proof | claims | is checked by |
+|---|---|---|
+| serial-order | valid: one by one in this order, the transactions give the answers that were got | doing them |
+| snapshots-and-commits | valid: so do they, each reading at one moment and committing at a later one | doing them |
+| order | valid: where writers of each key stand in this order, there is nothing that the model forbids | looking |
+| a circle | invalid: each of these transactions must come before the next, the last before the first | its evidence |
+| no circle | invalid: these answers cannot be at once (two orders of one list, …) | looking at them |
+| no-order | invalid: these few transactions have no execution of the model | trying all |
+
+Why one must come before another: its value was read (wr); it lacks what the other wrote (rw: lists only grow, and a
+register's first value is null, or the other read before it wrote what this one read); a read shows both (ww); it was
+over before, at the same client or node (process), or anywhere (realtime), and then what it left of a register is before
+what the other entered with. A verdict without any of these is listed in `without`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from checkers.history.history import History
+from checkers.proofs.isolation import (
+    Store,
+    TooMany,
+    forbids,
+    forbids_circle,
+    is_possible,
+    keeps_versions,
+    parsed,
+)
+from checkers.proofs.meaning import Judged
+from checkers.proofs.transactions import (
+    READS,
+    RULES,
+    Known,
+    Txn,
+    elements,
+    judged,
+    keys_shown_as,
+    lacks,
+    name_of,
+    overwrote,
+)
+from checkers.proofs.verify import RefusedError
+from checkers.verdict import Verdict, Verified
+
+NO_ORDER = "no-order"
+OF_KEYS = "cyclic-versions"
+
+
+def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
+    """Check the verdict's proofs. It holds if one shows it, and none was refused."""
+    claimed = str(verdict.details.get("promised", verdict.model))
+    if claimed != asked.model:
+        return Verified(
+            0, (f"{verdict.checker}: it judges by {claimed}, not by {asked.model}",), (), holds=False
+        )
+    known = {txn.id: txn for txn in judged(history, asked)}
+    accepted, refused, without = 0, [], []
+    for name, proof in _proofs(verdict, *parsed(asked.model)):
+        if proof is None:
+            without.append(f"{verdict.checker}: {name}")
+            continue
+        try:
+            proof(known)
+            accepted += 1
+        except TooMany:
+            without.append(f"{verdict.checker}: {name}: there are too many executions to try")
+        except (RefusedError, LookupError, TypeError, ValueError) as error:
+            refused.append(f"{verdict.checker}: {name}: {error}")
+    return Verified(accepted, tuple(refused), tuple(without), bool(accepted and not refused))
+
+
+def _proofs(verdict: Verdict, base: str, order: int) -> Iterator[tuple[str, Callable[[Known], None] | None]]:
+    """The claim, and the function that checks it; None: nothing here can."""
+    proof = verdict.details["proof"]
+    match verdict.result, proof["kind"]:
+        case "valid", "serial-order" | "snapshots-and-commits" | "order" if "order" in proof:
+            yield proof["kind"], partial(_executed, proof["kind"], proof["order"], base, order)
+        case "invalid", _:
+            for name in proof["names"]:
+                yield name, _anomaly(name, verdict.details["anomalies"][name], base, order)
+        case _:
+            yield proof["kind"], None
+
+
+def _need(true: bool, otherwise: str) -> None:
+    if not true:
+        raise RefusedError(otherwise)
+
+
+# ---- valid
+
+
+def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: Known) -> None:
+    splits = kind == "snapshots-and-commits"
+    steps = (
+        [(int(event), word) for event, word in claimed] if splits else [(int(each), "") for each in claimed]
+    )
+    _need(len(set(steps)) == len(steps), "it names a transaction twice")
+    committed = [known[event] for event, word in steps if word != "snapshot"]
+    _need(
+        {txn.id for txn in known.values() if txn.ok} <= {txn.id for txn in committed},
+        "a transaction that happened is missing",
+    )
+    for txn in committed:
+        _need(not txn.failed, f"the transaction of event {txn.id} had failed")
+    if kind == "order":
+        _need(
+            base not in ("snapshot-isolation", "repeatable-read", "serializable"),
+            "an order of versions is too little",
+        )
+        keeps_versions(base, order, committed)
+        return
+    _need(
+        not splits or base in ("snapshot-isolation", "parallel-snapshot-isolation"),
+        "snapshots are too little",
+    )
+    store = Store(base, order, known.values())
+    for event, word in steps:
+        if word != "commit":
+            store.read(known[event])
+        if word != "snapshot":
+            _need(event in store.looked, f"event {event} commits before its snapshot")
+            store.commit(known[event])
+
+
+# ---- invalid
+
+
+def _anomaly(name: str, shown: Mapping[str, Any], base: str, order: int) -> Callable[[Known], None] | None:
+    events = {each["name"]: each["events"][0] for each in shown["transactions"]}
+    if shown["edges"]:
+        return partial(_circle, shown["edges"], events, base, order)
+    if name == NO_ORDER:
+        return partial(_no_order, tuple(events.values()), base, order)
+    key = shown["at"][0][1]
+    if name.startswith(OF_KEYS):
+        return partial(_circular_key, name, key, base, order)
+    return partial(_without_circle, name, key, tuple(events.values()), base) if name in RULES else None
+
+
+def _without_circle(name: str, word: str, events: Sequence[int], base: str, known: Known) -> None:
+    _need(forbids(base, name), f"{base} does not forbid it")
+    named = [known[event] for event in events]
+    _need(
+        any(RULES[name](key, named, known) for key in keys_shown_as(word, known)),
+        "these transactions do not show it",
+    )
+
+
+def _no_order(events: Sequence[int], base: str, order: int, known: Known) -> None:
+    """A part of an execution is one, if no read in the part is of what was written outside it."""
+    part = {event: known[event] for event in events}
+    written = {(key, value) for txn in part.values() for _, key, _ in txn.micros for value in txn.wrote(key)}
+    for txn in part.values():
+        for f, key, value in txn.micros:
+            shown = elements(value) if f in READS and txn.ok else []
+            _need(
+                all((key, name_of(each)) in written for each in shown), "a read is of what is not among them"
+            )
+    _need(not is_possible(base, order, part), "they have an execution")
+
+
+def _circle(
+    edges: Sequence[Mapping[str, Any]], events: Mapping[str, int], base: str, order: int, known: Known
+) -> None:
+    _need(
+        forbids_circle(base, [(edge["kind"], bool(edge["predicate"])) for edge in edges]),
+        f"{base} does not forbid it",
+    )
+    for edge, after in zip(edges, [*edges[1:], edges[0]], strict=True):
+        _need(edge["to"] == after["from"], "it is not a circle")
+        one, other = known[events[edge["from"]]], known[events[edge["to"]]]
+        _need(
+            not (one.failed or other.failed) and one is not other,
+            "a transaction that did not happen is in it",
+        )
+        told = f"{edge['from']} need not come before {edge['to']} ({edge['kind']})"
+        if edge["kind"] in ("realtime", "process"):
+            _need(_is_over(one, other, order, edge["kind"]), told)
+        else:
+            keys = keys_shown_as(edge["key"], known)
+            orders = _Orders(known, order if forbids(base, "lost-update") else 0)
+            _need(any(_precedes(edge, key, one, other, orders) for key in keys), told)
+
+
+def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
+    in_one = kind == "realtime" or one.session == other.session
+    return one.over < other.began and in_one and order >= (2 if kind == "realtime" else 1)
+
+
+class _Orders:
+    """Which versions of a register come before which because of the model's order."""
+
+    def __init__(self, known: Known, order: int) -> None:
+        self.known, self.order = known, order
+
+    def __call__(self, key: str, one: str, other: str) -> bool:
+        """Whether `one` was left by a transaction that was over before one that entered with `other` began."""
+        kind = "realtime" if self.order == 2 else "process"
+        return self.order > 0 and any(
+            _is_over(a, b, self.order, kind)
+            for a in self.known.values()
+            if _ends(a, key)[1] == one
+            for b in self.known.values()
+            if _ends(b, key)[0] == other
+        )
+
+
+def _ends(txn: Txn, key: str) -> tuple[str | None, str | None]:
+    """The versions of a register that a transaction enters with and leaves behind; None: it has none."""
+    mine = [] if txn.failed else txn.on(key)
+    if not mine:
+        return None, None
+    return name_of(mine[0][1]), name_of((([each for each in mine if each[0] == "w"] or mine[:1])[-1])[1])
+
+
+def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _Orders) -> bool:
+    if edge["kind"] == "wr":
+        return any(name_of(each) in one.wrote(key) for read in other.reads(key) for each in elements(read))
+    if edge["kind"] == "rw":
+        kinds = ("r", "rp") if edge["predicate"] else ("r",)
+        return any(
+            lacks(read, key, other) or any(orders(key, name_of(read), later) for later in other.wrote(key))
+            for f, read in one.on(key)
+            if f in kinds
+        )
+    readers = [
+        read for txn in orders.known.values() for read in txn.reads(key) if isinstance(read, list | tuple)
+    ]
+    pairs = [(a, b) for a in one.wrote(key) for b in other.wrote(key)]
+    return (
+        any(_shows(read, a, b) for a, b in pairs for read in readers)
+        or overwrote(one.wrote(key), key, other)
+        or any(orders(key, a, b) for a, b in pairs)
+    )
+
+
+def _shows(read: Sequence[Any], first: str, second: str) -> bool:
+    """The list has the first, and not the second before it."""
+    names = [name_of(each) for each in read]
+    return first in names and (second not in names or names.index(first) < names.index(second))
+
+
+def _circular_key(name: str, word: str, base: str, order: int, known: Known) -> None:
+    """That some version of the register comes before itself, or before null."""
+    _need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
+    _need(
+        any(_is_circular(key, known, order if name != OF_KEYS else 0) for key in keys_shown_as(word, known)),
+        "it has an order",
+    )
+
+
+def _is_circular(key: str, known: Known, order: int) -> bool:
+    after: dict[str, set[str]] = {}
+    for txn in known.values():
+        if txn.failed:
+            continue
+        mine = txn.on(key)
+        chain = [name_of(value) for place, (f, value) in enumerate(mine) if f == "w" or place == 0]
+        for one, other in itertools.pairwise(chain):
+            after.setdefault(one, set()).add(other)
+    ends = [(txn, *_ends(txn, key)) for txn in known.values()]
+    kind = "realtime" if order == 2 else "process"
+    for a, _, left in ends:
+        for b, entered, _ in ends:
+            if None not in (left, entered) and left != entered and order and _is_over(a, b, order, kind):
+                after.setdefault(str(left), set()).add(str(entered))
+    return any(_reaches(after, each, {each} | ({"null"} - {each})) for each in after if each != "null")
+
+
+def _reaches(after: Mapping[str, set[str]], begin: str, goals: set[str]) -> bool:
+    seen: set[str] = set()
+    todo = list(after.get(begin, ()))
+    while todo:
+        each = todo.pop()
+        if each in goals:
+            return True
+        if each not in seen:
+            seen.add(each)
+            todo += after.get(each, ())
+    return False

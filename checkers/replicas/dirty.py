@@ -1,0 +1,186 @@
+"""Dirty reads: they may show any value that a client has asked to write, also one that is rolled back later.
+
+So the only violation is a value that no client had asked to write by then. The checker also counts the shown
+values of writes that surely failed later: they are allowed, but may surprise a reader. If no dirty read was answered,
+there is nothing to judge, and the verdict is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from checkers.history.columns import Columns
+from checkers.history.history import History
+from checkers.history.line_kernels import ABSENT, OK
+from checkers.history.operation import Operation, micros
+from checkers.history.value_rows import BEYOND, NOBODY, Numbers, Rows
+from checkers.history.values import identity
+from checkers.verdict import Result, Verdict, Witness, concluded
+
+Array = Any  # numpy's
+NAME = "dirty"
+MODEL = "read-uncommitted"
+WRITES = ("write", "append", "add")
+"""Operations that leave, or add, their value."""
+READS = ("r", "read")
+"""Micro-operations of a transaction that write nothing."""
+
+
+def check(history: History) -> Verdict:
+    """Whether every dirty read returned nothing, or a value that a client had asked to write before the read ended.
+
+    Judged are operations of mode "dirty": read, and txn that only read. Of a list that no client asked to write as a
+    whole, each element is judged. `details["asked"]`: how many such reads there are, answered or not; 0 if the store
+    answered reads that were asked in this mode, and each of them in another one.
+    """
+    witnesses, asked, reads, undone = _judged(history)
+    if asked and not reads and _are_answered_in_another_mode(history):
+        asked = 0
+    return _verdict(witnesses, asked, reads, undone)
+
+
+def _judged(history: History) -> tuple[list[Witness], int, int, Sequence[int]]:
+    """And how many dirty reads were asked, and answered; and for each value of a surely failed write that they showed
+    the place of the read."""
+    columns, numbers = history.columns, Numbers(history)
+    asked = _dirty_reads(history)
+    reads = asked[columns.type[asked] == OK]
+    shown = numbers.rows(reads, _seen, names=("read",))
+    shown = shown.at(shown.value != ABSENT)
+    writes = numbers.under_keys_of(shown, columns.places((*WRITES, "cas", "txn"), None, None, None))
+    written = numbers.rows(numbers.changing(writes), _written, names=WRITES)
+    shown = _apart(numbers, shown, written)
+    if not history.start.is_plain:
+        shown = numbers.but(shown, lambda key: _elements(history.start.of(key)))
+    first, possible = numbers.first_askers(written, shown)
+    is_wrong = _only_later(columns, first, shown)
+    witnesses = list(_witnesses(history, numbers, shown.at(is_wrong), first[is_wrong]))
+    undone = shown.place[~is_wrong & _only_later(columns, possible, shown)]
+    return witnesses, len(asked), len(reads), undone.tolist()
+
+
+def _dirty_reads(history: History) -> Array:
+    """The places of dirty reads, and of dirty transactions that only read."""
+    columns = history.columns
+    places = columns.places(("read", "txn"), None, None, None)
+    places = places[columns.mode[places] == columns.code("dirty")]
+    transactions = numpy.flatnonzero(columns.f[places] == columns.code("txn"))
+    is_read = numpy.ones(len(places), dtype=bool)
+    is_read[transactions] = [
+        all(f in READS for f, _, _ in micros(each)) for each in history.at(places[transactions])
+    ]
+    return places[is_read]
+
+
+def _apart(numbers: Numbers, shown: Rows, written: Rows) -> Rows:
+    """The rows, with a row for each element in place of a list that no client asked to write as a whole."""
+    rich = numpy.flatnonzero(shown.value >= BEYOND)
+    if not len(rich):
+        return shown
+    first, _ = numbers.first_askers(written, shown.at(rich))
+    lists = [
+        row for row in rich[first == NOBODY].tolist() if isinstance(_value(numbers, shown, row), list | tuple)
+    ]
+    elements = [
+        (int(shown.place[row]), int(shown.key[row]), numbers.of_value(each))
+        for row in lists
+        for each in _value(numbers, shown, row)
+    ]
+    rest = numpy.delete(numpy.arange(len(shown)), lists)
+    return shown.at(rest).and_(numpy.array(elements, dtype=numpy.int64).reshape(-1, 3))
+
+
+def _value(numbers: Numbers, shown: Rows, row: int) -> Any:
+    return numbers.value(int(shown.value[row]))
+
+
+def _elements(value: Any) -> list[Any]:
+    """The values that a read may show of a value that was there before: the whole, and the elements of a list."""
+    return [value, *(value if isinstance(value, list | tuple) else ())]
+
+
+def _only_later(columns: Columns, asker: Array, shown: Rows) -> Array:
+    """Whether the operations at these places were asked for when the reads of `shown` had ended, or there are none."""
+    is_there = asker != NOBODY
+    is_later = ~is_there
+    is_later[is_there] = columns.invoke[asker[is_there]] > columns.complete[shown.place[is_there]]
+    return is_later
+
+
+def _witnesses(history: History, numbers: Numbers, wrong: Rows, first: Array) -> Iterator[Witness]:
+    """`first`: of each row the place of the operation that first asked for its value, which was too late."""
+    reads = history.at(wrong.place)
+    for read, key, value, asker in zip(
+        reads, wrong.key.tolist(), wrong.value.tolist(), first.tolist(), strict=True
+    ):
+        askers = [] if asker == NOBODY else history.at(numpy.array([asker]))
+        yield _witness(read, numbers.key(key), numbers.value(value), askers)
+
+
+def _are_answered_in_another_mode(history: History) -> bool:
+    """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
+    columns = history.columns
+    answered = columns.places(("read", "txn"), "ok", None, None)
+    answered = columns.invoke[answered[columns.mode[answered] != columns.code("dirty")]]
+    others = set(answered.tolist())
+    asked = (event.index for event in history.events if event.type == "invoke" and event.mode == "dirty")
+    return any(index in others for index in asked)
+
+
+def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
+    match operation.f, operation.value:
+        case "cas", [old, new, *_] if identity(old) != identity(new):
+            yield operation.key, new
+        case ("cas", _):
+            return
+        case "txn", list():
+            yield from ((key, value) for f, key, value in micros(operation) if f not in READS)
+        case "txn", _:
+            return
+        case _, value:
+            yield operation.key, value
+
+
+def _seen(read: Operation) -> Iterator[tuple[str | None, Any]]:
+    if read.f != "txn":
+        yield read.key, read.value
+    else:
+        yield from ((key, value) for _, key, value in micros(read))
+
+
+def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Operation]) -> Witness:
+    rule = "read-from-the-future" if askers else "never-written"
+    why = "before any client had asked to write it" if askers else "which no client ever asked to write"
+    named = [*askers[:1], read]
+    return Witness(
+        rule=rule,
+        summary=f"a dirty read of key {key} at {read.node} returned {value}, {why}",
+        events=tuple(sorted(event for operation in named for event in operation.events)),
+        key=key,
+        node=read.node,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+    )
+
+
+def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: Sequence[int]) -> Verdict:
+    details: dict[str, Any] = {
+        "dirty_reads": reads,
+        "asked": asked,
+        "undone_values_read": len(undone),
+        "violations": len(witnesses),
+        "vacuous": reads == 0,
+        "findings": [],
+    }
+    if undone:
+        details["findings"] = [
+            f"{len({*undone})} of {reads} dirty reads showed a value whose write surely failed"
+        ]
+    summary = f"dirty reads ({reads}) returned only values that a client had asked to write"
+    if not reads:
+        summary = f"nothing to judge: of {asked} dirty reads none was answered"
+    result: Result = "valid" if reads else "unknown"
+    return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)

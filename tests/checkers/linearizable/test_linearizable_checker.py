@@ -1,0 +1,137 @@
+"""The linearizability checker as a whole: which reads, which limits, what it says."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from checkers import linearizable
+from checkers.history import Event, Header, History, ModelError, jsonl
+
+FOLDER = Path(__file__).parents[1] / "histories" / "linearizable"
+
+
+def history_of(*operations: tuple[str, str, object], key: str = "r1") -> list[tuple[str, str, object, str]]:
+    return [(*operation, key) for operation in operations]
+
+
+def built(lines: list[tuple[str, str, object, str]]) -> History:
+    """One operation after the other, each by a process of its own; "write?" never ends."""
+    events: list[Event] = []
+    for process, (f, outcome, value, key) in enumerate(lines):
+        first = Event(
+            index=len(events), time_ns=len(events), type="invoke", process=process, f=f, key=key,
+            value=None if f == "read" else value,
+        )  # fmt: skip
+        events.append(first)
+        if outcome != "open":
+            events.append(
+                Event(
+                    index=len(events), time_ns=len(events), type=outcome, process=process, f=f, key=key,  # type: ignore[arg-type]  # ok, fail or info
+                    value=value,
+                )
+            )  # fmt: skip
+    return History.of(Header(), events)
+
+
+def exploding(key: str) -> list[tuple[str, str, object, str]]:
+    """A key with more configurations than a small limit allows: any of the open writes explains the mismatch."""
+    lines: list[tuple[str, str, object, str]] = [("write", "open", value, key) for value in range(50, 90)]
+    return [*lines, ("cas", "fail", [None, 1], key), ("read", "ok", 50, key)]
+
+
+def mismatched(history: History) -> History:
+    """The same with every failure being a mismatch."""
+    events = [
+        Event(**{**{name: getattr(event, name) for name in Event.__struct_fields__}, "error": "mismatch"})
+        if event.type == "fail"
+        else event
+        for event in history.events
+    ]
+    return History.of(history.header, events)
+
+
+def test_an_undecided_key_does_not_hide_an_anomaly() -> None:
+    """A run with an anomaly on one key would pass as undecided because another key exploded."""
+    stale = history_of(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1), key="r9")
+    verdict = linearizable.check(mismatched(built([*exploding("r1"), *stale])), memory_limit=1)
+    assert verdict.result == "invalid"
+    assert verdict.details["keys_invalid"] == ["r9"]
+    assert list(verdict.details["keys_undecided"]) == ["r1"]
+
+
+def test_an_undecided_key_makes_the_verdict_unknown() -> None:
+    """A key that nobody could decide would count as valid."""
+    good = history_of(("write", "ok", 1), ("read", "ok", 1), key="r9")
+    verdict = linearizable.check(mismatched(built([*exploding("r1"), *good])), memory_limit=1)
+    assert verdict.result == "unknown"
+    assert "1 of 2 keys could not be decided: more than 1 configurations" in verdict.summary
+
+
+def test_the_time_limit_is_for_all_keys() -> None:
+    """A check with many keys would take many times what it was given."""
+    ticks = count()
+    lines = [
+        line
+        for key in range(200)
+        for line in history_of(("write", "ok", 1), ("read", "ok", 1), key=f"k{key}")
+    ]
+    verdict = linearizable.check(built(lines * 30), timeout_s=50, clock=lambda: float(next(ticks)))
+    assert next(ticks) < 5_000
+    assert verdict.result in ("valid", "unknown")
+
+
+def test_an_exploding_key_leaves_time_for_the_others() -> None:
+    """The first key would use up the time and the anomaly on the last one would never be looked at."""
+    history = jsonl.read(FOLDER / "wrong-among-many-keys.jsonl")
+    verdict = linearizable.check(
+        history, timeout_s=0.5, clock=time.process_time
+    )  # however busy the machine is
+    assert verdict.details["keys_invalid"] == ["r2"]
+
+
+def test_reads_that_are_not_judged_are_told() -> None:
+    """A run whose reads were all left out would look as well judged as any other."""
+    verdict = linearizable.check(jsonl.read(FOLDER / "replica-and-dirty-reads-left-out.jsonl"))
+    assert verdict.details["reads_not_judged"] == {"dirty at owner": 1, "read-confirmed at replica": 1}
+
+
+def test_the_caller_chooses_the_reads() -> None:
+    """A stricter promise could not be judged."""
+    history = jsonl.read(FOLDER / "replica-and-dirty-reads-left-out.jsonl")
+    assert linearizable.check(history, reads=lambda role, mode: True).result == "invalid"
+
+
+def test_an_unknown_operation_is_no_green_light() -> None:
+    """A function that changes a key behind the model's back would be ignored."""
+    with pytest.raises(ModelError, match="append"):
+        linearizable.check(built([("append", "ok", 1, "r1")]))
+    with pytest.raises(ModelError, match="old, new"):
+        linearizable.check(built([("cas", "ok", 1, "r1")]))
+
+
+@pytest.mark.parametrize("value", [True, 1.5, [1, 2], {"a": 1}, "1"])
+def test_any_json_value_can_be_a_register_value(value: object) -> None:
+    """true would pass for 1, or a list break the checker."""
+    assert (
+        linearizable.check(built([("write", "ok", value, "r1"), ("read", "ok", value, "r1")])).result
+        == "valid"
+    )
+    assert (
+        linearizable.check(built([("write", "ok", 1, "r1"), ("read", "ok", value, "r1")])).result == "invalid"
+    )
+
+
+def test_a_witness_of_a_long_history_is_small() -> None:
+    """A person would be shown thousands of operations."""
+    lines: list[tuple[str, str, object]] = []
+    for value in range(1, 400):
+        lines += [("write", "ok", value), ("read", "ok", value)]
+    lines.append(("read", "ok", 200))
+    (witness,) = linearizable.check(built(history_of(*lines))).witnesses
+    assert witness.rule == "stale-read"
+    assert len(witness.events) == 6
+    assert "read 200" in witness.summary

@@ -1,0 +1,71 @@
+"""Counters and bounds that must be refused: with any of them, a smaller transaction may come after a greater one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.checkers.logs.txlog.scripts import Records, added, heard, life, made, ref, verdicts
+from tests.checkers.logs.txlog.scripts import rules as rules_of
+
+rules = partial(rules_of, of=("counters",))
+A = ref(1, "n1-1")
+
+
+def logs(*records: list[object]) -> dict[str, Records]:
+    return {"n1": [life(), *map(list, records)], "n2": [life(), heard("n1", 4, 4), made(5, "n2-1")]}
+
+
+def test_counters_that_rise() -> None:
+    fine = logs(made(1, "n1-1"), heard("n2", 5, 5), life(2), made(6, "n1-2"), added(0, 5, ["n2"], [], A))
+    said = verdicts(fine)["counters"]
+    assert (said.result, said.details["compared"]) == ("valid", {"timestamps": 3, "posts": 2, "rounds": 1})
+
+
+@pytest.mark.parametrize(
+    ("rule", "records"),
+    [
+        ("stamped-too-low", [made(0, "n1-1", counter=1)]),
+        ("stamped-too-low", [made(1, "n1-1"), made(1, "n1-2", counter=2)]),
+        ("stamped-too-low", [heard("n2", 5, 5), made(5, "n1-1", counter=6)]),
+        ("stamped-too-high", [made(3, "n1-1", counter=2)]),
+        ("counter-fell", [heard("n2", 5, 5), life(2), heard("n2", 1, None)]),
+        ("counter-fell", [heard("n2", 5, 5), heard("n2", 4, 4)]),
+        ("counter-not-raised", [made(1, "n1-1"), heard("n2", 1, 5)]),
+        ("bound-too-high", [made(1, "n1-1"), added(0, 2, ["n2"], [], A)]),
+        ("bound-too-high", [made(1, "n1-1"), added(0, 1, [], ["n2"], A)]),
+        ("above-the-bound", [made(1, "n1-1"), heard("n2", 5, 5), added(0, 0, ["n2"], [], A)]),
+        ("master-not-counted", [made(1, "n1-1"), added(0, 1, [], [], A)]),
+    ],
+)
+def test_wrong_counters(rule: str, records: Records) -> None:
+    assert rules(logs(*records)) == {rule}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [made(1, "n1-1"), heard("n2", 5, 5), added(0, 5, [], ["n2"], A)],
+        [made(1, "n1-1"), heard("n2", 1, None)],
+        [made(1, "n1-1"), ["split", ["n2"], None], added(0, 1, [], [], A)],
+    ],
+)
+def test_their_neighbours(records: Records) -> None:
+    """An absent master counts with its last counter, and one that is left out does not count."""
+    assert rules(logs(*records)) == set()
+
+
+def test_a_master_that_is_added_counts_from_its_record_on() -> None:
+    """If it failed, every round before it came would be an alarm, or none behind that would be one."""
+    before, after = [made(1, "n1-1"), added(0, 1, [], [], A)], [["peer", "n2"]]
+    assert rules(logs(*before, *after), late=("n2",)) == set()
+    assert rules(logs(*after, *before), late=("n2",)) == {"master-not-counted"}
+
+
+def test_a_poster_counts_as_long_as_it_has_the_base() -> None:
+    """n1 has heard nothing of it in its own records: the POST had a base that n1 came to later."""
+    fine = logs(made(1, "n1-1"), heard("n2", 5, None), added(0, 5, ["n2"], [], A))
+    assert rules(fine) == set()
+    fine["n2"].insert(1, ["caught-up", 0, [A], "n1"])
+    assert rules(fine) == {"bound-too-high"}

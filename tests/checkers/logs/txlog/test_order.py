@@ -1,0 +1,193 @@
+"""Queues that must be refused, and their close neighbours that must not. Else masters may disagree unseen."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.checkers.logs.txlog.scripts import (
+    Records,
+    acquired,
+    added,
+    caught_up,
+    cut,
+    heard,
+    history,
+    life,
+    made,
+    ref,
+    verdicts,
+)
+from tests.checkers.logs.txlog.scripts import rules as rules_of
+
+rules = partial(rules_of, of=("order", "once"))
+A, B = ref(1, "n1-1"), ref(2, "n2-1")
+
+
+def two_masters() -> dict[str, Records]:
+    """Both have A and B, in this order, by one round each."""
+    return {
+        "n1": [
+            life(),
+            made(1, "n1-1"),
+            heard("n2", 2, 2, B),
+            acquired("n2-1"),
+            added(0, 2, ["n2"], [], A, B),
+        ],
+        "n2": [
+            life(),
+            heard("n1", 1, 1, A),
+            made(2, "n2-1"),
+            acquired("n1-1"),
+            heard("n1", 2, 2),
+            added(0, 2, ["n1"], [], A, B),
+        ],
+    }
+
+
+def changed(master: str, place: int, *records: list[Any]) -> dict[str, Records]:
+    """The logs of `two_masters` with other records in place of one; places count from 0."""
+    logs = two_masters()
+    logs[master][place : place + 1] = records
+    return logs
+
+
+def test_masters_that_agree_are_valid_and_say_what_was_compared() -> None:
+    said = verdicts(two_masters())
+    assert said["order"].result == said["once"].result == "valid"
+    assert said["order"].details["compared"] == {
+        "masters": 2,
+        "transactions": 2,
+        "entries": 4,
+        "pairs_of_queues": 1,
+        "prefixes": 2,
+    }
+
+
+def test_a_queue_may_lag() -> None:
+    assert rules(changed("n2", 5)) == set()
+    assert rules(changed("n2", 5, added(0, 1, ["n1"], [], A))) == set()
+
+
+@pytest.mark.parametrize(
+    ("rule", "records"),
+    [
+        ("diverged", [added(0, 2, ["n1"], [], B, A)]),
+        ("out-of-order", [added(0, 2, ["n1"], [], B, A)]),
+        ("not-a-prefix", [added(0, 2, ["n1"], [], B)]),
+        ("skipped", [added(0, 2, ["n1"], [], B)]),
+        ("twice", [added(0, 2, ["n1"], [], A, B), added(2, 2, ["n1"], [], A)]),
+        ("twice", [added(0, 2, ["n1"], [], A, A)]),
+        ("entries-removed", [added(0, 2, ["n1"], [], A, B), caught_up(1, "n1", B)]),
+        ("entries-removed", [added(0, 2, ["n1"], [], A, B), added(1, 2, ["n1"], [])]),
+        ("not-behind", [added(1, 2, ["n1"], [], A, B)]),
+    ],
+)
+def test_wrong_queues(rule: str, records: Records) -> None:
+    assert rule in rules(changed("n2", 5, *records))
+
+
+def test_an_entry_comes_in_two_rounds() -> None:
+    """The neighbour of `entries-removed` and `twice`: the same entries, each behind those before it."""
+    assert rules(changed("n2", 5, added(0, 1, ["n1"], [], A), added(1, 2, ["n1"], [], B))) == set()
+    assert rules(changed("n2", 5, added(0, 1, ["n1"], [], A), caught_up(1, "n1", B))) == set()
+
+
+def test_a_transaction_that_nobody_adds_must_still_be_before_greater_ones() -> None:
+    """All masters agree, so only the prefix of all transactions shows the lost one."""
+    logs = two_masters()
+    logs["n3"] = [life(), made(1, "n3-1")]
+    assert rules(logs) == {"not-a-prefix"}
+    logs["n3"] = [life(), heard("n1", 2, 2), made(3, "n3-1")]
+    assert rules(logs) == set()
+
+
+def split(missing_says: bool = True) -> dict[str, Records]:
+    """n3 is left out, and both parts go on."""
+    part = ["split", ["n3"], None] if missing_says else ["matched"]
+    other = ["split", ["n1", "n2"], None] if missing_says else ["matched"]
+    mine, theirs = ref(1, "n1-1"), ref(2, "n3-1")
+    return {
+        "n1": [life(), made(1, "n1-1"), part, added(0, 1, ["n2"], [], mine)],
+        "n2": [life(), heard("n1", 1, 1, mine), acquired("n1-1"), part, added(0, 1, ["n1"], [], mine)],
+        "n3": [life(), heard("n1", 1, None), made(2, "n3-1"), other, added(0, 2, [], [], theirs)],
+    }
+
+
+APART = cut([("n1", "n3"), ("n2", "n3")], 1, 5)
+
+
+def test_a_split_that_a_fault_explains_is_the_documented_price() -> None:
+    said = verdicts(split(), history(APART), split_ns=2_000_000_000)["order"]
+    assert said.result == "valid"
+    assert "unrepaired divergence" in said.details["findings"][0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"split_ns": 0},
+        {"split_ns": 6_000_000_000},
+    ],
+)
+def test_a_split_that_cannot_be_is_none(fields: dict[str, Any]) -> None:
+    """Masters never split, or the fault was shorter than their time-out."""
+    assert "diverged" in rules(split(), history(APART), **fields)
+
+
+def test_a_split_without_a_fault_between_the_parts_is_none() -> None:
+    assert "diverged" in rules(split(), history(cut([("n1", "n2")], 1, 5)), split_ns=2_000_000_000)
+    assert "diverged" in rules(split(), split_ns=2_000_000_000)
+
+
+def test_masters_that_had_not_split_may_not_differ_whatever_the_faults() -> None:
+    assert "diverged" in rules(split(missing_says=False), history(APART), split_ns=2_000_000_000)
+
+
+@pytest.mark.parametrize("strategy", ["none", "simple"])
+def test_masters_of_one_part_may_not_differ_in_a_split(strategy: str) -> None:
+    """With `none` they may, by a transaction of the master that is left out: it comes, and no bound waits for it."""
+    logs = split()
+    theirs = ref(2, "n3-1")
+    logs["n2"] = [life(), heard("n3", 2, 2, theirs), ["split", ["n3"], None], added(0, 2, [], [], theirs)]
+    for records in logs.values():
+        records[0] = life(strategy=strategy)
+    found = rules(logs, history(APART), split_ns=2_000_000_000, strategy=strategy)
+    assert ("diverged" in found) == (strategy == "simple")
+
+
+def test_after_the_recovery_queues_must_agree() -> None:
+    """With `simple` both branches are sorted into one."""
+    both = [ref(1, "n1-1"), ref(2, "n3-1")]
+    logs = split()
+    for master, records in logs.items():
+        records[0] = life(strategy="simple")
+        records += [
+            ["recovering", 0, None],
+            ["recovered", 1, 0, "n1", {"n1": 2, "n2": 2, "n3": 1}, [], both, 2, {}],
+            added(0, 2, [each for each in logs if each != master], [], *both),
+        ]
+    fields: dict[str, Any] = {"strategy": "simple", "split_ns": 2_000_000_000}
+    assert not {"diverged", "not-a-prefix", "out-of-order"} & rules(logs, history(APART), **fields)
+    logs["n3"][-1] = added(0, 2, ["n1", "n2"], [], both[1])
+    assert {"diverged", "not-a-prefix"} <= rules(logs, history(APART), **fields)
+
+
+def test_nothing_is_valid_without_all_logs() -> None:
+    logs = two_masters()
+    logs["n3"] = [["nonsense"]]
+    said = verdicts(logs)["order"]
+    assert (said.result, "record 1 of n3" in said.summary) == ("unknown", True)
+
+
+def test_a_violation_stays_one_where_a_log_is_missing() -> None:
+    logs = changed("n2", 5, added(0, 2, ["n1"], [], B, A))
+    logs["n3"] = [["nonsense"]]
+    assert verdicts(logs)["order"].result == "invalid"
+
+
+def test_logs_without_a_transaction_show_nothing() -> None:
+    said = verdicts({"n1": [life()], "n2": [life()]})["order"]
+    assert (said.result, said.details["vacuous"]) == ("unknown", True)
