@@ -34,7 +34,7 @@ from bench.clusters import TIMEOUT_NS, direct, free_ports
 from bench.table import print_table
 from harness.clients.reply import Replied
 from harness.cluster.connections import Connections
-from harness.wires.iproto import IPROTO
+from harness.systems.iproto_wire import IPROTO
 from nodes.iproto.messages import Answer, Replace
 
 SPACE_ID = 512

@@ -12,8 +12,8 @@ from pathlib import Path
 from harness.cluster.connections import Connections
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.run.assemble import parts_of
+from harness.systems.iproto_wire import IPROTO
 from harness.systems.plans import planned
-from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Call
 
 TIMEOUT_NS = 5_000_000_000

@@ -12,8 +12,8 @@ import gc
 import time
 
 from bench.table import print_table
+from harness.campaigns.hunt.seeds import try_seed
 from harness.cluster.sim.cluster import SEARCHES_FOR_CYCLES
-from harness.hunt.seeds import try_seed
 from harness.systems.plans import planned
 
 WITH, WITHOUT = None, 0.0

@@ -25,8 +25,8 @@ from pathlib import Path
 from bench.table import print_table
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
+from harness.plan.plan import Plan
 from harness.run.assemble import local, parts_of
-from harness.run.plan import Plan
 from harness.systems.cut_lines import ENDED
 from harness.systems.plans import planned
 from harness.systems.twophase.cut_operator import CutOperator

@@ -19,8 +19,8 @@ from pathlib import Path
 from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Fault
+from harness.plan.plan import SECOND_NS, Plan
 from harness.run.assemble import local, parts_of
-from harness.run.plan import SECOND_NS, Plan
 from harness.systems.plans import planned
 from harness.systems.system import System
 from nodes.iproto.messages import Answer, Call

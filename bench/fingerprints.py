@@ -19,12 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from checkers.history.jsonl import read
-from harness.campaign.fingerprint import Sighting, causes
-from harness.hunt import hunted
+from harness.campaigns.fingerprint import Sighting, causes
+from harness.campaigns.hunt import hunted
+from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.plans import read as read_plan
 from nodes.qsync import bugs as of_qsync

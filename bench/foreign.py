@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import checkers
 from bench.table import print_table
 from checkers.history.foreign import edn, jepsen_text
-from tests.checkers import one_token_at_a_time
+from tests.checkers.history import one_token_at_a_time
 
 
 def main() -> None:

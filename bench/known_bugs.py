@@ -14,8 +14,8 @@ import sys
 
 import msgspec
 
-from harness.hunt import hunted, try_seed
-from harness.run.plan import Plan
+from harness.campaigns.hunt import hunted, try_seed
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.finds import Find, finds_of, write
 from harness.systems.plans import planned

@@ -21,8 +21,8 @@ import msgspec
 from bench.table import print_table
 from checkers.history import segments
 from harness.judge.whole_run import verdict_of
+from harness.results import RunFolder
 from harness.run.finish import read_history
-from harness.store import RunFolder
 from harness.systems import plans
 
 COPIES = 10

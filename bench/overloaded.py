@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.table import print_table
+from harness.campaigns.hunt.variety import hunted
 from harness.errors import HarnessError
-from harness.hunt.variety import hunted
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.store import RunFolder
 from harness.systems.plans import planned, read
 
 LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(1_000_000): pass"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from harness.report import write
+from harness.pages import write
 
 WORKERS, KEYS, NODES = 50, 200, ("n1", "n2", "n3")
 HEADER = {"format": "qsync-history", "version": 1, "workload": "register", "nodes": list(NODES), "seed": 1}

@@ -23,13 +23,13 @@ from typing import Any
 
 from bench.fingerprints import BUGS
 from checkers.limits import Limits
-from harness.hunt import hunted
+from harness.campaigns.hunt import hunted
 from harness.judge.time_limit import limited
+from harness.plan.plan import Plan
+from harness.results import resolve
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
-from harness.store import resolve
 from harness.systems import plans
 from harness.systems.plans import planned
 

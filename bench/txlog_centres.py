@@ -24,9 +24,9 @@ from bench.table import print_table
 from harness.cli.main import main as qsync
 from harness.faults.fault import Fault
 from harness.faults.partitions import between
+from harness.plan.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.run.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.systems.plans import planned
 from harness.systems.txlog.logs import logs_in
 from nodes.txlog.journal import FILE

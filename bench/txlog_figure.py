@@ -12,14 +12,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import report
-from harness.report.queue_boxes import queue_boxes
+from harness import pages
+from harness.pages.queue_boxes import queue_boxes
 from harness.systems.txlog.logs import Placed
 from harness.systems.txlog.picture import Picture, board
 from nodes.records import Record
 
 FIGURE = Path(__file__).parents[1] / "docs" / "txlog-rounds.svg"
-PAGE_STYLE = Path(report.__file__).with_name("page.css")
+PAGE_STYLE = Path(pages.__file__).with_name("page.css")
 
 OLD = [[number, f"U{number}", "n1"] for number in range(1, 11)]
 A, B, C, D, E, F, G = (

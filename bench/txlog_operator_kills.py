@@ -23,7 +23,7 @@ from bench.table import print_table
 from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.faults.fault import Fault
-from harness.run.plan import SECOND_NS
+from harness.plan.plan import SECOND_NS
 from harness.systems.txlog.wire import WIRE
 from nodes.records import records_of
 from nodes.txlog.configuration import Configuration

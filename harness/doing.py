@@ -1,4 +1,4 @@
-"""What the harness is doing at the moment, in a few words, for a line that shows it (`harness.terminal.working`).
+"""What the harness is doing at the moment, in a few words, for a line that shows it (`harness.pages.terminal.working`).
 
     doing("the check linearizable")
 

@@ -17,7 +17,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import operations as op
+from harness.clients import operations as op
 from harness.clients.client import Library, NotDone
 from harness.clients.flat_keys import bounds, dumped, flat, shown
 from harness.clients.optimistic import if_unchanged, is_one_request

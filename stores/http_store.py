@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from harness.clients.client import Library, NotDone
+from harness.clients.operations import Cas, Done, Mismatch, Read, Write
 from harness.cluster.http import Http
-from harness.operations import Cas, Done, Mismatch, Read, Write
 from harness.systems.own import OwnStore
 
 SERVICE = str(Path(__file__).with_name("http_service.py"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hunt import hunted, try_seed
+from harness.campaigns.hunt import hunted, try_seed
 from harness.systems.plans import planned, read
 
 PLAN = Path(__file__).parent / "plans" / "as-shipped" / "loses-an-acknowledged-write.json"

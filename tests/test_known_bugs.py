@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from checkers.logs.wal import NAME as AUDIT
-from harness.hunt import try_seed
+from harness.campaigns.hunt import try_seed
 from harness.judge.outcome import checks_of
+from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems.plans import read
 from harness.systems.system import JudgesLogs, JudgesNodes
 from harness.workloads import WORKLOADS

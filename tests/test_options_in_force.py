@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.hunt import try_seed
+from harness.campaigns.hunt import try_seed
 from harness.systems.plans import read
 from tests.suites import mostly_long
 

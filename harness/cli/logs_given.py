@@ -14,8 +14,8 @@ from harness.cli.param_types import Whole
 if TYPE_CHECKING:
     from checkers.history.history import History
     from checkers.logs.wal import LogRules, NodeLog
-    from harness.run.plan import Plan
-    from harness.store import RunFolder
+    from harness.plan.plan import Plan
+    from harness.results import RunFolder
 
 Command = Callable[..., Any]
 
@@ -100,8 +100,8 @@ def _of_run(path: Path) -> LogsGiven:
     """The logs read as the plan says, and as `run` and `check` read them."""
     from harness.errors import WrongUse
     from harness.judge.whole_run import log_rules, logs_of_members, rules_of
+    from harness.results import resolve
     from harness.run.finish import logs_in, read_history
-    from harness.store import resolve
     from harness.systems import plans
 
     folder = resolve(path)

@@ -16,7 +16,7 @@ from harness.cli.param_types import Folder, InputPath, Number, Text, Whole
 from harness.cli.system_options import SETTINGS, fields_of_settings
 
 if TYPE_CHECKING:
-    from harness.run.plan import Options
+    from harness.plan.plan import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,7 +171,7 @@ def plan_options(function: F) -> F:
 def plan_of(plan_file: Path | None, **given: Any) -> Any:
     """The plan that a command line asks for; WrongUse in one line if there is no such plan."""
     from harness.errors import WrongUse
-    from harness.run import plan as generic
+    from harness.plan import plan as generic
     from harness.systems import plans
     from harness.systems.long_options import option_name
 
@@ -205,7 +205,7 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
 
 def _faults(given: Any) -> Any:
     from harness.errors import WrongUse
-    from harness.run.plan import fault_names
+    from harness.plan.plan import fault_names
 
     try:
         return fault_names(given)

@@ -15,7 +15,7 @@ import click
 from harness.cli.param_types import Kind, Number, Text, Whole, YesNo
 
 if TYPE_CHECKING:
-    from harness.run.plan import Options
+    from harness.plan.plan import Options
     from harness.systems.long_options import LongOption
 
 SETTINGS = "settings"

@@ -2,11 +2,12 @@
 
 | kind | what it is | where it runs |
 |---|---|---|
-| `MessageClient` | a pure conversation over messages; their bytes are the wire's (`harness.wires`) | everywhere |
+| `MessageClient` | a pure conversation over messages; their bytes are those of a `Wire` | everywhere |
 | `LibraryClient` | the library that the store's users use; one connection for each process and node | real clusters |
 
-A client says which operations it `speaks`: types of `harness.operations`. Which errors surely mean "not done" is the
-client's knowledge. In doubt an operation that writes is `info`: a `fail` that happened after all is a false alarm.
+A client says which operations it `speaks`: types of `harness.clients.operations`. Which errors surely mean "not done"
+is the client's knowledge. In doubt an operation that writes is `info`: a `fail` that happened after all is a false
+alarm.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
-from harness.operations import Asked, Outcome
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.operations import Done, Scan, Step
+from harness.clients.operations import Done, Scan, Step
 
 _DIGITS = 20
 _BEHIND = "0"

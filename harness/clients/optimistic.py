@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.clients.client import NotDone
-from harness.operations import Done, Outcome, Read, Step, Write
-from harness.operations.evaluate import Evaluated, Place, evaluate, places_of
+from harness.clients.operations import Done, Outcome, Read, Step, Write
+from harness.clients.operations.evaluate import Evaluated, Place, evaluate, places_of
 
 Versions = Mapping[Place, object]
 

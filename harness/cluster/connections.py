@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.wires.wire import ClientWire
+from harness.clients.wire import ClientWire
 
 _HOST: Final = "127.0.0.1"
 

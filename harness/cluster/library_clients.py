@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from harness.clients.client import Connected, LibraryClient, NotDone
-from harness.operations import Asked, Completion, Outcome, failed
+from harness.clients.operations import Asked, Completion, Outcome, failed
 
 _HOST: Final = "127.0.0.1"
 _STATUS_PROCESS: Final = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from harness.clients.client import Client, MessageClient
+from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
 from harness.cluster.protocol import Cluster
-from harness.operations import Asked, Outcome
 
 
 class Performs(Protocol):

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
+from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
 from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
@@ -29,7 +30,6 @@ from harness.cluster.talk import AsksStatus
 from harness.cluster.used import disk_bytes, memory_bytes, memory_of_all_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.fault import Evidence, Fault
-from harness.operations import Asked, Outcome
 
 CLIENT: Final = "client"
 HARNESS: Final = "harness"

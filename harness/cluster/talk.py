@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from harness.clients.client import LibraryClient
+from harness.clients.wire import ClientWire
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.library_clients import LibraryClients
-from harness.wires.wire import ClientWire
 
 Talk = ClientWire | LibraryClient
 PortOf = Callable[[str], int]

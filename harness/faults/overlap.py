@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from harness.faults.fault import Does, Fault
-from harness.run.node_options import Decisive
+from harness.faults.node_options import Decisive
 
 MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
 """These change the members: one at a time."""

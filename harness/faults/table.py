@@ -44,10 +44,10 @@ from harness.faults.draws import (
     strobe,
 )
 from harness.faults.fault import Does
+from harness.faults.node_options import RECONFIGURING
 from harness.faults.partitions import bridge, halves, isolate_one, isolate_owner, majorities_ring, one_way
 from harness.faults.rollout import DOWNGRADE, UPGRADE
 from harness.faults.where import DOCKER, EVERYWHERE, LOCAL, REAL, SIM, SSH, Where, by_name, no
-from harness.run.node_options import RECONFIGURING
 
 CHANGING = "changing-partitions"
 IN_STEPS = "partition-in-steps"

@@ -18,10 +18,10 @@ from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.rollout import UPGRADE
-from harness.faults.schedule import names_for
 from harness.faults.table import DIRECTED, SCENIC, TOGETHER
 from harness.judge.versions import was_refused
-from harness.run.plan import ALL, LEAVES_OUT, USUAL, Plan
+from harness.plan.plan import ALL, LEAVES_OUT, USUAL, Plan
+from harness.plan.schedule import names_for
 from harness.systems import system_of
 
 NO_FAULT_IN_PARTICULAR = (USUAL, ALL, "none")

@@ -29,8 +29,8 @@ from checkers.logs.wal import LogRules, Logs, Marks, NodeLog, Settled, early, st
 from checkers.logs.wal.effects import Effect, Rested
 from checkers.logs.wal.settle import joined, shown
 from checkers.verdict import Verdict, run_safely, stopped
-from harness.causes import SETTLED
 from harness.doing import doing
+from harness.judge.causes import SETTLED
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that an operation without an outcome leaves room to."""

@@ -8,7 +8,7 @@ from typing import Any
 from checkers.cuts.report import LEVELS as OF_MESSAGES
 from checkers.cuts.report import OF_REPLICA_SETS
 from checkers.verdict import Verdict
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.system import TellsWhyNoCuts
 

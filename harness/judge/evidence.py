@@ -19,6 +19,7 @@ from checkers.history.operation import Event
 from checkers.history.rest import Rest, at_rest
 from checkers.history.spans import NEVER, Spans, of_faults, united
 from checkers.replicas.availability import Asked
+from harness.faults.node_options import Decisive
 from harness.faults.overlap import hinders_no_owner
 from harness.faults.table import DIRECTED
 from harness.judge.asked_faults import asked_in_effect, never_in_effect
@@ -26,8 +27,7 @@ from harness.judge.effects import Attempts, attempts_of, missing_effects
 from harness.judge.load import Quiet, answers_of, missing_load, wanted_under_faults
 from harness.judge.rare_turns import rare_turns_of
 from harness.judge.versions import missing_steps, was_refused
-from harness.run.node_options import Decisive
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems import system_of
 from harness.systems.promise import Promise
 from harness.systems.system import TellsMore

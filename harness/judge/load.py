@@ -29,10 +29,10 @@ from checkers.history.history import History
 from checkers.history.line_kernels import OK, OTHER
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Operation
 from checkers.history.spans import are_within, united
+from harness.faults.node_options import Decisive
 from harness.faults.overlap import FAILS_WRITES, STOPS_PROCESSES
 from harness.faults.table import SCENIC
-from harness.run.node_options import Decisive
-from harness.run.plan import SECOND_NS, SUBMITTING, Plan
+from harness.plan.plan import SECOND_NS, SUBMITTING, Plan
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
 

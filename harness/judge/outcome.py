@@ -17,11 +17,11 @@ from checkers.logs.wal.effects import Effect
 from checkers.replicas import kept
 from checkers.replicas.convergence import NAME as CONVERGENCE
 from checkers.verdict import Result, Verdict
-from harness.causes import OF_CUTS, TermOf
 from harness.doing import doing
 from harness.errors import WrongUse
 from harness.judge.asked_faults import absent_of_a_group, missing_by_name
 from harness.judge.audit import audit
+from harness.judge.causes import OF_CUTS, TermOf
 from harness.judge.cuts import cuts_of
 from harness.judge.detected import could_not_join, may_only_be_detected, refusals
 from harness.judge.effects import without_effect
@@ -38,7 +38,7 @@ from harness.judge.versions import NAME as UPGRADE
 from harness.judge.versions import incompatible, versions_json
 from harness.judge.weighed import EXIT_CODES, FORMAT, VERSION, outcome_of
 from harness.judge.words import repeat_line, sentence
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.cut_lines import unfinished
 from harness.systems.promise import FINAL_STATE, LOGS, Promise

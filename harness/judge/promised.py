@@ -12,7 +12,7 @@ import msgspec
 
 from checkers.history.history import History
 from harness.faults.fault import Fault
-from harness.run.plan import POWER_FAULTS, Drawn, Plan
+from harness.plan.plan import POWER_FAULTS, Drawn, Plan
 from harness.systems import system_of
 from harness.systems.promise import Promise
 

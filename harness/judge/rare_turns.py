@@ -17,7 +17,7 @@ from checkers.history.line_kernels import ABSENT
 from checkers.history.operation import Operation
 from harness.cluster.protocol import RARE_TURNS
 from harness.faults.overlap import MEMBERSHIP
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import System, system_of
 from harness.systems.system import CountsRareTurns
 from harness.workloads.failing import AS_IT_HAD_TO

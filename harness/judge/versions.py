@@ -14,7 +14,7 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.versions import version_spans
 from harness.faults.rollout import UPGRADE
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 
 NAME = "upgrade"
 UNTOLD = "(it tells none)"

@@ -16,7 +16,7 @@ from harness.cluster.place import TRACE
 from harness.errors import FAILED, StoreError
 from harness.judge.outcome import judge
 from harness.judge.promised import promise_of
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.system import DrawsRuns, JudgesLogs, JudgesNodes, KeepsLogs, NodeFiles
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from checkers.verdict import Verdict
-from harness.causes import TermOf, headline, no_term
+from harness.judge.causes import TermOf, headline, no_term
 from harness.judge.weighed import Outcome
-from harness.run.plan import Options, Plan
+from harness.plan.plan import Options, Plan
 from harness.systems.long_options import long_options
 
 CHECKS_MAX = 4

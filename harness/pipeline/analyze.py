@@ -27,9 +27,9 @@ from harness.pipeline.sources import Source, source_of
 from harness.pipeline.stock import State
 from harness.pipeline.tables import Tables
 from harness.pipeline.usable import usable
-from harness.store import Scan, StoredRun, hashes
-from harness.store.objects import Address
-from harness.store.run_folder import COLUMNS
+from harness.results import Scan, StoredRun, hashes
+from harness.results.objects import Address
+from harness.results.run_folder import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

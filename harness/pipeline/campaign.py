@@ -2,7 +2,7 @@
 
 Most runs are judged as a whole, each by some worker, which writes verdict, columns and page to the run's folder. The
 record of a long run is too much for one worker: its checks, keys and segments are spread, one such run after the other.
-The result of a run is the same as that of `harness.campaign.judging`. Results are handed on in portions, so
+The result of a run is the same as that of `harness.campaigns.judging`. Results are handed on in portions, so
 that a campaign that is killed meanwhile has noted all but the last.
 """
 
@@ -16,12 +16,12 @@ import msgspec
 
 from checkers.check import RunCheck, run_here
 from checkers.history import HistoryError, segments
-from harness.campaign.journal import Ended, ToJudge
-from harness.campaign.judging import Judge, judged
+from harness.campaigns.journal import Ended, ToJudge
+from harness.campaigns.judging import Judge, judged
 from harness.errors import HarnessError
 from harness.pipeline.checking import answers, spread_checks
 from harness.pipeline.session import SparkError, in_one_line, session
-from harness.store import RunFolder
+from harness.results import RunFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

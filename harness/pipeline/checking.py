@@ -25,8 +25,8 @@ from checkers.verdict import CheckerDefect, Verdict, run_safely
 from harness.judge import outcome
 from harness.judge.promised import promise_of
 from harness.judge.time_limit import Elsewhere
+from harness.results import RunFolder
 from harness.run.finish import finish, judged_again, read_history
-from harness.store import RunFolder
 from harness.systems import plans
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from harness.pipeline import documents, node_files, workers
 from harness.pipeline.latency import latency
 from harness.pipeline.operations import fault_spans, meanwhile, paired, sure, with_fault
 from harness.pipeline.schemas import EVENTS, PARTITION, TABLES
-from harness.store.run_folder import COLUMNS
+from harness.results.run_folder import COLUMNS
 
 _RUN_IN_PATH = rf"([^/]+/[^/]+)/{COLUMNS.replace('.', '[.]')}$"
 

@@ -19,8 +19,8 @@ from harness.errors import HarnessError, StoreError
 from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import PAGE, overview
 from harness.pipeline.session import session
-from harness.store.objects import Address
-from harness.store.run_folder import REPORT
+from harness.results.objects import Address
+from harness.results.run_folder import REPORT
 
 SOURCE = "path string, modificationTime timestamp, length long, content binary"
 EVERY = "2 seconds"

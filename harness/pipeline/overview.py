@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import StoreError
-from harness.report.tables_page import Cell, Page, Section, html
-from harness.terminal.colour import printable
+from harness.pages.tables_page import Cell, Page, Section, html
+from harness.pages.terminal.colour import printable
 
 if TYPE_CHECKING:
     from harness.pipeline.report import Report
-    from harness.store.objects import Address
+    from harness.results.objects import Address
 
 Rows = list[dict[str, Any]]
 PAGE = "overview.html"
@@ -46,7 +46,7 @@ class Overview:
 
     def publish(self, address: Address) -> str:
         """Put the page beside the tables at their address; where it is then."""
-        from harness.store.objects import ObjectStore
+        from harness.results.objects import ObjectStore
 
         target = address / PAGE
         ObjectStore(address).write(target, (self.folder / PAGE).read_bytes())

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from harness.errors import WrongUse
-from harness.store.objects import SCHEMES, Address, address_of
+from harness.results.objects import SCHEMES, Address, address_of
 
 
 def place_of(given: Path) -> Path | Address:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TextIO
 
+from harness.pages.terminal.colour import wants_colour
 from harness.pipeline.analyze import Step
-from harness.terminal.colour import wants_colour
 
 EVERY_S = 2.0
 

@@ -29,8 +29,8 @@ import msgspec
 from harness.errors import StoreError, WrongUse
 from harness.pipeline.stock import State, Stock, taken_stock
 from harness.pipeline.tables import STAGING, Tables
-from harness.store.objects import Address, ObjectStore, address_of
-from harness.store.remote_runs import at_once
+from harness.results.objects import Address, ObjectStore, address_of
+from harness.results.remote_runs import at_once
 
 MANIFEST = "_manifest.json"
 FORMAT = "qsync-tables-manifest"

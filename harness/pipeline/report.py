@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.store import LeftOut
+from harness.results import LeftOut
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from checkers.history import segments
 from harness.errors import StoreError, WrongUse
-from harness.store import LeftOut, RunFolder, Scan, StoredRun, hashes
-from harness.store.objects import Address, ObjectStore
-from harness.store.remote_runs import WentAway, at_once, fetch_run, scan_address
-from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
-from harness.store.scan import scan
+from harness.results import LeftOut, RunFolder, Scan, StoredRun, hashes
+from harness.results.objects import Address, ObjectStore
+from harness.results.remote_runs import WentAway, at_once, fetch_run, scan_address
+from harness.results.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
+from harness.results.scan import scan
 
 PORTION = 200
 RUNS = "runs"

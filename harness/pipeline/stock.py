@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.store import hashes
-from harness.store.remote_runs import at_once
+from harness.results import hashes
+from harness.results.remote_runs import at_once
 
 _BATCH = re.compile(r"/(\d+)-[^/]*$")
 

@@ -31,8 +31,8 @@ import msgspec
 
 from harness.errors import StoreError
 from harness.pipeline.stock import State, Stock, taken_stock
-from harness.store import hashes
-from harness.store.remote_runs import at_once
+from harness.results import hashes
+from harness.results.remote_runs import at_once
 
 FORMAT = "qsync-tables"
 VERSION = 1

@@ -25,9 +25,9 @@ from checkers.history import HistoryError, jsonl, parquet, segments
 from checkers.verdict import Result
 from harness.errors import StoreError
 from harness.judge.weighed import Outcome
-from harness.store import LeftOut, StoredRun, hashes
-from harness.store.remote_runs import at_once
-from harness.store.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
+from harness.results import LeftOut, StoredRun, hashes
+from harness.results.remote_runs import at_once
+from harness.results.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
 
 Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 OUTCOMES = (*get_args(Outcome), "not-evidence")

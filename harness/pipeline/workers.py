@@ -51,7 +51,7 @@ def _fingerprints(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
     import msgspec
 
     from checkers.history import jsonl
-    from harness.campaign.fingerprint import sightings
+    from harness.campaigns.fingerprint import sightings
 
     verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
     for found in sightings(verdict, jsonl.read(path / "history.jsonl")):

@@ -2,14 +2,13 @@
 
 | file | what |
 |---|---|
-| plan.py | everything that decides a run; expectations.py: what any system says of its options; node_options.py |
-| dice.py | the draws of a hunt that are the same for every system |
 | draw.py | plan → its faults and operations, drawn from its seed |
 | assemble.py | the names in a plan → system, workload and cluster, or why they do not fit |
 | execute.py | a folder and a clock for the conductor: asyncio's, or the simulator's |
 | conductor.py | one run: start, load, settle, final reads, stop |
 | nemesis.py | begins and heals its faults; present.py has the names of the plan, as things are now |
 | monitor.py | asks the nodes for their state; failover.py promotes nodes from outside |
+| administration/ | members, options, restarts and upgrades, which an operator changes |
 | recorder.py, course.py | what all of these write down and show; whether they go on |
 | finish.py | the record → verdict, page and exit code |
 """

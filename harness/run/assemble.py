@@ -13,19 +13,20 @@ import msgspec
 from checkers.history.history import Header
 from checkers.replicas import stored_start
 from harness.clients.client import MessageClient
+from harness.clients.operations import Delete
+from harness.clients.wire import SimulatedWire
 from harness.cluster import open_files
 from harness.cluster.limits.share import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
-from harness.faults.capabilities import DrawsOptions
 from harness.faults.overlap import LIMITS
-from harness.faults.schedule import names_for
 from harness.faults.table import MOUNTED
-from harness.operations import Delete
+from harness.plan.capabilities import DrawsOptions
+from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.schedule import names_for
 from harness.run.draw import faults_of, refuse_impossible
 from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no_limits
-from harness.run.plan import SECOND_NS, Plan
 from harness.systems import System, system_of
 from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
 from harness.systems.system import (
@@ -37,7 +38,6 @@ from harness.systems.system import (
     TracesMessages,
     WatchesItsWorld,
 )
-from harness.wires.wire import SimulatedWire
 from harness.workloads import WORKLOADS, Workload
 from harness.workloads.completed import DUMP
 from harness.workloads.workload import Deletes, Submits, WritesAsynchronously

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from checkers.compiled import waiting_for
 from checkers.linearizable import search_kernels
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 
 MANY = 100
 """From so many clients on."""

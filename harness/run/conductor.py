@@ -21,22 +21,22 @@ from msgspec.structs import replace
 
 from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED, Phase
-from harness.administration.deployed import Deployed
+from harness.clients.operations import Completion, Done, Dump
 from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import BeginsAnew, Cluster, Task
 from harness.errors import ClusterError
-from harness.generators.generator import Value
-from harness.operations import Completion, Done, Dump
+from harness.plan.plan import SECOND_NS, SUBMITTING, Operation, Plan
+from harness.run.administration.deployed import Deployed
 from harness.run.course import Course
 from harness.run.draw import faults_of, operations_of
 from harness.run.failover import ReelectionOperator, statuses_of
 from harness.run.monitor import Monitor
 from harness.run.nemesis import Nemesis
-from harness.run.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.run.present import Present
 from harness.run.recorder import Progress, Recorder
 from harness.systems.system import Operated, System, TellsMore
 from harness.workloads.completed import asked_of, completed
+from harness.workloads.generators.generator import Value
 from harness.workloads.workload import Remembers, Workload
 
 FINAL_TIMEOUT_NS = 10 * SECOND_NS

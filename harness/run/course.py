@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.cluster.protocol import Time
-from harness.run.plan import SECOND_NS
+from harness.plan.plan import SECOND_NS
 
 
 @dataclass(slots=True)

@@ -18,14 +18,14 @@ from harness.faults.directed import PLACEHOLDERS
 from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
-from harness.faults.schedule import draw_faults
 from harness.faults.table import can_do, why_not_to
-from harness.generators import Context, Draft, Generator
-from harness.run.expectations import COMPLETE
-from harness.run.plan import CONNECTION_NAME, Drawn, Operation, Plan
+from harness.plan.expectations import COMPLETE
+from harness.plan.plan import CONNECTION_NAME, Drawn, Operation, Plan
+from harness.plan.schedule import draw_faults
 from harness.systems.system import System
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of
+from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.workload import Submits
 
 MIXED_WAITS: tuple[Literal["complete", "submit", "none"], ...] = ("complete", "submit", "none")

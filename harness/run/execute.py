@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
 from harness.judge.whole_run import files_in
+from harness.plan.plan import Plan
+from harness.results import RunFolder
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
 from harness.run.machine import NOT_HERE, without_what_it_lacks
-from harness.run.plan import Plan
 from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
 from harness.run.watch import Watched
-from harness.store import RunFolder
 from harness.systems.system import NodeFiles
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from harness.cluster.protocol import Cluster
 from harness.faults.fault import Evidence, Fault
 from harness.faults.overlap import hinders_no_owner
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.status import Statuses, rows_of
 from harness.systems.system import System
 

@@ -24,14 +24,14 @@ from checkers.logs.wal import NodeLog
 from checkers.logs.wal.effects import FILE as EFFECTS_FILE
 from checkers.logs.wal.effects import Effect, of_lines
 from checkers.verdict import Verdict
-from harness import report
+from harness import pages
 from harness.doing import doing
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse, broke
 from harness.judge.strongest import excused, strongest
 from harness.judge.whole_run import files_in, verdict_of
-from harness.run.plan import Plan
-from harness.store import RunFolder, hashes
-from harness.store.run_folder import COLUMNS, REPORT, VERDICT, Make
+from harness.plan.plan import Plan
+from harness.results import RunFolder, hashes
+from harness.results.run_folder import COLUMNS, REPORT, VERDICT, Make
 from harness.systems import plans, system_of
 from harness.systems.system import DrawsRuns, KeepsLogs, NodeFiles
 from harness.workloads import WORKLOADS
@@ -167,7 +167,7 @@ def _keep(folder: RunFolder, record: hashes.Files, history: History, verdict: di
     doing("writing verdict, columns and page")
     making: dict[str, Make] = {
         VERDICT: _writer(verdict),
-        REPORT: lambda path: path.write_text(report.html(folder.path, shown, history), "utf-8", "replace"),
+        REPORT: lambda path: path.write_text(pages.html(folder.path, shown, history), "utf-8", "replace"),
     }
     if history.events:
         making = {COLUMNS: lambda path: parquet.write(path, history), **making}

@@ -23,9 +23,9 @@ import msgspec
 from harness.errors import WrongUse
 from harness.faults.fault import Does
 from harness.faults.overlap import LIMITS
-from harness.faults.schedule import names_for
 from harness.faults.table import FAULTS, TOGETHER
-from harness.run.plan import LEAVES_OUT, Plan
+from harness.plan.plan import LEAVES_OUT, Plan
+from harness.plan.schedule import names_for
 from harness.systems.system import DependsOnMachine, System
 
 Look = Callable[[], str]

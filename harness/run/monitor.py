@@ -18,9 +18,9 @@ from harness.cluster.protocol import (
     MeasuresItself,
     NotesRareTurns,
 )
+from harness.plan.plan import SECOND_NS, Plan
 from harness.run.course import Course
 from harness.run.failover import ReelectionOperator
-from harness.run.plan import SECOND_NS, Plan
 from harness.run.present import Present
 from harness.run.recorder import Recorder
 from harness.systems.system import CANNOT_JOIN, CountsRareTurns, System, TellsLittle, TellsWhyItCannotJoin

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.administration.actions import Action, action_of
 from harness.cluster.protocol import ChangesShapes, Cluster, Task, WatchesMoments
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
 from harness.faults.overlap import ADMINISTERED, STEPS, exclude, slots_of
+from harness.plan.plan import SECOND_NS, Plan
+from harness.run.administration.actions import Action, action_of
 from harness.run.course import Course
 from harness.run.failover import Failover, fail_over, may_keep_owners_away, owner_within_ns, statuses_of
 from harness.run.monitor import SETTLE_POLL_NS, Monitor
-from harness.run.plan import SECOND_NS, Plan
 from harness.run.present import Present
 from harness.run.recorder import Recorder
 from harness.systems.system import System

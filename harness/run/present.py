@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.administration.deployed import Deployed
 from harness.faults.fault import Fault
 from harness.faults.overlap import MEMBERSHIP, STEPS
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
+from harness.run.administration.deployed import Deployed
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from checkers.history.jsonl import Writer
 from checkers.history.rest import UNSETTLED
 from harness.cluster.protocol import Time
 from harness.faults.fault import Fault
-from harness.run.node_options import OPTION
-from harness.run.plan import Operation
+from harness.faults.node_options import OPTION
+from harness.plan.plan import Operation
 
 
 @dataclass(slots=True)

@@ -17,13 +17,13 @@ from itertools import count, islice
 from typing import Any
 
 from checkers.history.jsonl import Writer
+from harness.clients.operations import Done, Dump, Transaction
 from harness.cluster.performing import Performs, performing
 from harness.cluster.protocol import BeginsAnew, Cluster
 from harness.errors import ClusterError
-from harness.operations import Done, Dump, Transaction
+from harness.plan.plan import SECOND_NS, Operation
 from harness.run.assemble import Parts
 from harness.run.draw import operations_of
-from harness.run.plan import SECOND_NS, Operation
 from harness.systems.restoring import (
     AGAIN,
     ASKED,

@@ -35,8 +35,8 @@ from checkers.history.others import OFTEN
 from checkers.replicas.crash import NAME as CRASH
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
-from harness.run.plan import SECOND_NS, Plan
-from harness.store import RunFolder
+from harness.plan.plan import SECOND_NS, Plan
+from harness.results import RunFolder
 from harness.systems import plans
 
 LEFT_ALONE_NS: Final = 10 * SECOND_NS

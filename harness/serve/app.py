@@ -28,16 +28,16 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from checkers.history import HistoryError, segments
-from harness.campaign import journal
-from harness.campaign.journal import Journal
+from harness.campaigns import journal
+from harness.campaigns.journal import Journal
 from harness.errors import HarnessError
+from harness.results import bundle
+from harness.results.run_folder import HISTORY, REPORT
 from harness.serve import campaign_sheets, sheets, side_by_side, tables
 from harness.serve.index import Index, Run
 from harness.serve.lines import Kept, Lines
 from harness.serve.sheets import Sheet
 from harness.serve.under_way import UnderWay
-from harness.store import bundle
-from harness.store.run_folder import HISTORY, REPORT
 
 PAGE = "index.html"
 OVERVIEW = "overview.html"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from harness.campaign import compare, compared, coverage
-from harness.campaign.journal import Journal
-from harness.campaign.nightly import NIGHTS
-from harness.report.tables_page import Cell, Mark, Page, Section, cell_html
+from harness.campaigns import compare, compared, coverage
+from harness.campaigns.journal import Journal
+from harness.campaigns.nightly import NIGHTS
+from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.sheets import Sheet, macro, many, run_link, shown
 

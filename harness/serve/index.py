@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.campaign import journal
-from harness.campaign.journal import Journal
-from harness.store.run_folder import HISTORY, PLAN, VERDICT
-from harness.store.scan import is_own
+from harness.campaigns import journal
+from harness.campaigns.journal import Journal
+from harness.results.run_folder import HISTORY, PLAN, VERDICT
+from harness.results.scan import is_own
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers.history.jsonl import NOT_JSON
-from harness.report.tables_page import Cell, Section, section_html, stylesheet
+from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run
 from harness.serve.under_way import UnderWay

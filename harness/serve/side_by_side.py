@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from checkers.history import HistoryError, segments
-from harness.campaign.judging import fingerprints_of
-from harness.report.tables_page import Cell, Section
+from harness.campaigns.judging import fingerprints_of
+from harness.pages.tables_page import Cell, Section
+from harness.results.run_folder import HISTORY, PLAN, VERDICT
 from harness.serve.index import Run
-from harness.store.run_folder import HISTORY, PLAN, VERDICT
 
 READ_BYTES_MAX = 8 << 20
 """Fingerprints need the record; of a larger one they are left out, so that a page is quick."""

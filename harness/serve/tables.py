@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.report.tables_page import Cell, Section
+from harness.pages.tables_page import Cell, Section
 
 FOLDER = "_tables"
 ROWS = 100

@@ -30,16 +30,16 @@ from hypothesis.stateful import (
     rule,
 )
 
+from harness.campaigns.hunt import try_seed
+from harness.clients.operations import Completion
 from harness.errors import WrongUse
 from harness.faults.fault import Does
 from harness.faults.partitions import between
 from harness.faults.table import can_do, why_not_to
-from harness.generators import Context, Draft, Later
-from harness.generators.generator import Value
-from harness.hunt import try_seed
-from harness.operations import Completion
-from harness.run.plan import to_json
+from harness.plan.plan import to_json
 from harness.stateful.stepped import Stepped
+from harness.workloads.generators import Context, Draft, Later
+from harness.workloads.generators.generator import Value
 
 SECONDS_NS = 1_000_000_000
 FAULTS_AT_ONCE = 2

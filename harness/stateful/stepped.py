@@ -19,20 +19,20 @@ from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
 from checkers.replicas.crash import NAME as CRASH
+from harness.clients.operations import Completion
 from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import HarnessError
 from harness.faults.fault import Fault
-from harness.generators.generator import Value
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
 from harness.judge.whole_run import verdict_of
-from harness.operations import Completion
+from harness.plan.plan import SECOND_NS, Drawn, Operation, Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.run.plan import SECOND_NS, Drawn, Operation, Plan
 from harness.systems.plans import planned
 from harness.systems.system import KeepsLogs
+from harness.workloads.generators.generator import Value
 
 MILLISECOND_NS = 1_000_000
 LASTS_NS = 86_400 * SECOND_NS

@@ -63,7 +63,7 @@ def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
 
 
 def series_of(cuts: Sequence[AskedCut], variant: str) -> list[dict[str, object]]:
-    """For the page (`harness.report.cut_table`): of every requested cut the time, the node, and the reported state."""
+    """For the page (`harness.pages.cut_table`): of every requested cut the time, the node, and the reported state."""
     return [
         {
             "cut": each.value.get("named", each.cut),

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.clients.client import Conversation, Send
-from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.operations import (
+from harness.clients.operations import (
     Add,
     Append,
     Asked,
@@ -39,6 +38,7 @@ from harness.operations import (
     failed,
     unexpected,
 )
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from checkers.check import Check
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.status import Statuses
 from nodes.host.systems import SYSTEMS as HOSTED
 from nodes.kernel.node import Node

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from harness.run.plan import Options
+from harness.plan.plan import Options
 
 
 @dataclass(frozen=True, slots=True)

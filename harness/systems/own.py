@@ -32,22 +32,22 @@ import msgspec
 
 from checkers.check import Check
 from harness.clients.client import Client, LibraryClient
+from harness.clients.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
+from harness.clients.wire import ClientWire
 from harness.cluster.performing import performing
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import Ability
 from harness.faults.membership import Membership
-from harness.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
-from harness.run.expectations import Expectations
-from harness.run.plan import SECOND_NS, Leadership, Options, Plan
+from harness.plan.expectations import Expectations
+from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
+from harness.systems.iproto_wire import IPROTO
 from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
 from harness.systems.system import System
-from harness.wires.iproto import IPROTO
-from harness.wires.wire import ClientWire
 from nodes.host.systems import system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability

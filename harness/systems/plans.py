@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from harness.errors import WrongUse
-from harness.run.plan import Options, Plan
+from harness.plan.plan import Options, Plan
 from harness.systems import SYSTEMS, system_of
 from harness.systems.long_options import long_options
 from harness.wrong_values import in_words

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from harness.cluster.protocol import Cluster
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.system import NodeFiles, System
 
 ASKED, REFUSED, BROKE = "restore-asked", "restore-refused", "restore-broke"

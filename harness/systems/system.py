@@ -10,17 +10,17 @@ from checkers.check import Check
 from checkers.history.history import History
 from checkers.logs.wal.record import LogRules, NodeLog
 from harness.clients.client import Client
+from harness.clients.wire import ClientWire
 from harness.cluster.place import Command, Version
 from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
-from harness.run.dice import Dice
-from harness.run.node_options import Value
-from harness.run.plan import Options, Plan
+from harness.faults.node_options import Value
+from harness.plan.dice import Dice
+from harness.plan.plan import Options, Plan
 from harness.systems.promise import Promise
 from harness.systems.status import Status
-from harness.wires.wire import ClientWire
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import Described
@@ -161,12 +161,12 @@ class JudgesLogs(Protocol):
 
 @runtime_checkable
 class DrawsRuns(Protocol):
-    """A system that draws more of a run than every system, in values that `harness.report` has a picture for."""
+    """A system that draws more of a run than every system, in values that `harness.pages` has a picture for."""
 
     def drawings_of(
         self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """By the name of the picture ("queues": `harness.report.queues`). `verdict`: what its checks said."""
+        """By the name of the picture ("queues": `harness.pages.queues`). `verdict`: what its checks said."""
         ...
 
 
@@ -330,7 +330,7 @@ class AdmitsMembers(Protocol):
 
 @runtime_checkable
 class HasOptions(Protocol):
-    """A system that can start a node with different options (`harness.run.node_options`)."""
+    """A system that can start a node with different options (`harness.faults.node_options`)."""
 
     def with_options(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
         """The same configuration with these options."""
@@ -420,7 +420,7 @@ class CountsRareTurns(Protocol):
 
 @runtime_checkable
 class VariesItself(Protocol):
-    """A system with options that a hunt draws from each seed (`harness.hunt.variety`).
+    """A system with options that a hunt draws from each seed (`harness.campaigns.hunt.variety`).
 
     `given` are the names of the fields that the user set: the hunt keeps them, whatever is drawn.
     """

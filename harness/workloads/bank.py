@@ -17,11 +17,9 @@ from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from checkers.verdict import Verdict
+from harness.clients.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
-from harness.run.plan import Operation, Plan
+from harness.plan.plan import Operation, Plan
 from harness.systems.promise import STRICT, WRITES, Promise
 from harness.workloads.checks import (
     Check,
@@ -33,6 +31,8 @@ from harness.workloads.checks import (
     with_a_known_end,
 )
 from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import Keyed, mixed, renamed
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 

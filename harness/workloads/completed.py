@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from harness.clients.operations import Asked, Completion, Done, Dump, Outcome, unexpected
 from harness.errors import WrongUse
-from harness.generators.generator import Value
-from harness.operations import Asked, Completion, Done, Dump, Outcome, unexpected
-from harness.run.plan import Operation
+from harness.plan.plan import Operation
 from harness.workloads.failing import failed
+from harness.workloads.generators.generator import Value
 from harness.workloads.workload import Workload
 
 DUMP = "dump"

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from checkers.domain import counter
 from checkers.history.declared import Declared
 from checkers.history.history import History
+from harness.clients.operations import Add, Completion, Done, Mismatch, Read, Transaction
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Add, Completion, Done, Mismatch, Read, Transaction
-from harness.run.plan import SECOND_NS, Operation, Plan
+from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
@@ -26,6 +24,8 @@ from harness.workloads.checks import (
     of_objects,
     with_a_known_end,
 )
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import Keyed, mixed, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from harness.generators import Context
-from harness.generators.generator import Value
-from harness.operations import Add, Cas, Completion, Done, Insert, Mismatch, Outcome, Step
-from harness.operations.outcome import IMPOSSIBLE
-from harness.run.plan import Plan
+from harness.clients.operations import Add, Cas, Completion, Done, Insert, Mismatch, Outcome, Step
+from harness.clients.operations.outcome import IMPOSSIBLE
+from harness.plan.plan import Plan
+from harness.workloads.generators import Context
+from harness.workloads.generators.generator import Value
 
 NEVER_WRITTEN = "no client wrote this"
 AS_IT_HAD_TO = "failed, as it had to"

@@ -9,9 +9,9 @@ from checkers.domain import rollback_honesty
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from checkers.verdict import Verdict
-from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
-from harness.run.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
+from harness.plan.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
 from harness.workloads.checks import Check
+from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 
 Draw = Callable[[Context, int], Draft]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from checkers.domain import long_fork
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
-from harness.generators import Context, Draft, Generator, Stagger, Until
-from harness.generators.generator import Next
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.promise import Promise
 from harness.workloads.checks import Check
+from harness.workloads.generators import Context, Draft, Generator, Stagger, Until
+from harness.workloads.generators.generator import Next
 from harness.workloads.reads import drawn_read
 from harness.workloads.transactions import Transactions, micros_of
 

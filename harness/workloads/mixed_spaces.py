@@ -20,14 +20,14 @@ from checkers.domain import write_once
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
+from harness.clients.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
-from harness.run.plan import SECOND_NS, Operation, Plan
+from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import Keyed, mixed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 

@@ -13,13 +13,23 @@ from functools import partial
 from checkers.domain import queues
 from checkers.history.declared import Declared
 from checkers.history.history import History
+from harness.clients.operations import (
+    Append,
+    Completion,
+    Done,
+    Mismatch,
+    Read,
+    Step,
+    Take,
+    Transaction,
+    Write,
+)
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Take, Transaction, Write
-from harness.run.plan import SECOND_NS, Operation, Plan
+from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import STRICT, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_write
 

@@ -5,9 +5,9 @@ A client of the plan's share that *roams* reads at one node for a while, and the
 
 from __future__ import annotations
 
-from harness.generators import Context
-from harness.run.expectations import READ_MIXES
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.expectations import READ_MIXES
+from harness.plan.plan import SECOND_NS, Plan
+from harness.workloads.generators import Context
 
 STAYS_NS = SECOND_NS // 2
 """How long a client that roams stays at a node."""

@@ -22,11 +22,9 @@ from checkers.history.history import History
 from checkers.history.operation import NOTHING_THERE, SUBMITTED
 from checkers.history.operation import Operation as Recorded
 from checkers.replicas import dirty, prefix
+from harness.clients.operations import Cas, Completion, Delete, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
-from harness.generators.generator import Value
-from harness.operations import Cas, Completion, Delete, Done, Mismatch, Read, Step, Transaction, Write
-from harness.run.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
+from harness.plan.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
 from harness.systems.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import (
     fresh_reads,
@@ -34,6 +32,8 @@ from harness.workloads.checks import (
     of_every_run,
     of_objects,
 )
+from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
+from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 
 SPACE = "register"

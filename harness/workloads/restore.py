@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from checkers.history.history import History
 from checkers.history.operation import Event
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
-from harness.operations import Read, RestoredCut, Transaction
-from harness.run.plan import Plan
+from harness.clients.operations import Read, RestoredCut, Transaction
+from harness.plan.plan import Plan
 from harness.systems.promise import WRITES, Promise
 from harness.systems.restoring import READ
 from harness.workloads.bank import ACCOUNTS, SPACE, TOTAL, Bank

@@ -15,11 +15,9 @@ from checkers.domain import durability, set_full
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
+from harness.clients.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
-from harness.run.plan import SECOND_NS, Operation, Plan
+from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
@@ -29,6 +27,8 @@ from harness.workloads.checks import (
     of_every_run,
     of_objects,
 )
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 

@@ -30,11 +30,9 @@ from checkers.proofs.meaning import Judged
 from checkers.replicas import dirty
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
+from harness.clients.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
-from harness.run.plan import SECOND_NS, Operation, Plan
+from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.systems.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
 from harness.workloads.checks import (
     Check,
@@ -45,6 +43,8 @@ from harness.workloads.checks import (
     of_every_run,
 )
 from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import HONESTY, mixed, renamed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
 

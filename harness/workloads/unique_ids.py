@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from checkers.domain import unique_ids
 from checkers.history.declared import Declared
+from harness.clients.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.errors import WrongUse
-from harness.generators import Context, Draft, Generator
-from harness.generators.generator import Value
-from harness.operations import Add, Completion, Done, Mismatch, Transaction
-from harness.run.plan import Operation, Plan
+from harness.plan.plan import Operation, Plan
 from harness.systems.promise import WRITES, Promise
 from harness.workloads.checks import Check, of_every_run
+from harness.workloads.generators import Context, Draft, Generator
+from harness.workloads.generators.generator import Value
 from harness.workloads.keyed import Keyed, mixed
 
 SPACE = "ids"

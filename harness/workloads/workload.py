@@ -9,11 +9,11 @@ from checkers.check import Check
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
-from harness.generators import Generator
-from harness.generators.generator import Value
-from harness.operations import Completion, Done, Mismatch, Transaction
-from harness.run.plan import Operation, Plan
+from harness.clients.operations import Completion, Done, Mismatch, Transaction
+from harness.plan.plan import Operation, Plan
 from harness.systems.promise import Promise
+from harness.workloads.generators import Generator
+from harness.workloads.generators.generator import Value
 
 
 class Workload(Protocol):
@@ -48,7 +48,7 @@ class Workload(Protocol):
 
     @property
     def uses(self) -> frozenset[type]:
-        """The steps (`harness.operations`) that its operations are made of; a client must speak them all."""
+        """The steps (`harness.clients.operations`) that its operations are made of; a client must speak them all."""
         ...
 
     @property

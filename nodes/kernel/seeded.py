@@ -1,7 +1,7 @@
 """Seeded bugs of a node: each is a file that gives one decision of the node another answer.
 
 A file is called as its bug, with underscores, and has it as `BUG`. In which configuration and under which faults a bug
-shows is the harness's business (`harness.hunt`). The correct node's code mentions none of them.
+shows is the harness's business (`harness.campaigns.hunt`). The correct node's code mentions none of them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ from checkers.replicas.early_timeout import TIMED_OUT
 from checkers.replicas.quorum import needs_quorum
 from checkers.sessions import staleness
 from checkers.verdict import Witness
-from tests.checkers import convergence_over_objects, prefix_over_objects, staleness_over_objects
+from tests.checkers.replicas import convergence_over_objects, prefix_over_objects
+from tests.checkers.sessions import staleness_over_objects
 
 
 @contextmanager

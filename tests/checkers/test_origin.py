@@ -10,7 +10,7 @@ import pytest
 import checkers as checkers_package
 from checkers.by_model import MODELS, guess
 from checkers.history import History, ModelError
-from harness.check_files.judged import Asked, judged, recognized
+from harness.judge.files.judged import Asked, judged, recognized
 
 api: Any = checkers_package  # its modules can be called
 FOLDER = Path(__file__).parent / "histories"

@@ -9,10 +9,10 @@ from typing import Any
 from checkers.history import jsonl
 from checkers.history.history import History
 from harness.judge import judge
+from harness.plan.plan import Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.draw import draw
-from harness.run.plan import Plan
 from harness.systems.plans import planned
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.clients.operations import Completion
 from harness.clients.reply import Reply
-from harness.operations import Completion
-from harness.run.plan import Operation
+from harness.plan.plan import Operation
 from harness.systems.qsync.calls import call_of, outcome_of
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of, completed

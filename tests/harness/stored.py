@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import FAILED
+from harness.plan.plan import Plan
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.plan import Plan
-from harness.store import RunFolder
 from nodes.iproto import xlog
 from nodes.iproto.messages import Type
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import SYSTEMS
 from harness.systems.qsync import node_options
 

@@ -15,9 +15,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.clients.client import NotDone
-from harness.cluster.place import Place
-from harness.errors import WrongUse
-from harness.operations import (
+from harness.clients.operations import (
     AddMember,
     Append,
     Cas,
@@ -29,6 +27,8 @@ from harness.operations import (
     Transaction,
     Write,
 )
+from harness.cluster.place import Place
+from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import planned

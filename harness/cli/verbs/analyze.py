@@ -18,7 +18,7 @@ from harness.cli.param_types import Folder, OutputFile
 
 if TYPE_CHECKING:
     from harness.pipeline.report import Report
-    from harness.store.objects import Address
+    from harness.results.objects import Address
 
 
 @click.command()

@@ -40,7 +40,7 @@ def command(
     """
     import msgspec
 
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
 
     with working("auditing", is_quiet=as_json):
         found = _audit(read_given("audit", path, promotes, has_votes, quorum))
@@ -115,8 +115,8 @@ def _sentence(found: Audited) -> str:
 
 
 def _screen(found: Audited, audit: dict[str, Any], path: Path) -> str:
-    from harness.terminal.colour import painted, printable, wants_colour
-    from harness.terminal.last_screen import BADGES
+    from harness.pages.terminal.colour import painted, printable, wants_colour
+    from harness.pages.terminal.last_screen import BADGES
 
     colour = wants_colour(sys.stdout, os.environ)
     badge, tone = BADGES[audit["outcome"]]

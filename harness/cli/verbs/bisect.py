@@ -51,11 +51,11 @@ def command(
     """
     import msgspec
 
-    from harness.campaign import bisecting
-    from harness.store import resolve
+    from harness.campaigns import bisecting
+    from harness.pages.terminal.colour import printable
+    from harness.pages.terminal.working import working
+    from harness.results import resolve
     from harness.systems import plans
-    from harness.terminal.colour import printable
-    from harness.terminal.working import working
 
     folder = resolve(run)
     wanted, shape = bisecting.asked_fingerprint(folder, fingerprint, cluster is not None)

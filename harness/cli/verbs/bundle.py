@@ -18,8 +18,8 @@ def command(run: Path, out: Path | None) -> int:
     RUN is a run's folder, such as results/latest. The file is a ZIP archive with the SHA-256 of every member.
     `qsync check FILE` judges it anywhere, with the outcome that the run has here.
     """
-    from harness.store import bundle, resolve
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
+    from harness.results import bundle, resolve
 
     folder = resolve(run)
     out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")

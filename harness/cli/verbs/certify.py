@@ -15,10 +15,10 @@ from harness.cli.options import ROOT, results_option
 from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
-    from harness.campaign.bars import Bar
-    from harness.campaign.plan import Campaign
-    from harness.certification.document import Certificate
-    from harness.certification.lacks import Lack
+    from harness.campaigns.bars import Bar
+    from harness.campaigns.certification.document import Certificate
+    from harness.campaigns.certification.lacks import Lack
+    from harness.campaigns.plan import Campaign
 
 TOLD_MAX = 40
 PLAN = "plans/certify.toml"
@@ -128,13 +128,13 @@ def _certify(
     anew: bool,
     against: Path | None,
 ) -> int:
-    from harness.campaign import plan
-    from harness.campaign.bars import RELEASE
-    from harness.certification.making import Asked, certify
-    from harness.certification.sensitivity import lines_of
+    from harness.campaigns import plan
+    from harness.campaigns.bars import RELEASE
+    from harness.campaigns.certification.making import Asked, certify
+    from harness.campaigns.certification.sensitivity import lines_of
     from harness.cli.options import code_version
-    from harness.store import seal
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
+    from harness.results import seal
 
     campaign = plan.read(plan_file)
     bar = _bar(campaign, bar_name)
@@ -183,7 +183,7 @@ def _certify(
 
 
 def _bar(campaign: Campaign, name: str | None) -> Bar:
-    from harness.campaign.bars import BARS
+    from harness.campaigns.bars import BARS
 
     try:
         return campaign.certificate.asks(name)
@@ -193,11 +193,11 @@ def _bar(campaign: Campaign, name: str | None) -> Bar:
 
 
 def _verify(path: Path, key: Path | None) -> int:
-    from harness.certification.document import digest_of_code
-    from harness.certification.verifying import verify
+    from harness.campaigns.certification.document import digest_of_code
+    from harness.campaigns.certification.verifying import verify
     from harness.cluster.scratch import scratch
-    from harness.store import seal
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
+    from harness.results import seal
 
     public = None if key is None else seal.public_key(key)
     with scratch("certificate") as folder, working("verifying"):
@@ -224,7 +224,7 @@ def _compare(old: Path, new: Path) -> int:
 
 def _certificate(path: Path) -> Certificate:
     """The certificate in a bundle that is intact."""
-    from harness.certification.verifying import opened
+    from harness.campaigns.certification.verifying import opened
     from harness.cluster.scratch import scratch
 
     with scratch("certificate") as folder:
@@ -232,7 +232,7 @@ def _certificate(path: Path) -> Certificate:
 
 
 def _say_changes(old: Certificate, new: Certificate) -> None:
-    from harness.certification.compare import changes
+    from harness.campaigns.certification.compare import changes
     from harness.errors import StoreError
 
     try:
@@ -261,6 +261,6 @@ def _code(lacks: Sequence[Lack]) -> ExitCode:
 
 
 def _printable(text: str) -> str:
-    from harness.terminal.colour import printable
+    from harness.pages.terminal.colour import printable
 
     return printable(text)

@@ -18,7 +18,7 @@ from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 if TYPE_CHECKING:
     from checkers.history.history import History
     from checkers.proofs.meaning import Judged
-    from harness.store import RunFolder
+    from harness.results import RunFolder
 
 SECOND_OPINION_S = 600.0
 
@@ -83,7 +83,7 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
     is, and a verdict on a part is never VALID. --model, --failed-cas and --initial are for histories of other tools.
     """
-    from harness.store.bundle import is_bundle
+    from harness.results.bundle import is_bundle
 
     path = _here(path)
     if is_bundle(path):
@@ -101,9 +101,9 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
 def _here(path: Path) -> Path:
     """A run at an address is fetched; a path is itself."""
     from harness.cli.options import results_folder
-    from harness.store.objects import address_of
-    from harness.store.remote_runs import copy_of_run
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
+    from harness.results.objects import address_of
+    from harness.results.remote_runs import copy_of_run
 
     address = address_of(path)
     if address is None:
@@ -123,7 +123,7 @@ def _holds_runs(path: Path) -> bool:
 
 def _run_folder(path: Path) -> RunFolder | None:
     """The run that is meant; None if `path` is a file that belongs to no run of ours."""
-    from harness.store import resolve
+    from harness.results import resolve
 
     if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
         return None
@@ -137,7 +137,7 @@ def _check_bundle(path: Path, as_json: bool, engine: str, **given: Any) -> int:
     """Judge the run in a bundle as that run; its files are gone then."""
     from harness.cluster.scratch import scratch
     from harness.errors import WrongUse
-    from harness.store import bundle, resolve
+    from harness.results import bundle, resolve
 
     if engine == "spark":
         raise WrongUse(f"--engine spark: {path} is a bundle of one run; try: qsync check {path}")
@@ -178,10 +178,10 @@ def _check_run(
     from harness.judge import repeat_line
     from harness.judge.time_limit import limited
     from harness.judge.whole_run import files_in
+    from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.finish import finish, read_history
     from harness.systems import plans
-    from harness.terminal.working import working
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas), ("--initial", initial)):
         if value is not None:
@@ -196,34 +196,34 @@ def _check_run(
         if shown is not None:  # plan.json as unpacked is gone then
             verdict["repeat"]["command"] = repeat_line(plan)
         if verifies:
-            from harness.check_files import verified
+            from harness.judge.files import verified
 
             history = read_history(folder)
             files = files_in(folder.nodes, plan)
             verified.add_to(verdict, history, verified.verifiers_in_run(plan, history, files))
         if edn is not None or second_opinion is not None:
-            from harness.check_files import verified
+            from harness.judge.files import verified
 
             whole = read_history(folder)
             history = whole if key is None else only_key(whole, key)
             questions = partial(verified.judged_in_run, plan, whole)
             _other_tools(history, None, verdict, edn, second_opinion, questions)
     if shiviz is not None:
-        from harness.check_files import space_time
+        from harness.pages import shiviz as space_time
 
         space_time.write(shiviz, folder)
     _write_graph(graph, verdict)
     if html is not None:
-        from harness.check_files import page
+        from harness.pages import file_page
 
-        page.write_of_run(html, folder, verdict)
+        file_page.write_of_run(html, folder, verdict)
     _print_run(verdict, shown or folder.path, as_json)
     return ExitCode(verdict["exit_code"])
 
 
 def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from harness.check_files.screen import asked_lines
     from harness.cli.verbs.run import _print
+    from harness.pages.terminal.file_screen import asked_lines
 
     _print(verdict, folder, as_json)
     if not as_json:
@@ -253,11 +253,11 @@ def _check_file(
     import msgspec
 
     from checkers.limits import Limits
-    from harness.check_files import screen
-    from harness.check_files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.errors import WrongUse
+    from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.judge.time_limit import limited
-    from harness.terminal.working import working
+    from harness.pages.terminal import file_screen
+    from harness.pages.terminal.working import working
 
     if shiviz is not None:
         raise WrongUse(
@@ -279,7 +279,7 @@ def _check_file(
     with working("judging", is_quiet=as_json), limited(limits):
         verdict = judged(asked, history)
         if verifies:
-            from harness.check_files import verified
+            from harness.judge.files import verified
 
             verified.add_to(verdict, history, verified.verifiers(judged_in_file(asked, history, verdict)))
         file = asked.path if history.is_foreign else None
@@ -287,17 +287,17 @@ def _check_file(
         _other_tools(history, file, verdict, edn, second_opinion, questions)
     _write_graph(graph, verdict)
     if html is not None:
-        from harness.check_files import page
+        from harness.pages import file_page
 
-        page.write(html, asked.path, history, verdict)
-    text = msgspec.json.encode(verdict).decode() if as_json else screen.screen(verdict, colour=_colour())
+        file_page.write(html, asked.path, history, verdict)
+    text = msgspec.json.encode(verdict).decode() if as_json else file_screen.screen(verdict, colour=_colour())
     click.echo(text)
     return ExitCode(verdict["exit_code"])
 
 
 def _record(path: Path) -> Path:
     """The file to read: of a run's folder its record."""
-    from harness.store import resolve
+    from harness.results import resolve
 
     return path if path.is_file() else resolve(path).history
 
@@ -319,8 +319,8 @@ def _other_tools(
     from checkers.history.foreign import jepsen_edn
     from checkers.limits import left_s
     from checkers.linearizable import promised_linearizable
-    from harness.check_files.page import write_file
-    from harness.check_files.second_opinion import ask, ask_about_registers
+    from harness.judge.files.second_opinion import ask, ask_about_registers
+    from harness.pages.file_page import write_file
 
     text = jepsen_edn.write(history, reads=promised_linearizable)
     if edn is not None:
@@ -335,12 +335,12 @@ def _other_tools(
 
 def _write_graph(graph: Path | None, verdict: dict[str, Any]) -> None:
     if graph is not None:
-        from harness.check_files import graph as writing
+        from harness.pages import graph as writing
 
         writing.write(graph, verdict)
 
 
 def _colour() -> bool:
-    from harness.terminal.colour import wants_colour
+    from harness.pages.terminal.colour import wants_colour
 
     return wants_colour(sys.stdout, os.environ)

@@ -94,7 +94,7 @@ def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -
 
 def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) -> int:
     from harness.cli.verbs.run import _print
-    from harness.store import resolve
+    from harness.results import resolve
 
     folder = resolve(path)
     with session as spark:

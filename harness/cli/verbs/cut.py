@@ -64,7 +64,7 @@ def command(
     import msgspec
 
     from harness.errors import WrongUse
-    from harness.terminal.working import working
+    from harness.pages.terminal.working import working
 
     with working("reading the logs", is_quiet=as_json):
         given = read_given("cut", path, promotes, has_votes, quorum)
@@ -221,8 +221,8 @@ def _to_json(told: Told) -> dict[str, Any]:
 
 
 def _screen(cuts: LogCuts, told: Told) -> str:
-    from harness.terminal.colour import painted, printable, wants_colour
-    from harness.terminal.last_screen import BADGES
+    from harness.pages.terminal.colour import painted, printable, wants_colour
+    from harness.pages.terminal.last_screen import BADGES
 
     outcome = {
         ExitCode.VALID: "valid",

@@ -16,8 +16,8 @@ from harness.cli.options import results_option, spark_options
 from harness.cli.param_types import InputPath, Number, Text, Whole
 
 if TYPE_CHECKING:
-    from harness.campaign.judging import Judge
-    from harness.store.objects import Address
+    from harness.campaigns.judging import Judge
+    from harness.results.objects import Address
 
 
 @click.command()
@@ -96,8 +96,8 @@ def command(
         raise click.UsageError("expected a PLAN, a TOML file (see plans/); or --compare NIGHT NIGHT")
     from dataclasses import replace
 
-    from harness.campaign import known, nightly, plan
-    from harness.terminal.working import working
+    from harness.campaigns import known, nightly, plan
+    from harness.pages.terminal.working import working
 
     campaign = plan.read(plan_file)
     campaign = replace(
@@ -140,8 +140,8 @@ def command(
 
 
 def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
-    from harness.campaign import compare, compared, journal
-    from harness.campaign.nightly import NIGHTS
+    from harness.campaigns import compare, compared, journal
+    from harness.campaigns.nightly import NIGHTS
 
     books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
     found = compare.compare(*books)
@@ -150,7 +150,7 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
 
         click.echo(msgspec.json.encode(found.to_json()).decode())
         return ExitCode(found.exit_code)
-    from harness.terminal.colour import painted, printable, wants_colour
+    from harness.pages.terminal.colour import painted, printable, wants_colour
 
     name = found.after.name
     own = [book for each in journal.folders(results, name) if (book := journal.load(each))]
@@ -180,7 +180,7 @@ def _address(given: str | None) -> Address | None:
     if not given:
         return None
     from harness.errors import WrongUse
-    from harness.store.objects import address_of
+    from harness.results.objects import address_of
 
     address = address_of(given)
     if address is None:
@@ -201,9 +201,9 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
 
 
 def _screen(summary: object, folder: Path) -> list[str]:
-    from harness.campaign.entries import entries
-    from harness.campaign.summary import Summary
-    from harness.terminal.colour import painted, printable, wants_colour
+    from harness.campaigns.entries import entries
+    from harness.campaigns.summary import Summary
+    from harness.pages.terminal.colour import painted, printable, wants_colour
 
     assert isinstance(summary, Summary)
     on = wants_colour(sys.stdout, os.environ)

@@ -18,12 +18,12 @@ from harness.cli.system_options import PlanCommand
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
+    from harness.pages.terminal.live import View
+    from harness.plan.plan import Plan
     from harness.run.conductor import Conductor
     from harness.run.finish import Recorded
-    from harness.run.plan import Plan
     from harness.systems.status import Status
     from harness.systems.system import System
-    from harness.terminal.live import View
 
 
 @click.command(cls=PlanCommand)
@@ -84,9 +84,9 @@ def _with_seed(plan: Plan, seed: int) -> Plan:
 
 def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
     from harness.errors import StoreError
+    from harness.plan.plan import to_json
     from harness.run.assemble import parts_of
     from harness.run.draw import draw
-    from harness.run.plan import to_json
 
     parts = parts_of(plan)
     data = to_json(draw(parts.plan, parts.system, parts.workload) if drawn else plan)
@@ -100,10 +100,10 @@ def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
 def _run_once(
     plan: Plan, results: Path, as_json: bool, record_only: bool = False, fail_fast: bool = False
 ) -> ExitCode:
+    from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import Failure, Recorded, conclude
-    from harness.terminal.working import working
 
     parts = parts_of(plan)
     with ExitStack() as stack:
@@ -142,7 +142,7 @@ def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
 
         click.echo(msgspec.json.encode({**verdict, "folder": str(folder)}).decode())
         return
-    from harness.terminal.last_screen import last_screen
+    from harness.pages.terminal.last_screen import last_screen
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     click.echo(last_screen(verdict, folder, colour=colour))
@@ -151,8 +151,8 @@ def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
 def _shower(stack: ExitStack, plan: Plan, as_json: bool) -> Callable[[Conductor], None]:
     """Show the run while it goes on; a simulated one is often over before it could be watched."""
     from harness.doing import doing
-    from harness.terminal.live import view
-    from harness.terminal.working import working
+    from harness.pages.terminal.live import view
+    from harness.pages.terminal.working import working
 
     if plan.cluster == "sim":
         stack.enter_context(working("simulating", is_quiet=as_json))
@@ -203,7 +203,7 @@ def _headline(system: System, status: Status) -> tuple[str, ...]:
 
 def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     """The present moment of a run, as the live view shows it."""
-    from harness.terminal.snapshot import NodeCondition, Snapshot
+    from harness.pages.terminal.snapshot import NodeCondition, Snapshot
 
     progress, plan = conductor.progress, conductor.plan
     time_ns = conductor.cluster.now_ns()

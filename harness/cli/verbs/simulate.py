@@ -40,7 +40,7 @@ def command(
     """
     import msgspec
 
-    from harness.hunt import Tried, hunt, hunted
+    from harness.campaigns.hunt import Tried, hunt, hunted
     from harness.run.assemble import parts_of
     from harness.systems import system_of
 
@@ -91,10 +91,10 @@ def command(
 
 def _keep(plan: Any, results: Path) -> None:
     """Run it again, this time into a folder, so that there is a page to look at."""
+    from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import finish
-    from harness.terminal.working import working
 
     with working("keeping the run"):
         executed = execute(parts_of(plan), results)

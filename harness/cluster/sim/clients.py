@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
+from harness.clients.wire import ClientWire
 from harness.cluster.sim.virtual_tasks import Pending
-from harness.run.plan import CONNECTION_NAME
-from harness.wires.wire import ClientWire
+from harness.plan.plan import CONNECTION_NAME
 from nodes.world.world import World
 
 

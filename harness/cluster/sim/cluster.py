@@ -16,6 +16,7 @@ import msgspec
 
 from checkers.logs.wal.effects import FILE, Effect, to_lines
 from harness.clients.reply import Reply
+from harness.clients.wire import SimulatedWire
 from harness.cluster.place import TRACE
 from harness.cluster.protocol import Ended
 from harness.cluster.sim.clients import VirtualClients
@@ -24,7 +25,6 @@ from harness.cluster.sim.moments import Moments
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Moment
-from harness.wires.wire import SimulatedWire
 from nodes.kernel.effects import REMOVED, Log
 from nodes.kernel.node import CountsRareTurns, Node
 from nodes.kernel.outbox import Durability

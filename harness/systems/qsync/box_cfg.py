@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
-from harness.run.plan import SECOND_NS
+from harness.plan.plan import SECOND_NS
 from nodes.iproto.messages import Answer, Call
 
 PROCESS = -3

@@ -50,8 +50,7 @@ from typing import Any
 
 from checkers.history.operation import SUBMITTED
 from harness.clients.client import Conversation, Send
-from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.operations import (
+from harness.clients.operations import (
     STEPS,
     Add,
     AddMember,
@@ -75,6 +74,7 @@ from harness.operations import (
     failed,
     unexpected,
 )
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.systems.qsync.errors import meaning_of
 from nodes.iproto.messages import Answer, Call, Refusal
 

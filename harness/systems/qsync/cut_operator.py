@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import ASKED, ENDED
 from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import settings_of

@@ -22,7 +22,7 @@ from checkers.history.values import vclock_words
 from checkers.logs.log_cuts import LogCuts
 from checkers.logs.wal.record import LogRules, NodeLog
 from checkers.verdict import Verdict, Witness
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT
 from harness.systems.qsync.options import said_of, settings_of

@@ -24,7 +24,7 @@ LARGE = 4 << 20
 
 class HasXlogs:
     """Implements `harness.systems.system.KeepsLogs`, but for its rules, `ShowsLogFiles`, and
-    `harness.faults.capabilities.NamesLogs`."""
+    `harness.plan.capabilities.NamesLogs`."""
 
     @property
     def log_files(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from harness.run.node_options import Value
+from harness.faults.node_options import Value
 
 MODE = "election_mode"
 FENCING = "election_fencing_mode"

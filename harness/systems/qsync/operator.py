@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import said_of
 from harness.systems.status import Statuses

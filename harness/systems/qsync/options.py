@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from harness.faults.membership import quorum_of
-from harness.run.expectations import MIXED, MOSTLY_CONFIRMED, Expectations
-from harness.run.node_options import Decisive, Value
-from harness.run.plan import SECOND_NS, Options, Plan, Seconds
+from harness.faults.node_options import Decisive, Value
+from harness.plan.expectations import MIXED, MOSTLY_CONFIRMED, Expectations
+from harness.plan.plan import SECOND_NS, Options, Plan, Seconds
 from harness.systems.qsync import starts
 from harness.systems.qsync.configurations import (
     DEFAULT,
@@ -156,7 +156,7 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             extra={"option": "--node-option", "metavar": "NODE:OPTION=VALUE"},
         ),
     ] = ()
-    """Options of single nodes that differ from the rest (`harness.run.node_options`)."""
+    """Options of single nodes that differ from the rest (`harness.faults.node_options`)."""
 
     def check(self, plan: Plan) -> None:
         if isinstance(self.quorum, str):
@@ -430,7 +430,7 @@ class Settings:
 
     @property
     def read_mode(self) -> str:
-        """The mode of reads, or a word for several (`harness.run.expectations.READ_MIXES`)."""
+        """The mode of reads, or a word for several (`harness.plan.expectations.READ_MIXES`)."""
         if self.said.read == USUAL_READS:
             return self.usual_read_mode
         if self.said.read == VARIED_READS:

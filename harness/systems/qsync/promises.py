@@ -9,7 +9,7 @@ Preconditions of every "linearizable": all data in synchronous spaces, N/2 < Q â
 from __future__ import annotations
 
 from harness.errors import WrongUse
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.promise import Promise, promised
 from harness.systems.qsync.configurations import CONFIGURATIONS
 from harness.systems.qsync.options import said_of

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
+from harness.faults.node_options import OPTION, RESTARTED, RUNNING
 from harness.faults.overlap import MEMBERSHIP
-from harness.run.node_options import OPTION, RESTARTED, RUNNING
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.qsync import starts
 from harness.systems.qsync.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
 from harness.systems.qsync.options import started_from

@@ -21,10 +21,10 @@ from typing import Any
 from harness.faults.draws import MILLISECOND_NS
 from harness.faults.fault import Fault, Moment
 from harness.faults.membership import Membership
+from harness.faults.node_options import Value
 from harness.faults.table import OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TIMEOUTS
 from harness.faults.table import QUORUM as RAISED_QUORUM
-from harness.run.node_options import Value
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.qsync.node_options import (
     AT_START,
     BEAT,
@@ -79,7 +79,7 @@ OF_JOINS = 6 * (("gets", "join"), ("sends", "join"))
 
 
 class ChangesInRuns:
-    """Implements `harness.faults.capabilities.DrawsOptions`."""
+    """Implements `harness.plan.capabilities.DrawsOptions`."""
 
     def draw_options(
         self,

@@ -19,11 +19,12 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.directed import Scenes
 from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
-from harness.faults.schedule import draw_faults
+from harness.faults.node_options import CHANGE_OPTIONS, Value
 from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
-from harness.run.expectations import READ_MIXES
-from harness.run.node_options import CHANGE_OPTIONS, Value
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.expectations import READ_MIXES
+from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.schedule import draw_faults
+from harness.systems.iproto_wire import IPROTO, Iproto
 from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
@@ -77,7 +78,6 @@ from harness.systems.qsync.scenes import READY_MADE
 from harness.systems.qsync.status import ReadsStatus
 from harness.systems.qsync.variety import Varies
 from harness.systems.system import Note
-from harness.wires.iproto import IPROTO, Iproto
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.faults.table import LOST_DISK, MEMBERSHIP
-from harness.run.dice import Dice
-from harness.run.plan import Plan
+from harness.plan.dice import Dice
+from harness.plan.plan import Plan
 from harness.systems.qsync import node_options as options_of
 from harness.systems.qsync import starts
 from harness.systems.qsync.bug_plans import bug_plan

@@ -35,7 +35,8 @@ from harness.errors import ClusterError, NotHere, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
+from harness.systems.iproto_wire import IPROTO, Iproto
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
@@ -51,7 +52,6 @@ from harness.systems.status import Status
 from harness.systems.system import Note
 from harness.systems.tarantool.options import TarantoolOptions
 from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
-from harness.wires.iproto import IPROTO, Iproto
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 

@@ -5,7 +5,7 @@ The store reads no ranges and deletes nothing.
 
 from __future__ import annotations
 
-from harness.operations import STEPS, Delete, Dump, RestoredCut, Scan
+from harness.clients.operations import STEPS, Delete, Dump, RestoredCut, Scan
 from harness.systems.framed_client import FramedClient
 
 CLIENT = FramedClient(

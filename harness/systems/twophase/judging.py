@@ -13,7 +13,7 @@ from checkers.cuts.report import FINDINGS
 from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.verdict import Verdict, Verified
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.system import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, cast
 
 from msgspec import Meta
 
-from harness.run.expectations import Expectations
-from harness.run.plan import Options, Plan
+from harness.plan.expectations import Expectations
+from harness.plan.plan import Options, Plan
 from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, LockOrder, Variant
 
 BEAT_NS = 100 * MILLISECOND

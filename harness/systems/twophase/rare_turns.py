@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from checkers.history.history import History
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.cut_lines import ASKED, ENDED
 from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.options import said_of

@@ -14,7 +14,7 @@ from checkers.check import Check
 from checkers.history.history import History
 from checkers.history.operation import Event
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, READ, REFUSED, Rows
 from harness.systems.system import NodeFiles
 from harness.systems.twophase.logs import Records, damage_in, finished_in, records_in, replayed

@@ -13,7 +13,7 @@ from harness.errors import WrongUse
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
 from harness.faults.table import HOLDS, MOMENTS
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless
 from harness.systems.promise import Promise

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.run.dice import Dice, Weighted
-from harness.run.plan import Plan
+from harness.plan.dice import Dice, Weighted
+from harness.plan.plan import Plan
 from harness.systems.twophase.bug_plans import bug_plan
 
 SERVERS: Weighted = ((3, 8), (4, 3), (5, 4), (2, 1))

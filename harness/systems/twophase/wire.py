@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.wires.framed import Framed
+from harness.systems.framed_wire import Framed
 from nodes.kernel.trace import Envelope
 from nodes.twophase.agreed import TOPOLOGY_WORDS, Entry
 from nodes.twophase.dispatch import described

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.operations import Cas, Dump, Insert, Read, Scan, Transaction, Write
+from harness.clients.operations import Cas, Dump, Insert, Read, Scan, Transaction, Write
 from harness.systems.framed_client import FramedClient
 
 IN_THE_LOG = "linearizable"

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from msgspec import Meta
 
-from harness.run.expectations import Expectations
-from harness.run.plan import SECOND_NS, Options, Plan
+from harness.plan.expectations import Expectations
+from harness.plan.plan import SECOND_NS, Options, Plan
 from harness.systems.txlog.promises import configuration_of
 from nodes.txlog.configuration import MILLISECOND, Strategy
 

@@ -1,4 +1,4 @@
-"""The queues of all masters over a run, in the values that the page draws (`harness.report.queues`).
+"""The queues of all masters over a run, in the values that the page draws (`harness.pages.queues`).
 
     {"whole": stretch, "stretches": [stretch], "not_drawn": sentence, "damage": [sentence]}
     stretch  {"title", "start_ns", "end_ns", "lanes": [lane], "told": [sentence], "board": board or None}

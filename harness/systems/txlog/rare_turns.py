@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from checkers.history.history import History
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from nodes.txlog import sometimes
 
 

@@ -13,8 +13,9 @@ from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
-from harness.run.plan import SECOND_NS, Plan
+from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
+from harness.systems.framed_wire import Framed
 from harness.systems.leaderless import Leaderless
 from harness.systems.promise import Promise
 from harness.systems.status import Statuses
@@ -26,7 +27,6 @@ from harness.systems.txlog.rare_turns import HasRareTurns
 from harness.systems.txlog.scenes import SCENES
 from harness.systems.txlog.variety import Varies
 from harness.systems.txlog.wire import WIRE
-from harness.wires.framed import Framed
 from nodes.txlog import bugs
 from nodes.txlog.configuration import MILLISECOND, Configuration
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.faults.table import ADD
-from harness.run.dice import Dice, Weighted
-from harness.run.plan import Plan
+from harness.plan.dice import Dice, Weighted
+from harness.plan.plan import Plan
 
 STRATEGIES: Weighted = (("none", 1), ("simple", 2), ("smart", 2))
 BUSY_MS: Weighted = ((20.0, 3), (5.0, 1), (50.0, 1))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from harness.wires.framed import Framed
+from harness.systems.framed_wire import Framed
 
 WIRE = Framed()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkers.history import Event, Header, History, HistoryError, foreign, jsonl, parquet
 from checkers.history.foreign import edn, jepsen_edn, json_maps
 from checkers.linearizable import promised_linearizable
-from tests.checkers import one_token_at_a_time
+from tests.checkers.history import one_token_at_a_time
 
 FOLDER = Path(__file__).parents[1] / "histories"
 HEADER = Header(system="qsync", workload="register", nodes=("n1",))

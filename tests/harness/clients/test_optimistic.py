@@ -9,8 +9,7 @@ import pytest
 
 from harness.clients.client import NotDone
 from harness.clients.flat_keys import bounds, dumped, flat, place_of, shown
-from harness.clients.optimistic import if_unchanged, is_one_request
-from harness.operations import (
+from harness.clients.operations import (
     Add,
     Append,
     Cas,
@@ -25,6 +24,7 @@ from harness.operations import (
     Take,
     Write,
 )
+from harness.clients.optimistic import if_unchanged, is_one_request
 
 A, B = ("s", "a"), ("s", "b")
 

@@ -21,10 +21,10 @@ import pytest
 
 from harness.cli.main import main
 from harness.clients.client import Library, LibraryClient, NotDone
+from harness.clients.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
 from harness.cluster.http import Http
 from harness.cluster.library_clients import DOWN, LibraryClients
 from harness.cluster.local import processes
-from harness.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
 from harness.systems import system_of
 from tests.harness.processes import PATIENCE_S
 

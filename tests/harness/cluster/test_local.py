@@ -26,7 +26,7 @@ from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
 from harness.faults.fault import Evidence, Fault, Shape
-from harness.wires.iproto import IPROTO
+from harness.systems.iproto_wire import IPROTO
 from nodes.iproto.messages import Answer, Call, Replace
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until

@@ -15,11 +15,11 @@ from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
+from harness.plan.plan import SECOND_NS
 from harness.run.assemble import parts_of, simulated
-from harness.run.plan import SECOND_NS
+from harness.systems.framed_wire import FRAMED
+from harness.systems.iproto_wire import IPROTO
 from harness.systems.plans import planned
-from harness.wires.framed import FRAMED
-from harness.wires.iproto import IPROTO
 from nodes.iproto.messages import Answer, Call, Refusal
 from nodes.kernel.errors import StartRefused
 from tests.nodes.kernel.traced_pings import Pings, described

@@ -11,7 +11,7 @@ from harness.cluster.changing_cut import merged, part_of
 from harness.faults import partitions
 from harness.faults.changing import all_links, draw_shapes, draw_steps
 from harness.faults.fault import Evidence, Fault
-from harness.faults.schedule import draw_faults, names_for
+from harness.plan.schedule import draw_faults, names_for
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 

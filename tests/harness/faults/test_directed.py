@@ -12,9 +12,9 @@ from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.directed import draw_directed, in_place
 from harness.faults.fault import Fault, Moment
+from harness.plan.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.run.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.scenes import READY_MADE
 from tests.harness.runs import judged, recorded

@@ -16,9 +16,9 @@ from harness.faults.abilities import NEEDED
 from harness.faults.fault import NEEDS, Fault
 from harness.faults.overlap import ADMINISTERED
 from harness.faults.table import FAULTS, SCENIC
+from harness.plan.plan import Drawn, Plan
 from harness.run.assemble import CLUSTERS, parts_of
 from harness.run.draw import faults_of
-from harness.run.plan import Drawn, Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.system import AddsMembers, ChangesMembers, HasVersions

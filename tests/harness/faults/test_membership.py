@@ -13,10 +13,10 @@ from harness.errors import WrongUse
 from harness.faults.fault import Fault
 from harness.faults.membership import Membership
 from harness.faults.overlap import ADMINISTERED, MEMBERSHIP, STOPS_PROCESSES, meet
-from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS
+from harness.plan.plan import SECOND_NS, Drawn, Plan
+from harness.plan.schedule import draw_faults
 from harness.run.assemble import parts_of
-from harness.run.plan import SECOND_NS, Drawn, Plan
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 

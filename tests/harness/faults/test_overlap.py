@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from harness.faults.fault import Fault
 from harness.faults.overlap import exclude, impossible, meet, slots_of
-from harness.faults.schedule import draw_faults
 from harness.faults.table import FAULTS, SCENIC
+from harness.plan.schedule import draw_faults
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 

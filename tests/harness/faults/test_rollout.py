@@ -8,9 +8,9 @@ import pytest
 
 from harness.errors import WrongUse
 from harness.faults.rollout import Rollout
-from harness.faults.schedule import draw_faults, names_for
+from harness.plan.plan import Drawn, Plan
+from harness.plan.schedule import draw_faults, names_for
 from harness.run.draw import refuse_impossible
-from harness.run.plan import Drawn, Plan
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.systems.qsync.system import Qsync

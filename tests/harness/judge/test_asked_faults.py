@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from checkers.history.history import History
+from harness.campaigns.hunt.seeds import try_seed
 from harness.faults.fault import Fault
-from harness.hunt.seeds import try_seed
 from harness.judge.asked_faults import absent_of_a_group, never_in_effect
-from harness.run.plan import Drawn, Plan
+from harness.pages.terminal.last_screen import last_screen
+from harness.plan.plan import Drawn, Plan
 from harness.systems.plans import planned
-from harness.terminal.last_screen import last_screen
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run, missing
 
 PAUSE = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n2",))

@@ -15,11 +15,11 @@ from checkers.history import jsonl
 from harness.cli.verbs.audit import command
 from harness.errors import StoreError
 from harness.judge import judge
+from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
 from harness.systems.plans import read
 from harness.systems.qsync.logs import log_of
 from nodes.iproto import xlog

@@ -10,7 +10,7 @@ import pytest
 
 from checkers.history import jsonl
 from checkers.history.history import History
-from harness.terminal.last_screen import last_screen
+from harness.pages.terminal.last_screen import last_screen
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run, missing
 
 REFUSAL = "ER_INTERFERING_PROMOTE (246): Interfering elections started"

@@ -21,9 +21,9 @@ from harness.judge.evidence import evidence_of
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
 from harness.judge.whole_run import verdict_of
+from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.run.plan import Plan
 from harness.systems.qsync import logs as qsync_logs
 from harness.systems.qsync.options import settings_of
 from harness.systems.system import KeepsLogs

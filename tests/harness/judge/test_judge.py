@@ -25,7 +25,7 @@ from harness.faults.fault import Fault
 from harness.judge import EXIT_CODES, judge, repeat_line
 from harness.judge.outcome import without_opportunity
 from harness.judge.words import _NAMED
-from harness.run.plan import Drawn, Plan, to_json
+from harness.plan.plan import Drawn, Plan, to_json
 from harness.systems import SYSTEMS
 from harness.systems.plans import known_fields, planned
 from harness.systems.promise import Promise

@@ -18,9 +18,9 @@ from harness.errors import StoreError
 from harness.faults.fault import Fault
 from harness.judge import judge
 from harness.judge.whole_run import rules_of
+from harness.plan.plan import Drawn, Operation, Plan
+from harness.results import RunFolder
 from harness.run.finish import finish
-from harness.run.plan import Drawn, Operation, Plan
-from harness.store import RunFolder
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER

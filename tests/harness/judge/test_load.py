@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.judge.evidence import evidence_of
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS

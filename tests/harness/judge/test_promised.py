@@ -10,7 +10,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
-from harness.run.plan import Drawn, Plan
+from harness.plan.plan import Drawn, Plan
 from harness.systems.plans import planned
 from harness.systems.promise import WRITES
 

@@ -16,19 +16,19 @@ from checkers.check import Check, run_here
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import Verdict
-from harness import report
-from harness.campaign.journal import ToJudge
-from harness.campaign.judging import judged
+from harness import pages
+from harness.campaigns.journal import ToJudge
+from harness.campaigns.judging import judged
 from harness.errors import HarnessError
 from harness.judge import EXIT_CODES, outcome_of
 from harness.judge.audit import SETTLED
 from harness.judge.outcome import CONDITIONAL, OF_READS, _result
 from harness.judge.whole_run import verdict_of
+from harness.results import RunFolder, find_runs
+from harness.results.scan import scan
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Recorded, conclude, read_history
-from harness.store import RunFolder, find_runs
-from harness.store.scan import scan
 from harness.systems import system_of
 from harness.systems.qsync.logs import read_logs
 from harness.workloads import WORKLOADS
@@ -80,7 +80,7 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "report.html").write_text("")
         return folder / "report.html"
 
-    monkeypatch.setattr(report, "write", write)
+    monkeypatch.setattr(pages, "write", write)
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 

@@ -15,10 +15,10 @@ import pytest
 from checkers import limits
 from checkers.limits import Limits
 from checkers.verdict import Verdict, run_safely
-from harness.hunt.seeds import try_seed
+from harness.campaigns.hunt.seeds import try_seed
 from harness.judge.time_limit import Elsewhere, limited
+from harness.results import RunFolder
 from harness.run.finish import finish, read_history
-from harness.store import RunFolder
 from harness.systems.plans import read
 from tests.checkers.test_limits import hasty
 from tests.harness.cli.verbs.conftest import Qsync, qsync, results
@@ -92,7 +92,7 @@ def test_runs_that_no_time_is_left_for_are_not_judged(tmp_path: Path, qsync: Qsy
 
 def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qsync: Qsync) -> None:
     """If it failed, `--verify` would say that proofs were checked that nobody looked at."""
-    from harness.check_files import verified
+    from harness.judge.files import verified
 
     folder = RunFolder(store_run(tmp_path, 1, time_limit_s=3.0, faults=("none",)))
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())

@@ -13,7 +13,7 @@ import pytest
 
 from checkers.history import jsonl
 from checkers.history.spans import within
-from harness.campaign.fingerprint import sightings
+from harness.campaigns.fingerprint import sightings
 from harness.errors import StoreError
 from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import overview

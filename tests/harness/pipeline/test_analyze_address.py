@@ -20,11 +20,11 @@ from harness.pipeline import follow
 from harness.pipeline.analyze import analyze
 from harness.pipeline.remote_tables import files_of, opened
 from harness.pipeline.report import Report
-from harness.store import hashes
-from harness.store.objects import Address, ObjectStore
-from harness.store.remote_runs import put_run
+from harness.results import hashes
+from harness.results.objects import Address, ObjectStore
+from harness.results.remote_runs import put_run
 from tests.harness.pipeline.stored_runs import store_run
-from tests.harness.store.object_server import Gone, ObjectServer, object_server
+from tests.harness.results.object_server import Gone, ObjectServer, object_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 RESULTS = Address("s3", "b/results")

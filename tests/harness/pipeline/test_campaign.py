@@ -12,10 +12,10 @@ from xml.etree import ElementTree as Xml
 import msgspec
 import pytest
 
-from harness.campaign import journal, plan
-from harness.campaign.known import KnownList
-from harness.campaign.nightly import Nightly
-from harness.campaign.summary import Summary
+from harness.campaigns import journal, plan
+from harness.campaigns.known import KnownList
+from harness.campaigns.nightly import Nightly
+from harness.campaigns.summary import Summary
 from harness.pipeline import campaign as spread
 from harness.pipeline.session import SparkError
 from tests.harness.pipeline.test_checking import without_times

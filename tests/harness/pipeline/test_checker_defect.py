@@ -13,10 +13,10 @@ import pytest
 from checkers.check import Check
 from checkers.history.history import History
 from checkers.verdict import CheckerDefect, Verdict
-from harness.campaign.journal import ToJudge
-from harness.campaign.judging import judged
+from harness.campaigns.journal import ToJudge
+from harness.campaigns.judging import judged
 from harness.pipeline import checking
-from harness.store import RunFolder
+from harness.results import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
 
 

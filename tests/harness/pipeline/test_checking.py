@@ -12,8 +12,8 @@ from checkers import linearizable
 from checkers.history import parquet
 from checkers.history.operation import Event
 from harness.pipeline import checking, spread
+from harness.results import RunFolder
 from harness.run.finish import finish, judged_again
-from harness.store import RunFolder
 from harness.systems.plans import planned, read
 from tests.harness.pipeline.stored_runs import store_run
 from tests.harness.stored import BEFALLS, Kind, stored

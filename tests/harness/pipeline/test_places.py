@@ -9,7 +9,7 @@ import pytest
 from harness.cli.main import main
 from harness.errors import WrongUse
 from harness.pipeline.places import place_of
-from harness.store.objects import Address
+from harness.results.objects import Address
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 
 from harness.errors import StoreError
 from harness.pipeline.remote_tables import KILLED_LEAVE_S, MANIFEST, READERS_NEED_S, RemoteTables, files_of
-from harness.store.objects import Address, ObjectStore
+from harness.results.objects import Address, ObjectStore
 from tests.harness.pipeline.tiny_files import text_of, write_tiny
-from tests.harness.store.object_server import Gone, ObjectServer, object_server
+from tests.harness.results.object_server import Gone, ObjectServer, object_server
 
 HERE = Address("s3", "b/tables")
 PLACE = "runs/campaign=a/date=2026-11-21"

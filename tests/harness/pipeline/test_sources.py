@@ -10,8 +10,8 @@ import pytest
 from harness.errors import StoreError, WrongUse
 from harness.pipeline import sources
 from harness.pipeline.sources import AddressSource, FolderSource, source_of
-from harness.store.objects import Address
-from tests.harness.store.object_server import ObjectServer, object_server
+from harness.results.objects import Address
+from tests.harness.results.object_server import ObjectServer, object_server
 
 ROOT = Address("s3", "b/results")
 DOCUMENTS = ("plan.json", "verdict.json", "history.parquet", "hashes.json")

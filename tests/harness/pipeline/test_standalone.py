@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.results import RunFolder, hashes
 from harness.run.finish import judged_again
-from harness.store import RunFolder, hashes
 from tests.harness.pipeline.stored_runs import store_run
 from tests.harness.pipeline.test_checking import without_times
 from tests.reserved_ports import reserved

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.pipeline.usable import usable
-from harness.store import hashes
-from harness.store.scan import scan
+from harness.results import hashes
+from harness.results.scan import scan
 from tests import examples
 from tests.harness.pipeline.stored_runs import store_run
 

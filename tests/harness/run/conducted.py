@@ -11,9 +11,9 @@ from checkers.history import jsonl
 from checkers.history.history import History
 from checkers.history.operation import Event
 from harness.faults.fault import Fault
+from harness.plan.plan import Drawn, Operation, Plan
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor
-from harness.run.plan import Drawn, Operation, Plan
 from harness.systems import System
 from harness.systems.plans import planned
 from tests.harness.fake_cluster import FakeCluster

@@ -14,9 +14,9 @@ from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Fault
+from harness.plan.plan import SECOND_NS
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor, step_ns_of
-from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from nodes.iproto.messages import Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster

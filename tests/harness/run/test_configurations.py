@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from harness.errors import WrongUse
-from harness.faults.schedule import names_for
+from harness.plan.plan import Drawn, Plan
+from harness.plan.schedule import names_for
 from harness.run.assemble import parts_of
-from harness.run.plan import Drawn, Plan
 from harness.systems.plans import planned
 from harness.systems.promise import (
     DIRTY_READS,

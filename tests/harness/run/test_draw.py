@@ -9,9 +9,9 @@ import pytest
 
 from harness.errors import WrongUse
 from harness.faults.fault import Fault
+from harness.plan.plan import Drawn, Operation, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import operations_of
-from harness.run.plan import Drawn, Operation, Plan, to_json
 from harness.systems.plans import from_json, planned
 from tests.harness.runs import drawn_out, recorded, small
 

@@ -9,18 +9,18 @@ import pytest
 
 from checkers.history import jsonl
 from harness.errors import ClusterError, StoreError
+from harness.plan.plan import Plan
+from harness.results import RunFolder
+from harness.results.run_folder import GuardedFile
 from harness.run import execute as executing
 from harness.run.assemble import parts_of
 from harness.run.conductor import Conductor
 from harness.run.execute import Executed, execute
 from harness.run.finish import finish
-from harness.run.plan import Plan
-from harness.store import RunFolder
-from harness.store.run_folder import GuardedFile
 from harness.systems.plans import read
 from harness.systems.qsync.system import Qsync
+from tests.harness.results.full_disk import FullDisk
 from tests.harness.runs import recorded, small
-from tests.harness.store.full_disk import FullDisk
 
 QUICK = small(time_limit_s=2.0, faults=("none",))
 

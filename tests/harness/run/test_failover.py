@@ -10,9 +10,9 @@ import pytest
 
 from harness.faults.fault import Fault
 from harness.judge import judge
+from harness.plan.plan import SECOND_NS
 from harness.run.assemble import parts_of
 from harness.run.failover import Failover, ReelectionOperator, fail_over, may_keep_owners_away
-from harness.run.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Status, Statuses

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
+from harness.plan.plan import Plan
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Failure, Recorded, conclude
-from harness.run.plan import Plan
-from harness.store import RunFolder
 from harness.systems.plans import planned
 
 ANOMALOUS = planned(

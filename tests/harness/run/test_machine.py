@@ -18,20 +18,20 @@ from harness.cluster.containers import packet_filter
 from harness.cluster.containers.shaping import presence
 from harness.cluster.limits import enclosure, group
 from harness.errors import WrongUse
-from harness.faults.schedule import draw_faults, names_for
 from harness.faults.table import FAULTS
 from harness.judge.words import repeat_line
-from harness.report import html
+from harness.pages import html
+from harness.pages.terminal.last_screen import last_screen
+from harness.plan.plan import Plan
+from harness.plan.schedule import draw_faults, names_for
 from harness.run import machine
 from harness.run.assemble import parts_of, refuse_what_this_machine_cannot
 from harness.run.execute import execute
 from harness.run.finish import finish
 from harness.run.machine import PACKETS, SHAPED, needs_packet_rules, without_what_it_lacks
-from harness.run.plan import Plan
 from harness.systems import plans, system_of
 from harness.systems.plans import planned
 from harness.systems.tarantool import system as tarantool
-from harness.terminal.last_screen import last_screen
 from tests import examples
 from tests.harness.runs import small
 

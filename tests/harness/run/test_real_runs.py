@@ -16,8 +16,8 @@ import pytest
 
 from checkers.history import jsonl
 from harness.faults.fault import Fault
-from harness.run.plan import Drawn, to_json
-from harness.store import find_runs
+from harness.plan.plan import Drawn, to_json
+from harness.results import find_runs
 from harness.systems.plans import planned
 from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out

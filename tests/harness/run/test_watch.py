@@ -14,11 +14,11 @@ from checkers.history.jsonl import parse
 from checkers.history.operation import Event
 from harness.judge.outcome import checks_of
 from harness.judge.promised import promise_of
+from harness.plan.plan import SECOND_NS, Plan
+from harness.results import RunFolder
 from harness.run.assemble import header, parts_of
 from harness.run.execute import execute
-from harness.run.plan import SECOND_NS, Plan
 from harness.run.watch import LEFT_ALONE_NS, Watch, Watched
-from harness.store import RunFolder
 from harness.systems.plans import planned
 
 

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.campaign.journal import Head, Task
+from harness.campaigns.journal import Head, Task
+from harness.results import bundle
 from harness.serve.app import is_ours
 from harness.serve.index import GOES_ON, Index
-from harness.store import bundle
 from tests import examples
-from tests.harness.campaign.journals import ended
+from tests.harness.campaigns.journals import ended
 from tests.harness.serve.asked import Asked
 
 ODD = "<img src=x onerror=alert(1)>"

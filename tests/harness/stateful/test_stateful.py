@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from harness.campaigns.hunt import try_seed
 from harness.errors import WrongUse
-from harness.hunt import try_seed
 from harness.stateful import ClusterMachine, Stepped
 from harness.stateful.machine import Anomaly, NothingSucceeds, groups
 from harness.systems import plans

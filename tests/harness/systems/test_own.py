@@ -14,11 +14,11 @@ import pytest
 
 from harness.cli.main import main
 from harness.clients.client import Library
+from harness.clients.operations import MEMBER_CHANGES, AddMember
 from harness.errors import WrongUse
 from harness.judge import judge, repeat_line
-from harness.operations import MEMBER_CHANGES, AddMember
+from harness.plan.plan import Leadership
 from harness.run.assemble import parts_of
-from harness.run.plan import Leadership
 from harness.systems import SYSTEMS, system_of
 from harness.systems.own import GROUP, LED, OwnStore
 from harness.systems.plans import planned

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
+from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.judge.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
+from harness.plan.plan import Drawn, Operation, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.run.plan import Drawn, Operation, to_json
 from harness.systems import SYSTEMS
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.promises import FIXED_OWNER

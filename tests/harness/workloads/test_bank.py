@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from harness.clients.operations import Completion
 from harness.clients.reply import Replied
-from harness.generators.generator import Value
-from harness.operations import Completion
-from harness.run.plan import Operation
+from harness.plan.plan import Operation
 from harness.workloads import WORKLOADS
+from harness.workloads.generators.generator import Value
 from nodes.iproto.messages import Answer
 from tests.harness.said import answered
 

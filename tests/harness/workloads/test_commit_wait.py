@@ -10,20 +10,20 @@ import pytest
 
 from checkers.history import History
 from checkers.history.operation import SUBMITTED
+from harness.campaigns.hunt.seeds import try_seed
+from harness.clients.operations import Completion, Insert, Read, Transaction
 from harness.clients.reply import Replied
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.judge import judge
 from harness.judge.words import repeat_line
-from harness.operations import Completion, Insert, Read, Transaction
+from harness.pages.terminal.last_screen import last_screen
+from harness.plan.plan import Operation, Plan
 from harness.run.assemble import parts_of
 from harness.run.draw import MIXED_WAITS, draw
-from harness.run.plan import Operation, Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.qsync.calls import call_of, outcome_of
 from harness.systems.qsync.promises import FIXED_OWNER
-from harness.terminal.last_screen import last_screen
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Submits
 from nodes.iproto.messages import Answer

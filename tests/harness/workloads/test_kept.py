@@ -9,7 +9,7 @@ import pytest
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.replicas import kept
-from harness.hunt.seeds import try_seed
+from harness.campaigns.hunt.seeds import try_seed
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import ELECTED, PROMISES
 from harness.workloads import WORKLOADS

@@ -11,9 +11,9 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.replicas import kept
 from checkers.verdict import Verdict
-from harness.hunt.seeds import try_seed
+from harness.campaigns.hunt.seeds import try_seed
 from harness.judge.outcome import _without_reads
-from harness.run.plan import Plan
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS

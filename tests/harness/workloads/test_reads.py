@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.generators import Context
 from harness.systems.plans import planned
+from harness.workloads.generators import Context
 from harness.workloads.reads import drawn_read, final_mode
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.clients.operations import Completion
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.operations import Completion
+from harness.plan.plan import SECOND_NS, Drawn, Operation
 from harness.run.assemble import parts_of
 from harness.run.draw import draw, operations_of
-from harness.run.plan import SECOND_NS, Drawn, Operation
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS

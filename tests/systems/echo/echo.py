@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.clients.client import Conversation, Send
+from harness.clients.operations import Asked, Completion, Done, Dump, Read, Transaction, Write, failed
 from harness.clients.reply import Lost, NotSent, Replied
-from harness.operations import Asked, Completion, Done, Dump, Read, Transaction, Write, failed
+from harness.systems.framed_wire import FRAMED
 from harness.systems.own import OwnStore
-from harness.wires.framed import FRAMED
 from nodes.framed import FramedCodec
 from nodes.host.systems import Hosted
 from nodes.kernel import effects as to

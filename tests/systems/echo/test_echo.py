@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.run.assemble import parts_of
 from harness.systems import SYSTEMS, system_of
 from harness.systems.plans import planned

@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.cli.verbs import simulate
-from harness.terminal import working
+from harness.pages.terminal import working
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.faults.fault import Fault
 from harness.faults.table import FAULTS
-from harness.run.plan import SECOND_NS, Drawn, to_json
+from harness.plan.plan import SECOND_NS, Drawn, to_json
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
 

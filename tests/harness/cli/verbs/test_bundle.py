@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import report
+from harness import pages
 from harness.judge import EXIT_CODES
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.judge.test_same_outcome import KINDS, MANY
 from tests.harness.runs import small
@@ -34,7 +34,7 @@ FIFTY = (*KINDS, *OF_OTHER_SYSTEMS, *MANY[::8])
 @pytest.fixture
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages take longer than the rest."""
-    monkeypatch.setattr(report, "html", lambda *_: "")
+    monkeypatch.setattr(pages, "html", lambda *_: "")
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 

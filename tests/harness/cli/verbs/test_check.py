@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli.verbs.list import TABLES
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import small
 

@@ -13,7 +13,7 @@ from checkers.history import foreign
 from checkers.proofs import verify
 from checkers.transactional.proving import Prover
 from checkers.verdict import Verified
-from harness.check_files.second_opinion import opinion
+from harness.judge.files.second_opinion import opinion
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from tests.harness.cli.verbs.conftest import Qsync

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.plan.plan import Plan
+from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import Recorded, conclude, read_history
-from harness.run.plan import Plan
-from harness.store import RunFolder
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import small
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from checkers import by_model
 from checkers.history import Event, Header, History
 from checkers.proofs.meaning import Judged
-from harness.check_files.register_checkers import ADAPTERS, Question, merged_answer
-from harness.check_files.second_opinion import ask_about_registers
+from harness.judge.files.register_checkers import ADAPTERS, Question, merged_answer
+from harness.judge.files.second_opinion import ask_about_registers
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from tests import examples

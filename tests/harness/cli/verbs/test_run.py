@@ -12,16 +12,16 @@ import pytest
 
 from checkers.replicas import quorum
 from harness.errors import ClusterError
+from harness.plan.plan import Drawn, to_json
+from harness.results import RunFolder
+from harness.results.run_folder import GuardedFile
 from harness.run.conductor import Conductor
 from harness.run.monitor import Monitor
-from harness.run.plan import Drawn, to_json
-from harness.store import RunFolder
-from harness.store.run_folder import GuardedFile
 from harness.systems.plans import planned, read
 from harness.systems.qsync.system import Qsync as QsyncSystem
 from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.results.full_disk import FullDisk
 from tests.harness.runs import drawn_out, small
-from tests.harness.store.full_disk import FullDisk
 
 QUICK = ("run", "--cluster", "sim", "--time-limit", "2", "--rate", "60", "--faults", "none", "--seed", "3")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.hunt import seeds
-from harness.run.plan import Plan, to_json
+from harness.campaigns.hunt import seeds
+from harness.plan.plan import Plan, to_json
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 from tests.harness.runs import drawn_out, small

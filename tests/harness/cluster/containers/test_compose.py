@@ -23,7 +23,7 @@ from harness.clients.reply import NotSent, Replied
 from harness.cluster.connections import Admin, Connections
 from harness.cluster.containers.control import control_image
 from harness.cluster.containers.image import node_image
-from harness.wires.iproto import IPROTO
+from harness.systems.iproto_wire import IPROTO
 from nodes.iproto.messages import Answer, Call
 from nodes.qsync.configuration import Configuration
 from tests import needs

@@ -27,12 +27,12 @@ from harness.cluster.ownership import (
     tables,
     this_harness,
 )
-from harness.run.plan import to_json
+from harness.plan.plan import to_json
 from nodes.version import VERSION
 from tests import needs
-from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.in_effect import faults_in_effect, until_in_effect
 from tests.harness.node_versions import INCOMPATIBLE, wheel
+from tests.harness.run.administration.test_upgrades import OLDER, plan
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[4]

@@ -24,7 +24,7 @@ from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.disks import MountedDisk, MountedDisks, mounted
 from harness.cluster.mounted_disk.volume import GRAVES
 from harness.errors import ClusterError
-from harness.wires.iproto import IPROTO
+from harness.systems.iproto_wire import IPROTO
 from nodes.host.medium import Orders
 from tests import needs
 from tests.harness.processes import is_gone, wait_until

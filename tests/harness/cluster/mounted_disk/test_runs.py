@@ -14,8 +14,8 @@ import pytest
 from harness.cli.main import main
 from harness.cluster.mounted_disk import mounts
 from harness.errors import WrongUse
+from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.promise import WRITES
 from tests import needs

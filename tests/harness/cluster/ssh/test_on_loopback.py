@@ -22,13 +22,13 @@ from harness.cluster.ssh import inventory
 from harness.cluster.ssh.leftovers import remove_leftovers
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.remote.bootstrap import FORMAT, MARK, PREFIX
-from harness.run.plan import to_json
+from harness.plan.plan import to_json
 from nodes.version import VERSION
 from tests import needs
-from tests.harness.administration.test_upgrades import OLDER, plan
 from tests.harness.cluster.ssh.sshd import Sshd, sshd
 from tests.harness.in_effect import TRIES, until_in_effect
 from tests.harness.processes import is_gone, wait_until
+from tests.harness.run.administration.test_upgrades import OLDER, plan
 
 pytestmark = [pytest.mark.real, needs.sshd, needs.root]
 ROOT = Path(__file__).parents[4]

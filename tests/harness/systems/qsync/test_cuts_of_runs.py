@@ -12,17 +12,17 @@ import pytest
 from checkers.cuts.report import OF_REPLICA_SETS, Level
 from checkers.history import History, jsonl
 from checkers.verdict import Verdict
+from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.judge.whole_run import files_in, verdict_of
+from harness.pages.terminal.last_screen import last_screen
+from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.run.plan import Plan
 from harness.systems.cut_lines import ENDED
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.options import settings_of
 from harness.systems.system import JudgesLogs, KeepsLogs, NodeFiles
-from harness.terminal.last_screen import last_screen
 
 CUTS = [f"cuts-{level}" for level in OF_REPLICA_SETS]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from harness.campaigns.hunt.seeds import try_seed
 from harness.faults.directed import PLACEHOLDERS, draw_directed, in_place
 from harness.faults.fault import Fault
-from harness.faults.schedule import draw_faults
-from harness.hunt.seeds import try_seed
-from harness.run.plan import SECOND_NS
+from harness.plan.plan import SECOND_NS
+from harness.plan.schedule import draw_faults
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.systems.qsync.drawn_scenes import DRAWN, _dies_writing, _node_lags, _rivals_stand

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.clients.operations import Completion, Read, Transaction, Write
 from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.operations import Completion, Read, Transaction, Write
 from harness.systems.qsync.calls import outcome_of, why_refused
 from harness.systems.qsync.errors import FAIL, INFO, meaning_of
 from nodes.iproto.codes import Code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.hunt import try_seed
+from harness.campaigns.hunt import try_seed
 from harness.systems import system_of
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Answer, Call, Refusal, Response

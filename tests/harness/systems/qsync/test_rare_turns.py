@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.hunt import Tried, hunted, try_seed
-from harness.run.node_options import RECONFIGURING
+from harness.campaigns.hunt import Tried, hunted, try_seed
+from harness.faults.node_options import RECONFIGURING
 from harness.systems.plans import planned
 from harness.systems.qsync import rare_turns as changes
 from nodes.qsync import sometimes as rare

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from harness.campaigns.hunt import try_seed
 from harness.errors import WrongUse
-from harness.hunt import try_seed
 from harness.judge.words import repeat_line
+from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.qsync import starts
 from harness.systems.qsync.variety import start_for

@@ -17,9 +17,9 @@ from harness.cli.main import main
 from harness.cluster.faketime_files import SHARED
 from harness.errors import WrongUse
 from harness.judge.outcome import checks_of
+from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.run.draw import faults_of
-from harness.run.plan import Plan
 from harness.systems.plans import from_json, planned
 from harness.systems.tarantool.system import Tarantool
 from tests import needs

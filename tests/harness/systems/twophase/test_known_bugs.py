@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.hunt import hunted, try_seed
-from harness.run.plan import Plan
+from harness.campaigns.hunt import hunted, try_seed
+from harness.plan.plan import Plan
 from harness.systems.plans import planned, read
 from harness.systems.twophase.bug_plans import BUG_PLANS
 from nodes.twophase import bugs

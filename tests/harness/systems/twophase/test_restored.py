@@ -14,8 +14,8 @@ from checkers.history import History
 from checkers.history.history import Header
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
+from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
-from harness.hunt.seeds import try_seed
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
 from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, LAST, READ, REFUSED

@@ -13,11 +13,11 @@ import pytest
 
 from checkers.history import History, jsonl
 from harness.cli.main import main
+from harness.clients.operations import Add, Completion, Done, Dump, Mismatch, Read, Transaction
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.operations import Add, Completion, Done, Dump, Mismatch, Read, Transaction
+from harness.plan.plan import Plan, to_json
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan, to_json
 from harness.systems.plans import planned
 from harness.systems.twophase.client import CLIENT
 

@@ -13,7 +13,7 @@ import pytest
 from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.faults.fault import Fault
-from harness.run.plan import SECOND_NS
+from harness.plan.plan import SECOND_NS
 from harness.systems.txlog.wire import WIRE
 from nodes.txlog.configuration import MILLISECOND, Configuration
 

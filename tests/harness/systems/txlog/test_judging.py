@@ -9,8 +9,8 @@ import pytest
 from checkers.check import run_here
 from checkers.history.history import Header, History
 from checkers.logs.txlog import CHECKS, PREFIX
-from harness.hunt.seeds import try_seed
-from harness.run.plan import Plan
+from harness.campaigns.hunt.seeds import try_seed
+from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.system import JudgesNodes

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from harness.campaigns.hunt.seeds import try_seed
+from harness.clients.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.faults.schedule import draw_faults
-from harness.hunt.seeds import try_seed
-from harness.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
+from harness.plan.plan import Plan, to_json
+from harness.plan.schedule import draw_faults
 from harness.run.assemble import parts_of
-from harness.run.plan import Plan, to_json
 from harness.systems import system_of
 from harness.systems.plans import from_json, planned
 from harness.systems.txlog.client import CLIENT

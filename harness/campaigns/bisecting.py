@@ -1,0 +1,290 @@
+"""`qsync bisect`: runs of one plan with the nodes of many commits, until the first is known that shows an anomaly.
+
+A run on the simulator is a process that imports `nodes` of the commit, and everything else of this checkout. On a real
+cluster the nodes alone are of the commit (`--node-from`), and the faults are those that the plan draws without it: the
+drawn upgrade that `--node-from` brings would start other nodes in the middle.
+
+One run may show a different anomaly than the one that is looked for. The commit is skipped then, because the different
+one may hide it; unless the good commit shows that different anomaly as well.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.campaigns.bisection import Answer, Found, confidence, first_that_shows
+from harness.campaigns.judging import fingerprints_of, told_by
+from harness.cluster.place import ROOT, Version
+from harness.cluster.versions import PACKAGE, package_of_commit, this_package
+from harness.errors import ClusterError, WrongUse
+from harness.plan.plan import Plan, to_json
+from harness.results import RunFolder
+from harness.run.assemble import parts_of
+from harness.run.draw import draw
+from harness.systems.system import HasVersions
+
+NAME = "bisect"
+GIT_TAKES_AT_MOST_S = 60
+RUN_TAKES_AT_MOST_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of the repository, by its full hash."""
+
+    hash: str
+    title: str
+    day: str
+
+    @property
+    def short(self) -> str:
+        return self.hash[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The runs of one commit. `fingerprints`: of all anomalies but the one that is looked for."""
+
+    answer: Answer
+    hits: int
+    clean: int
+    fingerprints: tuple[str, ...]
+    why: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug; the good one is
+    believed.
+    """
+
+    commits: tuple[Commit, ...]
+    found: Found
+    judged: Mapping[str, Judged]
+    fingerprint: str
+    shape: str
+    confidence: float
+
+
+@dataclass(slots=True)
+class Bisection:
+    """`plan`: that of the run; `repeat`: the clean runs after which a commit counts as clean."""
+
+    plan: Plan
+    fingerprint: str
+    repository: Path
+    results: Path
+    repeat: int
+    tell: Callable[[str], None]
+    _judged: dict[Path, Judged] = field(default_factory=dict)
+    """By the folder of their nodes."""
+    _asked: dict[str, Judged] = field(default_factory=dict)
+    """By their hashes."""
+    _harmless: frozenset[str] = frozenset()
+    _this: Version = field(default_factory=this_package)
+
+    def find(self, good: str, bad: str, shape: str) -> Result:
+        """WrongUse for commits between which nothing can be searched; ClusterError if an end cannot be judged."""
+        commits = between(self.repository, good, bad)
+        self._ends(good, bad)
+        at_bad = self._judge(commits[-1].hash)
+        found = first_that_shows(len(commits), lambda place: self._ask(commits[place], place, len(commits)))
+        places = {commit.hash for commit in commits}
+        clean = [each for name, each in self._asked.items() if name in places and each.answer == "clean"]
+        doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, each.clean) for each in clean)
+        return Result(tuple(commits), found, self._asked, self.fingerprint, shape, max(1 - doubt, 0.0))
+
+    def _ends(self, good: str, bad: str) -> None:
+        """The anomaly shows at the bad end, and not at the good one: otherwise the search would find anything."""
+        at_bad = self._judge(self._hash(bad), stops=False)
+        self.tell(f"bad  {_line(at_bad)}")
+        if at_bad.answer != "shows":
+            attempt = (
+                f"--fingerprint {at_bad.fingerprints[0]}, or --repeat" if at_bad.fingerprints else "--repeat"
+            )
+            raise ClusterError(
+                f"--bad {bad} does not show the anomaly {self.fingerprint}: {_line(at_bad)}; try: {attempt}"
+            )
+        at_good = self._judge(self._hash(good), is_good=True)
+        self.tell(f"good {_line(at_good)}")
+        if at_good.answer == "shows":
+            raise WrongUse(
+                f"--good {good} shows the anomaly {self.fingerprint} as well; try: an older commit"
+            )
+        if at_good.answer == "skip":
+            raise ClusterError(f"--good {good} cannot be judged: {_line(at_good)}; try: a newer commit")
+        self._harmless = frozenset(at_good.fingerprints)
+
+    def _ask(self, commit: Commit, place: int, whole: int) -> Answer:
+        judged = self._judge(commit.hash)
+        self.tell(f"{commit.short} ({place + 1} of {whole}) {_line(judged)}")
+        return judged.answer
+
+    def _hash(self, name: str) -> str:
+        return commit_of(self.repository, name).hash
+
+    def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> Judged:
+        """`stops`: at the first run that shows it. Commits with the same nodes have the same answer."""
+        try:
+            root = package_of_commit(commit, self.repository).root
+        except WrongUse as error:
+            self._asked[commit] = Judged("skip", 0, 0, (), error.message, "")
+            return self._asked[commit]
+        assert root is not None
+        if root not in self._judged:
+            self._judged[root] = self._judged_anew(root, is_good=is_good, stops=stops)
+        self._asked[commit] = self._judged[root]
+        return self._judged[root]
+
+    def _judged_anew(self, root: Path, *, is_good: bool, stops: bool) -> Judged:
+        hits = clean = tried = 0
+        others: dict[str, None] = {}
+        why = run = ""
+        while clean + hits < self.repeat and tried < 2 * self.repeat and not (stops and hits):
+            told = self._run(root, self.plan.seed + (tried if self.plan.cluster == "sim" else 0))
+            tried += 1
+            if told["outcome"] == "valid":
+                clean += 1
+            elif told["outcome"] != "anomaly":
+                why = told["sentence"]
+                if self.plan.cluster == "sim" and told["outcome"] == "broken":
+                    break  # it breaks at every seed
+            elif self.fingerprint in told["fingerprints"]:
+                hits, run = hits + 1, told["run"]
+            elif is_good or set(told["fingerprints"]) <= self._harmless:
+                clean += 1
+                others |= dict.fromkeys(told["fingerprints"])
+            else:
+                others |= dict.fromkeys(told["fingerprints"])
+                why, run = f"a different anomaly: {', '.join(told['fingerprints'])}", told["run"]
+        answer: Answer = "shows" if hits else "clean" if clean >= self.repeat else "skip"
+        return Judged(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
+
+    def _run(self, root: Path, seed: int) -> dict[str, Any]:
+        """A run in a process of its own, whatever becomes of it."""
+        is_this = root == self._this.root
+        plan = self.plan.changed(name=NAME, seed=seed)
+        environment = dict(os.environ)
+        if plan.cluster == "sim":
+            environment["PYTHONPATH"] = f"{root}{os.pathsep}{ROOT}"
+        else:
+            plan = plan.changed(node_from=None if is_this else str(root))
+            environment["PYTHONPATH"] = str(ROOT)
+        words = [*(sys.executable, "-P", "-m", "harness.cli", "run", "--plan", "/dev/stdin"), "--json"]
+        try:
+            done = subprocess.run(
+                [*words, "--results", str(self.results)],
+                input=to_json(plan),
+                capture_output=True,
+                env=environment,
+                timeout=RUN_TAKES_AT_MOST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"outcome": "broken", "sentence": f"a run took more than {RUN_TAKES_AT_MOST_S} s"}
+        try:
+            verdict = msgspec.json.decode(done.stdout)
+            return told_by(verdict, Path(verdict["folder"]), self.results)
+        except (msgspec.DecodeError, KeyError, TypeError):
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            return {
+                "outcome": "broken",
+                "sentence": lines[-1] if lines else f"it ended with {done.returncode}",
+            }
+
+
+def prepared(folder: RunFolder, plan: Plan, cluster: str | None) -> Plan:
+    """The plan to repeat. WrongUse if the nodes of this plan are not code of a repository."""
+    if plan.node_from is not None:
+        raise WrongUse(
+            f"{folder.path} is a run with --node-from {plan.node_from}: its nodes are of two versions already"
+        )
+    plan = plan if cluster is None else plan.changed(cluster=cluster)
+    parts = parts_of(plan)
+    if plan.cluster == "sim":
+        return plan
+    if not isinstance(parts.system, HasVersions) or parts.system.version(None).root is None:
+        raise WrongUse(
+            f"the nodes of --system {plan.system} are not in a repository that the harness can start"
+        )
+    return draw(parts.plan, parts.system, parts.workload) if plan.drawn is None else plan
+
+
+def asked_fingerprint(folder: RunFolder, given: str | None, may_be_foreign: bool) -> tuple[str, str]:
+    """The fingerprint that is looked for, and its words: the leading one of the run. WrongUse if it has none.
+
+    `may_be_foreign`: on a different cluster the same cause may have a different fingerprint.
+    """
+    verdict = folder.read_verdict()
+    if verdict is None or verdict.get("outcome") != "anomaly":
+        outcome = "no verdict" if verdict is None else verdict.get("outcome")
+        raise WrongUse(f"{folder.path} shows no anomaly: expected a run that ended with 1, got {outcome}")
+    prints, shapes = fingerprints_of(verdict, folder.path)
+    words = dict(zip(prints, shapes, strict=True))
+    if not words:
+        raise WrongUse(f"{folder.path}: its anomaly has no fingerprint; try: qsync check {folder.path}")
+    wanted = given or prints[0]
+    if wanted not in words and not may_be_foreign:
+        raise WrongUse(f"--fingerprint {wanted}: the run has {', '.join(words)}")
+    return wanted, words.get(wanted, "")
+
+
+def between(repository: Path, good: str, bad: str) -> list[Commit]:
+    """The commits after `good` up to `bad` that change the nodes, oldest first. WrongUse if there are none."""
+    for option, name in (("--good", good), ("--bad", bad)):
+        if (
+            _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            is None
+        ):
+            raise WrongUse(f"{option}: there is no commit {name} in {repository}")
+    if _git(repository, "merge-base", "--is-ancestor", "--end-of-options", good, bad) is None:
+        raise WrongUse(f"--good {good} is no ancestor of --bad {bad}; try: git merge-base {good} {bad}")
+    listed = _log(repository, "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE)
+    commits = list(listed)
+    if not commits:
+        raise WrongUse(f"no commit after {good} up to {bad} changes {PACKAGE}/ in {repository}")
+    return commits
+
+
+def commit_of(repository: Path, name: str) -> Commit:
+    return next(_log(repository, "--max-count=1", name))
+
+
+def _log(repository: Path, *words: str) -> Iterator[Commit]:
+    text = _git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or ""
+    for line in text.splitlines():
+        name, day, title = line.split("\0", 2)
+        yield Commit(name, title, day)
+
+
+def _git(repository: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words],
+            capture_output=True,
+            timeout=GIT_TAKES_AT_MOST_S,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise WrongUse(f"git cannot be run: {error}") from error
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+
+
+def _line(judged: Judged) -> str:
+    runs = judged.hits + judged.clean
+    match judged.answer:
+        case "shows":
+            return f"shows it in {judged.hits} of {runs} runs"
+        case "clean":
+            return f"does not show it in {judged.clean} runs"
+        case _:
+            return f"cannot be judged: {judged.why or 'too few runs were conclusive'}"

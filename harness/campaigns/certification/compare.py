@@ -1,0 +1,100 @@
+"""What changed between two certificates, line by line: the last release's and this one's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.campaigns.certification.document import About, Certificate
+
+NOT_SAID = dict.fromkeys(About.__struct_fields__, "not said")
+
+
+def changes(old: Certificate, new: Certificate) -> list[str]:
+    """A line for each change; none if the two say the same."""
+    return list(_changes(old, new))
+
+
+def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
+    was, now = old.given, new.given
+    yield from _word(
+        "version", f"{was.code.version} {was.code.commit}", f"{now.code.version} {now.code.commit}"
+    )
+    yield from _about(old, new)
+    yield from _word("made", was.made, now.made)
+    yield from _word("signed by", was.signed_by or "nobody", now.signed_by or "nobody")
+    yield from _word("plan", old.shown["plan"]["sha256"][:16], new.shown["plan"]["sha256"][:16])
+    yield from _lists(
+        "image", (f"{a} {b}" for a, b in was.images.items()), (f"{a} {b}" for a, b in now.images.items())
+    )
+    for name in dict.fromkeys((*old.shown["tested"], *new.shown["tested"])):
+        before, after = old.shown["tested"].get(name), new.shown["tested"].get(name)
+        if isinstance(before, list) and isinstance(after, list):
+            yield from _lists(f"tested: {name}", map(str, before), map(str, after))
+        else:
+            yield from _word(f"tested: {name}", str(before), str(after))
+    for word, count in new.shown["operations"].items():
+        yield from _word(
+            f"operations {word.replace('_', ' ')}", str(old.shown["operations"].get(word)), str(count)
+        )
+    yield from _counts("fault in effect", _faults(old), _faults(new))
+    yield from _lists("states covered", _states(old), _states(new))
+    yield from _lists("promised", _promises(old), _promises(new))
+    yield from _word("sensitivity", was.measured.sentence, now.measured.sentence)
+    before_of, after_of = ({bug.name: bug.word for bug in each.measured.bugs} for each in (was, now))
+    for bug in dict.fromkeys((*before_of, *after_of)):
+        yield from _word(f"seeded bug {bug}", before_of.get(bug, "not there"), after_of.get(bug, "not there"))
+    yield from _word("false alarms", str(len(was.measured.clean.alarms)), str(len(now.measured.clean.alarms)))
+    for name in dict.fromkeys((*old.shown["not_tested"], *new.shown["not_tested"])):
+        before, after = (each.shown["not_tested"].get(name, ()) for each in (old, new))
+        yield from _lists(f"not tested: {name}", before, after)
+
+
+def _about(old: Certificate, new: Certificate) -> Iterator[str]:
+    """Changes of the product and of the bar; certificates of before there were bars have neither."""
+    was, now = (each.given.about or About(**NOT_SAID) for each in (old, new))
+    for name in About.__struct_fields__:
+        yield from _word(name.replace("_", " "), getattr(was, name), getattr(now, name))
+    yield from _word("bar", *(each.given.bar.sentence if each.given.bar else "none" for each in (old, new)))
+    for name in dict.fromkeys((*old.given.environment, *new.given.environment)):
+        yield from _word(name, *(each.given.environment.get(name, "not said") for each in (old, new)))
+
+
+def _word(name: str, before: str, after: str) -> Iterator[str]:
+    if before != after:
+        yield f"{name}: {before} → {after}"
+
+
+def _lists(name: str, before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
+    old, new = list(before), list(after)
+    for mark, words in (
+        ("+", [word for word in new if word not in old]),
+        ("-", [word for word in old if word not in new]),
+    ):
+        if words:
+            yield f"{name}: {mark} {', '.join(words)}"
+
+
+def _counts(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
+    for each in dict.fromkeys((*before, *after)):
+        yield from _word(f"{name}: {each}", str(before.get(each, 0)), str(after.get(each, 0)))
+
+
+def _faults(certificate: Certificate) -> dict[str, int]:
+    return {
+        f"{each['fault']}, {each['cluster']}": each["took_effect"] for each in certificate.shown["faults"]
+    }
+
+
+def _states(certificate: Certificate) -> list[str]:
+    """None of a certificate that an older version wrote."""
+    return [each["state"] for each in certificate.shown.get("states", {}).get("reached", ())]
+
+
+def _promises(certificate: Certificate) -> list[str]:
+    found: list[Mapping[str, Any]] = certificate.shown["promised"]
+    return [
+        f"{each['system']} {each['configuration']}: {check}: {model}"
+        for each in found
+        for check, model in each["models"].items()
+    ]

@@ -1,0 +1,248 @@
+"""From a campaign to its certificate: the matrix first, then the sensitivity, and the page and the bundle last.
+
+A certificate that was interrupted goes on: the campaign where it was, and the measure with the rows that are there. A
+finished campaign of the same plan and the same code is not run again, until it was certified or refused.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from harness.campaigns import journal
+from harness.campaigns.bars import Bar
+from harness.campaigns.certification import lacks, page, sensitivity
+from harness.campaigns.certification.document import (
+    CERTIFICATE,
+    PAGE,
+    About,
+    Certificate,
+    Code,
+    Given,
+    digest_of_code,
+    shown,
+)
+from harness.campaigns.certification.facts import Row, row_of
+from harness.campaigns.certification.lacks import Lack
+from harness.campaigns.journal import Journal
+from harness.campaigns.known import KnownList
+from harness.campaigns.nightly import Nightly
+from harness.campaigns.plan import Campaign
+from harness.campaigns.summary import CODES
+from harness.errors import HarnessError
+from harness.results import RunFolder, bundle
+from harness.results.bundle import Content, content_of
+from harness.results.run_folder import COLUMNS, REPORT
+from harness.results.seal import PrivateKey
+from harness.systems import system_of
+from harness.systems.system import NeedsFiles
+from nodes.version import VERSION
+
+BUNDLE = "certificate.zip"
+RUNS = "runs"
+DECIDED = "certified.json"
+"""In a campaign's folder: whether there is a certificate, and what lacks if not."""
+LEFT_OUT = (REPORT, COLUMNS)
+"""Files of a run that follow from the rest and are not verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to certify. `root`: the checkout; `code`: its commit."""
+
+    campaign: Campaign
+    plan_file: bytes
+    results: Path
+    root: Path
+    commit: str
+    bar: Bar
+    runs_per_bug: int
+    jobs: int
+    time_limit_s: float
+    tell: Callable[[str], None]
+    key: PrivateKey | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of it: a certificate with its bundle, or why there is none."""
+
+    folder: Path | None
+    lacks: Sequence[Lack]
+    certificate: Certificate | None = None
+    bundle: Path | None = None
+    is_interrupted: bool = False
+
+
+def certify(asked: Asked, *, anew: bool = False) -> Made:
+    """Run the matrix, judge it again, measure what it finds, and write the certificate. Raises HarnessError.
+
+    A plan that cannot reach the bar is not run.
+    """
+    if short := list(lacks.of_plan(asked.campaign, asked.bar, asked.runs_per_bug)):
+        return Made(None, short)
+    found = None if anew else _undecided(asked)
+    if found is None:
+        nothing_is_known = KnownList((), datetime.now(UTC).date())
+        work = Nightly(asked.campaign, asked.results, nothing_is_known, asked.tell)
+        summary, folder = work.run(anew=anew)
+        if work.is_interrupted:
+            gravity = lacks.ANOMALY if summary.exit_code == lacks.ANOMALY else lacks.INCONCLUSIVE
+            return Made(folder, [Lack(gravity, f"interrupted: {summary.sentence}")], is_interrupted=True)
+        found = journal.load(folder)
+        assert found is not None  # it was written just now
+    rows, broken = _rows(asked, found)
+    missing = sorted([*broken, *lacks.of_matrix(asked.campaign, rows, asked.commit, asked.bar)])
+    if missing:
+        return _decided(Made(found.folder, missing), found, asked.bar)
+    code = Code(version=VERSION, commit=asked.commit, sha256=digest_of_code(asked.root))
+    measured = sensitivity.measure(
+        asked.campaign,
+        asked.runs_per_bug,
+        asked.jobs,
+        asked.time_limit_s,
+        kept_in=asked.results / sensitivity.FOLDER,
+        code=code.sha256,
+        tell=asked.tell,
+    )
+    if missing := list(lacks.of_measure(measured, asked.bar)):
+        return _decided(Made(found.folder, missing), found, asked.bar)
+    today = datetime.now(UTC)
+    words = asked.campaign.certificate
+    certificate = Certificate(
+        name=asked.campaign.name,
+        given=Given(
+            made=today.isoformat(timespec="seconds"),
+            code=code,
+            images=_images(asked.campaign),
+            signed_by=None if asked.key is None else asked.key.name,
+            measured=measured,
+            about=About(
+                product=words.product or ", ".join(sorted({row.plan.system for row in rows})),
+                version=words.version or ", ".join(sorted({each for row in rows for each in row.versions})),
+                maker=words.maker or "",
+                valid_until=(today.date() + timedelta(days=words.valid_days)).isoformat(),
+            ),
+            bar=asked.bar,
+            environment=_environment(),
+        ),
+        shown=shown(asked.campaign, asked.plan_file, rows),
+    )
+    return _decided(_written(asked, found, rows, certificate), found, asked.bar)
+
+
+def _undecided(asked: Asked) -> Journal | None:
+    """The newest campaign of this plan, if it is over, was run by this code, and awaits its certificate."""
+    newest = journal.folders(asked.results, asked.campaign.name)[-1:]
+    book = journal.load(newest[0]) if newest else None
+    if book is None or book.head.digest != asked.campaign.digest:
+        return None
+    if not (book.folder / journal.SUMMARY).exists() or _is_decided(book, asked.bar):
+        return None
+    if not all(_is_of(RunFolder(asked.results / each.run), asked.commit) for each in book.ended if each.run):
+        return None
+    asked.tell(f"the matrix of {book.head.begun} is done: going on with its certificate")
+    return book
+
+
+def _is_decided(book: Journal, bar: Bar) -> bool:
+    """Whether this bar was asked for already."""
+    try:
+        return bool(msgspec.json.decode((book.folder / DECIDED).read_bytes())["bar"] == bar.name)
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        return False
+
+
+def _is_of(run: RunFolder, commit: str) -> bool:
+    try:
+        code = msgspec.json.decode(run.plan_file.read_bytes()).get("code")
+    except (OSError, msgspec.DecodeError, AttributeError):
+        return False
+    return bool(code == commit and commit and not commit.endswith("+"))
+
+
+def _rows(asked: Asked, book: Journal) -> tuple[list[Row], list[Lack]]:
+    """The runs of the campaign, judged again; and those that cannot be."""
+    rows: list[Row] = []
+    broken: list[Lack] = []
+    asked.tell(f"judging {len(book.ended)} runs again, and verifying their proofs")
+    for each in book.ended:
+        where, code = f"{each.cell}, seed {each.seed}", CODES.get(each.outcome, CODES["broken"])
+        if not each.run:
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: {each.sentence}"))
+            continue
+        try:
+            rows.append(row_of(RunFolder(asked.results / each.run), each.run, each.cell))
+        except HarnessError as error:
+            broken.append(Lack(code or error.exit_code, f"{where}: {error.message}"))
+            continue
+        if code != rows[-1].exit_code:
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: its run ended as {each.outcome}"))
+    return rows, broken
+
+
+def _images(campaign: Campaign) -> dict[str, str]:
+    """The images of the nodes of cells in containers, with their digests."""
+    plans = [cell.plan for cell in campaign.cells if cell.plan.cluster == "docker"]
+    if not plans:
+        return {}
+    from harness.cluster.containers.image import connect, id_of, usual_image
+
+    client = connect()
+    systems = [system_of(name) for name in sorted({plan.system for plan in plans})]
+    names = {usual_image(client, each.packages if isinstance(each, NeedsFiles) else ()) for each in systems}
+    return {name: id_of(client, name) for name in sorted(names)}
+
+
+def _environment() -> dict[str, str]:
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "machine": f"{os.cpu_count()} cores, {gib:.0f} GiB of memory",
+        "operating system": platform.platform(),
+        "Python": f"Python {platform.python_version()}",
+    }
+
+
+def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Certificate) -> Made:
+    files: dict[str, Path | bytes] = {
+        CERTIFICATE: certificate.encode(),
+        PAGE: page.html(certificate).encode(),
+        f"{certificate.name}.toml": asked.plan_file,
+    }
+    folders: list[str] = []
+    for row in rows:
+        found, empty = content_of(asked.results / row.run, f"{RUNS}/{row.run}/")
+        surplus = {f"{RUNS}/{row.run}/{name}" for name in LEFT_OUT}
+        files |= {name: path for name, path in found.items() if name not in surplus}
+        folders += empty
+    for name in (CERTIFICATE, PAGE):
+        data = files[name]
+        assert isinstance(data, bytes)
+        book.write(name, data)
+    out = asked.out or book.folder / BUNDLE
+    sign = None if asked.key is None else asked.key.sign
+    bundle.write(out, Content("certificate", files, tuple(folders)), sign)
+    return Made(book.folder, (), certificate, out)
+
+
+def _decided(made: Made, book: Journal, bar: Bar) -> Made:
+    """Note in the campaign's folder what came of it."""
+    if made.certificate is None:
+        for name in (CERTIFICATE, PAGE, BUNDLE):
+            with suppress(OSError):
+                (book.folder / name).unlink(missing_ok=True)
+    told = {
+        "bar": bar.name,
+        "certified": made.certificate is not None,
+        "lacks": [each.text for each in made.lacks],
+    }
+    book.write(DECIDED, msgspec.json.encode(told))
+    return made

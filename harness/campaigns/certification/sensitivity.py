@@ -1,0 +1,342 @@
+"""Which seeded bugs a matrix finds: its own runs, in the simulator, with one bug switched on.
+
+For a real system they are runs of its reference node, because a real system has no bugs to switch on. A system
+without one is not measured. A bug has a budget of runs: half of them those of the matrix that are most like the plan
+that hunts the bug, half spread evenly over the cells. The word for a bug:
+
+| word | means |
+|---|---|
+| found | a run of the matrix with this bug is an anomaly |
+| missed | all runs of the matrix were tried with this bug, and none is an anomaly |
+| not measured | the budget, the time or the matrix does not reach it; `why` says which |
+
+The same runs without a bug count false alarms and rare turns. Rows are kept by code, matrix and budget, each when it is
+done. A measure that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from harness.campaigns.hunt.seeds import Tried, spread, try_once
+from harness.campaigns.plan import Campaign
+from harness.errors import StoreError, WrongUse
+from harness.judge.rare_turns import rows_of
+from harness.plan.plan import Plan
+from harness.run.assemble import parts_of
+from harness.systems import system_of
+from harness.systems.plans import OPTIONS, fields_of, fitting, planned
+from harness.systems.system import HasReference, PlansForBugs
+
+FOLDER = "_sensitivity"
+Word = Literal["found", "missed", "not measured"]
+CLEAN = ""
+"""Stands for no bug."""
+OF_A_REAL_CLUSTER = (
+    *("cluster", "disk", "node_cpus", "node_memory_mib", "base_port", "inventory", "accept_new_host_keys"),
+    *("node_from", "node_to", "code", "format", "version"),
+)
+"""Fields of a plan that the simulator lacks."""
+
+
+class Bug(msgspec.Struct, frozen=True, kw_only=True):
+    """A seeded bug under a matrix. `by`: the checks that found it; `again`: the line that repeats the run."""
+
+    name: str
+    about: str
+    word: Word
+    runs: int
+    by: tuple[str, ...] = ()
+    again: str = ""
+    why: str = ""
+
+
+class Clean(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of the matrix without a bug. `alarms`: the anomalies among them; `inconclusive`: neither these nor valid."""
+
+    runs: int = 0
+    valid: int = 0
+    alarms: tuple[str, ...] = ()
+    inconclusive: tuple[str, ...] = ()
+    sometimes: dict[str, tuple[int, int]] = {}
+    """Rare turn → how often, and in how many runs."""
+
+    @property
+    def sentence(self) -> str:
+        if not self.runs:
+            return "false alarms: not measured"
+        return f"{len(self.alarms)} false alarms in {self.runs} runs without a bug"
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The sensitivity of a matrix. `of`: the systems that were simulated; `notes`: what a reader must know of it."""
+
+    of: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    runs_per_bug: int
+    runs_of_matrix: int = 0
+    bugs: tuple[Bug, ...] = ()
+    clean: Clean = Clean()
+
+    def named(self, word: Word) -> tuple[Bug, ...]:
+        return tuple(bug for bug in self.bugs if bug.word == word)
+
+    @property
+    def sentence(self) -> str:
+        if not self.bugs:
+            return "not measured"
+        return f"{len(self.named('found'))} of {len(self.bugs)} seeded bugs found, " + ", ".join(
+            f"{len(self.named(word))} {word}" for word in ("missed", "not measured")
+        )
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """Runs to try one after the other, until one is an anomaly. `able`: how many of the matrix could have the bug."""
+
+    bug: str
+    plans: tuple[Plan, ...]
+    able: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """An errand, and what came of it. `is_cut`: the time was over before its last run."""
+
+    bug: str
+    place: int
+    able: int
+    tried: tuple[Tried, ...]
+    is_cut: bool
+
+
+class _Kept(msgspec.Struct):
+    """A file of rows: errand → what came of it."""
+
+    done: dict[str, Done] = {}
+
+
+def measure(
+    campaign: Campaign,
+    runs_per_bug: int,
+    jobs: int,
+    time_limit_s: float,
+    *,
+    kept_in: Path,
+    code: str,
+    tell: Callable[[str], None],
+) -> Measured:
+    """`code`: a digest of the code that runs. Rows are kept below `kept_in`."""
+    clean, notes = simulated(campaign)
+    if not clean:
+        return Measured(runs_per_bug=runs_per_bug, notes=tuple(notes))
+    names = tuple(dict.fromkeys(plan.system for plan in clean))
+    about = {bug: text for name in names for bug, text in system_of(name).bugs().items()}
+    errands, refused = _errands(clean, about, runs_per_bug)
+    book = _Book(kept_in / f"{_digest(code, clean, runs_per_bug)}.json")
+    deadline_s = time.time() + time_limit_s
+    todo = [(place, errand) for place, errand in enumerate(errands) if not book.has(errand.bug, place)]
+    if todo:
+        count = f"{len(about)} seeded bugs, at most {runs_per_bug} runs each, and {runs_per_bug} without"
+        tell(f"measuring in the simulator which bugs this matrix finds: {count}")
+    for number, done in enumerate(spread(partial(_ran, deadline_s=deadline_s), todo, jobs), 1):
+        book.keep(done)
+        _tell(done, number, len(todo), tell)
+    made = [book.done[_key(errand.bug, place)] for place, errand in enumerate(errands)]
+    of_bugs = {each.bug: each for each in made if each.bug != CLEAN}
+    return Measured(
+        of=names,
+        notes=tuple(notes),
+        runs_per_bug=runs_per_bug,
+        runs_of_matrix=len(clean),
+        bugs=tuple(_bug(name, about[name], of_bugs.get(name), refused.get(name, "")) for name in about),
+        clean=_clean([each for each in made if each.bug == CLEAN], names),
+    )
+
+
+def simulated(campaign: Campaign) -> tuple[list[Plan], list[str]]:
+    """The runs of a matrix in the simulator, by cells and then by seeds; and what a reader must know of them."""
+    plans: list[Plan] = []
+    notes: list[str] = []
+    first = 1 if campaign.first_seed is None else campaign.first_seed
+    for cell in campaign.cells:
+        system = system_of(cell.plan.system)
+        name = system.reference if isinstance(system, HasReference) else cell.plan.system
+        if not system_of(name).bugs():
+            notes.append(f"{cell.plan.system} has no reference node, and so no seeded bugs: not measured")
+            continue
+        if name != cell.plan.system:
+            notes.append(f"of the reference node {name} under the same plan, not of {cell.plan.system}")
+        try:
+            plan = _in_simulator(cell.plan, name)
+            parts_of(plan)
+        except (WrongUse, ValueError) as error:
+            why = error.message if isinstance(error, WrongUse) else str(error)
+            notes.append(f"without the cell {cell.name}, which the simulator cannot do: {why}")
+            continue
+        plans += [plan.changed(seed=seed) for seed in range(first, first + campaign.seeds)]
+    return list(dict.fromkeys(plans)), list(dict.fromkeys(notes))
+
+
+def _in_simulator(plan: Plan, system: str) -> Plan:
+    """The same plan for the simulator, without bugs. ValueError or WrongUse if there is none."""
+    left_out = (*OF_A_REAL_CLUSTER, OPTIONS)  # the options stand beside the common fields as well
+    fields = {name: value for name, value in fields_of(plan).items() if name not in left_out}
+    kept = fitting(fields, system_of(system).options)
+    return planned(**{**kept, "system": system, "cluster": "sim", "bugs": ()})
+
+
+def spread_evenly(plans: Sequence[Plan], count: int) -> tuple[Plan, ...]:
+    """So many of the plans, at equal distances."""
+    count = min(count, len(plans))
+    return tuple(plans[number * len(plans) // count] for number in range(count))
+
+
+def promising(plans: Sequence[Plan], bug: str, count: int) -> tuple[Plan, ...]:
+    """So many of the plans, at equal distances, but half of them those most like the plan that hunts this bug."""
+    likely = sorted(plans, key=lambda plan: -_likeness(plan, bug))[: min(count, len(plans)) - count // 2]
+    others = [plan for plan in plans if plan not in likely]
+    return (*likely, *spread_evenly(others, count - len(likely)))
+
+
+def _likeness(plan: Plan, bug: str) -> float:
+    system = system_of(plan.system)
+    hunted = system.bug_plan((bug,)) if isinstance(system, PlansForBugs) else {}
+    fields = fields_of(plan)
+    likeness = 0.0
+    for name, value in hunted.items():
+        if name == "faults":
+            likeness += len({*value} & {*plan.faults}) / len(value)
+        else:
+            likeness += fields.get(name) == (list(value) if isinstance(value, tuple) else value)
+    return likeness
+
+
+def _errands(
+    clean: Sequence[Plan], bugs: Mapping[str, str], runs_per_bug: int
+) -> tuple[list[Errand], dict[str, str]]:
+    """One for each run without a bug, before the time is over, and one for each bug; and why no run of the matrix can
+    have a bug."""
+    errands = [Errand(CLEAN, (plan,), 1) for plan in spread_evenly(clean, runs_per_bug)]
+    refused = {}
+    for bug in bugs:
+        able: list[Plan] = []
+        for plan in clean:
+            if bug not in system_of(plan.system).bugs():
+                continue
+            with_bug = plan.changed(bugs=(bug,))
+            try:
+                parts_of(with_bug)
+            except (WrongUse, ValueError) as error:
+                refused[bug] = error.message if isinstance(error, WrongUse) else str(error)
+            else:
+                able.append(with_bug)
+        if able:
+            errands.append(Errand(bug, promising(able, bug, runs_per_bug), len(able)))
+    return errands, refused
+
+
+def _ran(given: tuple[int, Errand], deadline_s: float) -> Done:
+    """Try the runs of an errand until the first anomaly, or until the time is over."""
+    place, errand = given
+    tried: list[Tried] = []
+    for plan in errand.plans:
+        if time.time() > deadline_s:
+            return Done(errand.bug, place, errand.able, tuple(tried), is_cut=True)
+        tried.append(try_once(plan))
+        if tried[-1].outcome == "anomaly":
+            break
+    return Done(errand.bug, place, errand.able, tuple(tried), is_cut=False)
+
+
+def _bug(name: str, about: str, done: Done | None, refused: str) -> Bug:
+    if done is None:
+        why = f"no run of the matrix can have it: {refused}"
+        return Bug(name=name, about=about, word="not measured", runs=0, why=why)
+    runs = len(done.tried)
+    for each in done.tried:
+        if each.outcome == "anomaly":
+            return Bug(name=name, about=about, word="found", runs=runs, by=each.violated, again=each.again)
+    if done.is_cut:
+        why = f"the time was over after {runs} runs"
+    elif all(each.outcome != "valid" for each in done.tried):
+        why = f"none of {runs} runs is conclusive: {done.tried[0].sentence}"
+    elif runs < done.able:
+        why = f"no anomaly in {runs} of the {done.able} runs of the matrix"
+    else:
+        return Bug(name=name, about=about, word="missed", runs=runs)
+    return Bug(name=name, about=about, word="not measured", runs=runs, why=why)
+
+
+def _clean(done: Sequence[Done], systems: Sequence[str]) -> Clean:
+    tried = [each for one in done for each in one.tried]
+    rows = [row for name in systems for row in rows_of(system_of(name))]
+    return Clean(
+        runs=len(tried),
+        valid=sum(each.outcome == "valid" for each in tried),
+        alarms=tuple(f"{each.sentence} ({each.again})" for each in tried if each.outcome == "anomaly"),
+        inconclusive=tuple(
+            f"{each.outcome}: {each.sentence}" for each in tried if each.outcome not in ("valid", "anomaly")
+        ),
+        sometimes={
+            row: (
+                sum(each.sometimes.get(row, 0) for each in tried),
+                sum(each.sometimes.get(row, 0) > 0 for each in tried),
+            )
+            for row in dict.fromkeys(rows)
+        },
+    )
+
+
+def _tell(done: Done, number: int, whole: int, tell: Callable[[str], None]) -> None:
+    name = done.bug or "without a bug"
+    last = done.tried[-1].outcome if done.tried else "not tried"
+    tell(f"[{number}/{whole}] {name}: {len(done.tried)} runs, {last}")
+
+
+def _key(bug: str, place: int) -> str:
+    return f"{place} {bug}"
+
+
+def _digest(code: str, clean: Sequence[Plan], runs_per_bug: int) -> str:
+    return hashlib.sha256(msgspec.json.encode([code, list(clean), runs_per_bug])).hexdigest()[:24]
+
+
+class _Book:
+    """The rows that are done, on disk; an errand that was cut short is tried again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self.done = msgspec.json.decode(path.read_bytes(), type=_Kept).done
+        except (OSError, msgspec.DecodeError):
+            self.done = {}
+
+    def has(self, bug: str, place: int) -> bool:
+        return _key(bug, place) in self.done
+
+    def keep(self, done: Done) -> None:
+        self.done[_key(done.bug, done.place)] = done
+        whole = {key: each for key, each in self.done.items() if not each.is_cut}
+        unfinished = self._path.with_name(f".{self._path.name}.unfinished")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(msgspec.json.encode(_Kept(whole)))
+            unfinished.replace(self._path)
+        except OSError as error:
+            raise StoreError(f"cannot write {self._path}: {error.strerror or error}") from error
+
+
+def lines_of(measured: Measured) -> Iterator[str]:
+    """For the screen."""
+    yield f"sensitivity  {measured.sentence}"
+    yield from (f"             {note}" for note in measured.notes)
+    for word in ("missed", "not measured"):
+        if bugs := measured.named(word):
+            yield f"             {word}: {', '.join(bug.name for bug in bugs)}"
+    yield f"             {measured.clean.sentence}"

@@ -1,0 +1,188 @@
+"""Verifies a certificate with its bundle alone, and the public key of its signer.
+
+| part | is |
+|---|---|
+| every byte | compared with the seal; each member with the manifest |
+| the signature | verified with the given key, which never comes from the bundle |
+| every run | judged again by its plan and this code; its plan must be that of its cell of the matrix |
+| every stored proof | checked by the independent verifier, against what this code asks of the plan |
+| `shown`, the page | worked out again, and compared |
+| `given` | as its maker says: no bundle can show when it was made, or what was measured |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from harness.campaigns import plan as campaign_plan
+from harness.campaigns.bars import TRIAL, Bar
+from harness.campaigns.certification import lacks, page
+from harness.campaigns.certification.document import CERTIFICATE, PAGE, Certificate, read, shown
+from harness.campaigns.certification.facts import Row, row_of
+from harness.campaigns.certification.lacks import INCONCLUSIVE, Lack
+from harness.campaigns.certification.making import RUNS
+from harness.campaigns.certification.sensitivity import simulated
+from harness.campaigns.plan import Campaign
+from harness.errors import HarnessError, StoreError, WrongUse
+from harness.results import RunFolder, bundle
+from harness.results.bundle import Unpacked
+from harness.results.seal import PublicKey
+from harness.systems import system_of
+
+MAY_CHANGE = ("not_tested", "states")
+"""Parts of `shown` that a later version of the code may say differently of the same runs."""
+
+
+@dataclass(slots=True)
+class Verified:
+    """A certificate, why it is refused (nothing: it is not), and what else a reader must know."""
+
+    certificate: Certificate
+    refused: list[Lack] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, text: str) -> None:
+        self.refused.append(Lack(INCONCLUSIVE, text))
+
+
+def opened(path: Path, folder: Path) -> tuple[Unpacked, Certificate]:
+    """Unpack a certificate's bundle into an empty folder. Raises StoreError for a damaged one, WrongUse for a run's."""
+    if not path.is_file():
+        raise WrongUse(
+            f"expected the bundle of a certificate, and {path} is no file; try: qsync certify PLAN"
+        )
+    unpacked = bundle.unpack(path, folder)
+    if unpacked.manifest.kind != "certificate":
+        raise WrongUse(f"{path} is a bundle of a {unpacked.manifest.kind}; try: qsync check {path}")
+    return unpacked, read(folder / CERTIFICATE, path)
+
+
+def verify(path: Path, folder: Path, key: PublicKey | None, code: str, today: date) -> Verified:
+    """`folder`: an empty one to unpack to; `code`: the digest of this code. Raises HarnessError of a damaged bundle."""
+    unpacked, certificate = opened(path, folder)
+    found = Verified(certificate)
+    _signature(found, unpacked, key)
+    name = f"{certificate.name}.toml"
+    for needed in (name, PAGE):
+        if needed not in unpacked.manifest.files:
+            raise StoreError(f"{path} is refused: it lacks {needed}")
+    campaign = campaign_plan.read(folder / name, runs_here=False)
+    runs = sorted(
+        each.parent.relative_to(folder / RUNS).as_posix() for each in folder.glob(f"{RUNS}/*/*/plan.json")
+    )
+    _members(found, unpacked, name, runs)
+    rows = list(_rows(found, folder, runs))
+    given = certificate.given
+    is_same = given.code.sha256 == code
+    bar = _bar(found, campaign, is_same=is_same)
+    found.refused += lacks.of_matrix(campaign, rows, given.code.commit, bar)
+    found.refused += lacks.of_measure(given.measured, bar)
+    if given.about is not None and given.about.valid_until < today.isoformat():
+        found.refuse(f"it was valid until {given.about.valid_until}")
+    _document(found, folder, campaign, rows, is_same=is_same)
+    found.refused.sort()
+    return found
+
+
+def _bar(found: Verified, campaign: Campaign, *, is_same: bool) -> Bar:
+    """The bar that the certificate names, which must be known or of its plan."""
+    bar = found.certificate.given.bar
+    if bar is None:
+        found.notes.append("it was made before there were bars: nothing was required of its evidence")
+        return campaign.certificate.asks(TRIAL)
+    try:
+        known = campaign.certificate.asks(bar.name)
+    except KeyError:
+        found.refuse(f"its bar {bar.name} is neither known nor of its plan")
+        return bar
+    if known != bar:
+        differs = f"its bar is {bar.sentence}; of this code {known.sentence}"
+        if is_same:
+            found.refuse(differs)
+        else:
+            found.notes.append(differs)
+    return bar
+
+
+def _signature(found: Verified, unpacked: Unpacked, key: PublicKey | None) -> None:
+    name, signature = found.certificate.given.signed_by, unpacked.seal.signature
+    if (name is None) != (signature is None):
+        found.refuse(
+            f"the certificate says that it is signed by {name or 'nobody'}, and the bundle does not fit that"
+        )
+    if key is None:
+        found.notes.append(
+            "not signed: anybody can write such a certificate"
+            if signature is None
+            else f"the signature was not verified, which needs --key and the public key {name}"
+        )
+    elif signature is None:
+        found.refuse("it is not signed, and --key asks for a signature")
+    elif not key.has_signed(unpacked.seal):
+        found.refuse(f"its signature is not of the key {key.name}, or not of these bytes")
+    elif name != key.name:
+        found.refuse(f"it says that it is signed by {name}, and the key is {key.name}")
+    else:
+        found.notes.append(f"signed by the key {key.name}")
+
+
+def _members(found: Verified, unpacked: Unpacked, plan: str, runs: Sequence[str]) -> None:
+    """Every member belongs to the certificate."""
+    known = tuple(f"{RUNS}/{run}/" for run in runs)
+    for name in (*unpacked.manifest.files, *unpacked.manifest.folders):
+        if name not in (CERTIFICATE, PAGE, plan) and not name.startswith(known):
+            found.refuse(f"the member {name} belongs to no run")
+
+
+def _rows(found: Verified, folder: Path, runs: Sequence[str]) -> Iterator[Row]:
+    listed = found.certificate.shown.get("runs")
+    listed = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    said = {str(each.get("run")): str(each.get("cell")) for each in listed}
+    for run in runs:
+        if run not in said:
+            found.refuse(f"the run {run} is not in the certificate")
+            continue
+        try:
+            yield row_of(RunFolder(folder / RUNS / run), run, said[run])
+        except HarnessError as error:
+            found.refuse(f"{run}: {error.message.replace(f'{folder}/', '')}")
+
+
+def _document(
+    found: Verified, folder: Path, campaign: Campaign, rows: Sequence[Row], *, is_same: bool
+) -> None:
+    """What the certificate says must follow from the runs."""
+    certificate = found.certificate
+    again = shown(campaign, (folder / f"{certificate.name}.toml").read_bytes(), rows)
+    differ = [
+        name
+        for name in dict.fromkeys((*again, *certificate.shown))
+        if certificate.shown.get(name) != again.get(name)
+    ]
+    if not is_same:
+        found.notes.append(
+            f"judged by other code than it was made by: {certificate.given.code.version}, commit "
+            f"{certificate.given.code.commit or 'unknown'}; its page was not compared"
+        )
+        found.notes += [f"this code says differently: {name}" for name in differ if name in MAY_CHANGE]
+        differ = [name for name in differ if name not in MAY_CHANGE]
+    for name in differ:
+        found.refuse(f"its part {name!r} does not follow from its runs")
+    if is_same and not differ and (folder / PAGE).read_bytes() != page.html(certificate).encode():
+        found.refuse(f"its {PAGE} is not the page of this certificate")
+    if is_same:
+        _measure(found, campaign)
+    found.notes.append(
+        "the sensitivity, the images, the machine and the dates are as its maker says: no bundle can show them"
+    )
+
+
+def _measure(found: Verified, campaign: Campaign) -> None:
+    """No bug may be left out of the measure."""
+    plans, _ = simulated(campaign)
+    bugs = {bug for plan in plans for bug in system_of(plan.system).bugs()}
+    if {bug.name for bug in found.certificate.given.measured.bugs} != bugs:
+        found.refuse("its sensitivity is not about all seeded bugs of these systems")

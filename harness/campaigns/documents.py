@@ -1,0 +1,340 @@
+"""The documents of a campaign: JUnit XML for a CI, Markdown for its summary page, an index page for people."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from harness.campaigns import coverage
+from harness.campaigns.compare import Comparison, Night
+from harness.campaigns.compared import sections, trend_section
+from harness.campaigns.entries import entries
+from harness.campaigns.journal import Ended
+from harness.campaigns.summary import Group, Kind, Summary
+from harness.pages.tables_page import Cell, Mark, Page, Section, html
+
+MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "inconclusive": "⚪", "broken": "💥"}
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LISTED = 200
+SQUARES = 64
+"""Runs of one cell that are drawn as squares."""
+
+
+def junit(summary: Summary) -> bytes:
+    """One test case a run.
+
+    A new or expired anomaly is a failure. A known one, and a run that the campaign did not reach, is skipped. An
+    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out.
+    """
+    standing = _standings(summary)
+    suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
+    counts = {"failures": 0, "errors": 0, "skipped": 0}
+    for run in summary.ended:
+        case = Xml.SubElement(
+            suite, "testcase", classname=_clean(run.cell), name=f"seed {run.seed}", time=f"{run.seconds:.3f}"
+        )
+        match run.outcome:
+            case "valid":
+                continue
+            case "anomaly" if standing[run.run].standing == "known":
+                kind, element = "skipped", "skipped"
+            case "anomaly":
+                kind, element = "failures", "failure"
+            case _:
+                kind, element = "errors", "error"
+        counts[kind] += 1
+        told = Xml.SubElement(case, element, message=_clean(run.sentence))
+        if element != "skipped":
+            told.set("type", (*run.fingerprints, run.outcome)[0])
+        told.text = _clean("\n".join([run.run, *run.shapes]))
+    for task in summary.left:
+        case = Xml.SubElement(
+            suite, "testcase", classname=_clean(task.cell), name=f"seed {task.seed}", time="0"
+        )
+        Xml.SubElement(case, "skipped", message="not reached within the budget")
+        counts["skipped"] += 1
+    for each in summary.left_out:
+        case = Xml.SubElement(suite, "testcase", classname=_clean(each.cell), name="left out", time="0")
+        Xml.SubElement(case, "error", message=_clean(each.why), type="left-out")
+        counts["errors"] += 1
+    whole = len(summary.ended) + len(summary.left) + len(summary.left_out)
+    numbers = {
+        "tests": str(whole),
+        "time": f"{summary.spent_s:.3f}",
+        **{word: str(count) for word, count in counts.items()},
+    }
+    for word, number in numbers.items():
+        suite.set(word, number)
+    suites = Xml.Element("testsuites", {"name": "qsync", **numbers})
+    suites.append(suite)
+    Xml.indent(suites)
+    return bytes(Xml.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def markdown(summary: Summary) -> str:
+    """The summary for a CI page: anomalies first, then every cell."""
+    mark = MARK[{0: "valid", 1: "anomaly"}.get(summary.exit_code, "unknown")]
+    lines = [f"## {mark} {_md(summary.name)}: {_md(summary.sentence)}", ""]
+    if summary.groups:
+        lines += [
+            "| | fingerprint | what | runs | cells | seen before | issue |",
+            "|---|---|---|---:|---|---|---|",
+        ]
+        lines += [_group_row(group) for group in summary.groups]
+        lines.append("")
+    if summary.kinds:
+        lines += ["| found | by | runs | in one of them | its documentation |", "|---|---|---:|---|---|"]
+        lines += [_kind_row(kind, len(summary.ended)) for kind in summary.kinds]
+        lines.append("")
+    lines += [
+        "| cell | valid | anomaly | unknown | inconclusive | broken | not reached |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for cell, counts in _by_cell(summary).items():
+        numbers = " | ".join(str(count) if count else "" for count in counts.values())
+        lines.append(f"| {_md(cell)} | {numbers} |")
+    lines += [f"| {_md(each.cell)} | left out: {_md(each.why)} | | | | | |" for each in summary.left_out]
+    lines.append("")
+    states = list(coverage.lines(summary.covered))
+    if states:
+        lines += ["| states covered | |", "|---|---|"]
+        lines += [f"| {_md(name)} | {_md(text)} |" for name, text in states]
+        lines.append("")
+    wrong = [run for run in summary.ended if run.outcome not in ("valid", "anomaly")]
+    lines += [
+        f"- {MARK[run.outcome]} {_md(run.cell)}, seed {run.seed}: {_md(run.sentence)}"
+        for run in wrong[:LISTED]
+    ]
+    lines += [f"- {_md(note)}" for note in summary.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _group_row(group: Group) -> str:
+    cells = ", ".join(group.cells[:3]) + (f" and {len(group.cells) - 3} more" if len(group.cells) > 3 else "")
+    before = f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never"
+    until = f" (until {group.expires})" if group.expires else ""
+    row = (
+        group.standing,
+        f"`{group.fingerprint}`",
+        _md(group.shape),
+        str(len(group.runs)),
+        _md(cells),
+        before,
+        _md(group.issue + until),
+    )
+    return "| " + " | ".join(row) + " |"
+
+
+def _kind_row(kind: Kind, whole: int) -> str:
+    found = kind.found
+    words = (found.standing, found.checker, f"{len(kind.runs)} of {whole}", found.summary, found.documented)
+    return "| " + " | ".join(_md(word) for word in words) + " |"
+
+
+def page(
+    summary: Summary,
+    folder: Path,
+    results: Path,
+    comparison: Comparison | None = None,
+    nights: Sequence[Night] = (),
+) -> str:
+    """The index page: `folder` is where it will lie, so that it can point to the runs' own pages.
+
+    `comparison`: with the previous campaign of the same plan; `nights`: the latest ones, for the trend.
+    """
+    tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
+    counts = summary.counts
+    return html(
+        Page(
+            title=f"{summary.name}: {summary.sentence}",
+            crumbs=("nightly", summary.name, folder.name),
+            tone=tone,
+            badge=tone.replace("-", " ").upper(),
+            sentence=summary.sentence[:1].upper() + summary.sentence[1:] + ".",
+            facts=(
+                *((word, f"{count:,}", "runs") for word, count in counts.items()),
+                ("not reached", f"{len(summary.left):,}", "runs"),
+                *([("left out here", f"{len(summary.left_out):,}", "cells")] if summary.left_out else []),
+                ("took", f"{summary.spent_s:,.0f} s", f"begun {summary.begun[:16].replace('T', ' ')}"),
+            ),
+            notes=summary.notes,
+            sections=(
+                *_left_out(summary),
+                _anomalies(summary, folder, results),
+                *_to_paste(summary),
+                *_compared(comparison, folder, results),
+                _kinds(summary, folder, results),
+                _cells(summary, folder, results),
+                coverage.section(summary.covered),
+                *([trend_section(nights)] if nights else []),
+                _runs(summary, folder, results),
+            ),
+        )
+    )
+
+
+def _left_out(summary: Summary) -> list[Section]:
+    if not summary.left_out:
+        return []
+    rows = [(Cell(each.cell, "prose"), Cell(each.why, "prose")) for each in summary.left_out]
+    caption = "Nothing of them ran, and nothing can be said of them: this machine lacks what they need."
+    return [Section("Cells left out here", caption, ("cell", "why"), rows)]
+
+
+def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
+    styles = {"new": "anomaly", "expired": "unknown", "known": "inconclusive"}
+    rows = [
+        (
+            Cell(group.fingerprint, "code"),
+            Cell(group.standing, styles[group.standing]),
+            Cell(group.shape, "prose"),
+            f"{len(group.runs):,}",
+            Cell("; ".join(group.cells), "prose"),
+            f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never",
+            # An empty cell for prose would be as wide as a full one, and push the last column off the page.
+            Cell(f"{group.issue} until {group.expires}", "prose") if group.issue else "",
+            Cell(group.runs[0].run.rpartition("/")[2], link=_link(group.runs[0], folder, results)),
+            Cell(", ".join(group.seen_with), "code prose"),
+        )
+        for group in summary.groups
+    ]
+    return Section(
+        "Anomalies by fingerprint",
+        "Runs whose leading anomaly looks the same. Known ones stand in known.toml; "
+        "“seen with” are other fingerprints of the same runs.",
+        ("fingerprint", "standing", "what", "runs", "cells", "seen before", "issue", "look at", "seen with"),
+        rows,
+        frozenset({"runs"}),
+        "No anomaly was found.",
+    )
+
+
+def _to_paste(summary: Summary) -> list[Section]:
+    text = entries(summary)
+    if not text:
+        return []
+    caption = "Entries for known.toml, to accept these anomalies for a time; fill in the issue of each."
+    return [Section("To accept", caption, (), (), paste=text)]
+
+
+def _compared(comparison: Comparison | None, folder: Path, results: Path) -> list[Section]:
+    if comparison is None:
+        return [
+            Section("Since the night before", "", (), (), empty="There is no earlier night of this plan.")
+        ]
+    return list(sections(comparison, lambda run: _link_to(run, folder, results)))
+
+
+def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
+    styles = {"violation": "anomaly", "finding": "unknown"}
+    rows = [
+        (
+            Cell(kind.found.standing, styles[kind.found.standing]),
+            Cell(kind.found.checker, "code"),
+            f"{len(kind.runs):,} of {len(summary.ended):,}",
+            Cell(kind.found.summary, "prose"),
+            Cell(kind.found.documented, "prose"),
+            Cell(kind.runs[0].run.rpartition("/")[2], link=_link(kind.runs[0], folder, results)),
+        )
+        for kind in summary.kinds
+    ]
+    return Section(
+        "What the checks found",
+        "In how many runs, whatever came of each as a whole. A finding is allowed by what is promised, and weaker than "
+        "a reader may think; the words are those of the first run.",
+        ("judged", "check", "runs", "in the words of one run", "its documentation", "look at"),
+        rows,
+        frozenset({"runs"}),
+        "No check found anything.",
+    )
+
+
+def _cells(summary: Summary, folder: Path, results: Path) -> Section:
+    marks: dict[str, list[Mark]] = {}
+    for run in summary.ended:
+        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link(run, folder, results))
+        marks.setdefault(run.cell, []).append(mark)
+    for task in summary.left:
+        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: not reached"))
+    rows: list[tuple[str | Cell, ...]] = [
+        (
+            cell,
+            _grid(marks[cell], counts),
+            *(str(count) if count else "" for count in counts.values()),
+        )
+        for cell, counts in _by_cell(summary).items()
+    ]
+    columns = ("cell", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
+    caption = (
+        f"The matrix, a square for each run, in the order in which its cells ran; {summary.excluded} combinations are "
+        "excluded."
+    )
+    return Section("Cells", caption, columns, rows, frozenset(columns[2:]))
+
+
+def _grid(marks: Sequence[Mark], counts: Mapping[str, int]) -> Cell:
+    """A square for each run; of too many a bar of their counts."""
+    if len(marks) <= SQUARES:
+        return Cell(marks=tuple(marks))
+    return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached"))
+
+
+def _runs(summary: Summary, folder: Path, results: Path) -> Section:
+    order = {"anomaly": 0, "broken": 1, "unknown": 2, "inconclusive": 3, "valid": 4}
+    runs = sorted(summary.ended, key=lambda run: order[run.outcome])
+    rows = [
+        (
+            Cell(run.outcome, run.outcome),
+            Cell(run.cell, "prose"),
+            str(run.seed),
+            f"{run.seconds:.1f}",
+            Cell(run.run.rpartition("/")[2] or "no folder", link=_link(run, folder, results)),
+            Cell(run.sentence, "prose"),
+        )
+        for run in runs[:LISTED]
+    ]
+    more = f" The first {LISTED} of {len(runs):,}." if len(runs) > LISTED else ""
+    caption = f"What failed first.{more}"
+    return Section(
+        "Runs",
+        caption,
+        ("outcome", "cell", "seed", "seconds", "run", "what it says"),
+        rows,
+        frozenset({"seed", "seconds"}),
+    )
+
+
+def _by_cell(summary: Summary) -> dict[str, dict[str, int]]:
+    words = ("valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
+    cells: dict[str, dict[str, int]] = {}
+    for run in summary.ended:
+        cells.setdefault(run.cell, dict.fromkeys(words, 0))[run.outcome] += 1
+    for task in summary.left:
+        cells.setdefault(task.cell, dict.fromkeys(words, 0))["not reached"] += 1
+    return cells
+
+
+def _standings(summary: Summary) -> Mapping[str, Group]:
+    return {run.run: group for group in summary.groups for run in group.runs}
+
+
+def _link(run: Ended, folder: Path, results: Path) -> str:
+    return _link_to(run.run, folder, results)
+
+
+def _link_to(run: str, folder: Path, results: Path) -> str:
+    report = results / run / "report.html"
+    return os.path.relpath(report, folder) if run and report.exists() else ""
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML cannot express."""
+    return _NO_XML.sub("\ufffd", text)
+
+
+def _md(text: str) -> str:
+    """On one line of a table, without markup of its own."""
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))

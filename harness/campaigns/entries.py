@@ -1,0 +1,58 @@
+"""Entries for known.toml, printed ready to paste: one for each group that is new or whose acceptance has expired.
+
+An entry has all fingerprints of all runs of its group, so that after the paste the same night is known. The day on
+which it expires stands in it. The issue is left to the person who accepts the anomaly.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable
+
+from harness.campaigns.summary import Group, Summary
+
+ACCEPTED_FOR = datetime.timedelta(days=30)
+ISSUE = "FILL IN: the address of the issue"
+NOTE_MAX = 160
+
+
+def entries(summary: Summary) -> str:
+    """TOML; empty if every anomaly is known, or none has a fingerprint by which it could be accepted."""
+    groups = [group for group in summary.groups if group.standing != "known" and _fingerprints(group)]
+    if not groups:
+        return ""
+    expires = summary.today + ACCEPTED_FOR
+    head = f"# Accepted up to and including {expires}; from the day after these anomalies fail a night again."
+    return "\n\n".join([head, *(_entry(group, expires) for group in groups)]) + "\n"
+
+
+def _entry(group: Group, expires: datetime.date) -> str:
+    listed = ", ".join(_text(each) for each in _fingerprints(group))
+    cells = (
+        f"{group.cells[0]} and {len(group.cells) - 1} more cells" if len(group.cells) > 1 else group.cells[0]
+    )
+    return "\n".join(
+        [
+            "[[known]]",
+            f"fingerprints = [{listed}]",
+            f"issue = {_text(ISSUE)}",
+            f"expires = {expires}",
+            f"note = {_text(f'{group.shape}; in {len(group.runs)} runs of {cells}', NOTE_MAX)}",
+        ]
+    )
+
+
+def _fingerprints(group: Group) -> list[str]:
+    """Those of every run, the leading one first."""
+    return _once(fingerprint for run in group.runs for fingerprint in run.fingerprints)
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _text(text: str, longest: int | None = None) -> str:
+    """A basic string of TOML: JSON's, without the characters that TOML or a terminal would not take raw."""
+    text = text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+    return json.dumps("".join(each if each.isprintable() else "\ufffd" for each in text), ensure_ascii=False)

@@ -1,0 +1,132 @@
+"""Fingerprints: the form of an anomaly without its values and times, so that two sightings can be recognized as one.
+
+A run has one fingerprint for each cause: for the witness that leads (`harness.judge.causes`), and for each further one
+that cannot have followed from it. Consequences have none of their own. The fingerprint is made of
+
+- the version of the form, `FORM`: the same anomaly has different fingerprints under different forms
+- the checker and the rule that was broken
+- how it was broken, where the checker says so (`Witness.how`): of all witnesses of the rule the first by the alphabet,
+  because the first one in time depends on the seed
+- elsewhere the shape of the witness: the kind of its last operation (a read, a mutation, a dump) and the role of the
+  server that answered, where it tells something. The number of its operations, its phase and changes of the owner
+  depend on the seed and do not count
+- for a crash how the process ended, and in which function or with which last line: two different crashes differ
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from harness.judge.causes import SETTLED, Sighted, own_causes, ranked
+
+CRASHES = ("crash", "assertion", "out-of-memory")
+_FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
+_OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "gsignal", "abort", "raise")
+"""Frames of a stack that every death by a signal has."""
+_LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
+"""A line that Tarantool marks as fatal, or the last line of a traceback."""
+_HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
+"""Addresses and the ids of nodes."""
+FORM = 2
+SAID_OF_TERMS = ("term-not-durable", "vote-not-durable")
+"""A node that says what its disk does not hold may do so of rows, too: then its disk is the cause, not its election."""
+OF_TRANSACTIONS = ("transactional", "snapshots")
+NO_ORDER = ("lost-update", "incompatible-order", "fractured-read", "G0", "G1c", "G2", "G-")
+"""How the names begin of rules that one cause breaks in turn, by the transactions that happen to meet."""
+SEEN_ANYWHERE = ("bank",)
+"""Checks of what a write has spoilt: which server is read first afterwards depends on the seed."""
+READS = frozenset({"read", "get", "r"})
+DIGITS = 10
+FRAMES = 2
+WORDS_MAX = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One witness: the `number`th of its checker. `shape` is the text that the fingerprint is the hash of."""
+
+    checker: str
+    rule: str
+    number: int
+    shape: str
+    summary: str
+    is_violation: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{FORM}: {self.shape}".encode()).hexdigest()[:DIGITS]
+
+
+def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
+    """One for every witness in a verdict.json, the one nearest to the cause first."""
+    by_event = _by_event(history)
+    return [_sighting(each, by_event) for each in ranked(verdict, once=False)]
+
+
+def causes(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
+    """One for each cause of the anomaly, the leading one first."""
+    by_event = _by_event(history)
+    return [_sighting(each, by_event) for each in own_causes(verdict)]
+
+
+def _by_event(history: History) -> dict[int, Operation]:
+    return {index: operation for operation in history.operations for index in operation.events}
+
+
+def _sighting(sighted: Sighted, by_event: Mapping[int, Operation]) -> Sighting:
+    return Sighting(
+        checker=sighted.checker,
+        rule=sighted.rule,
+        number=sighted.number,
+        shape=_shape(sighted, by_event),
+        summary=sighted.summary,
+        is_violation=sighted.is_violation,
+    )
+
+
+def _shape(sighted: Sighted, by_event: Mapping[int, Operation]) -> str:
+    witness, rules = sighted.witness, [each["rule"] for each in sighted.check["witnesses"]]
+    if sighted.checker.removesuffix(SETTLED) in OF_TRANSACTIONS:
+        return f"transactions: {'no order' if sighted.rule.startswith(NO_ORDER) else sighted.rule}"
+    parts = [f"{sighted.checker}: {sighted.rule}"]
+    if sighted.rule in CRASHES:
+        return ", ".join((*parts, *_end_of(witness)))
+    if sighted.rule in SAID_OF_TERMS and "claimed-before-durable" in rules:
+        return ", ".join((*parts, "and rows as well"))
+    told = [each.get("how", "") for each in sighted.check["witnesses"] if each["rule"] == sighted.rule]
+    if any(told):
+        return ", ".join((*parts, min(told)))
+    operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
+    if operations:
+        parts.append(_kind(operations[-1], anywhere=sighted.checker in SEEN_ANYWHERE))
+    return ", ".join(parts)
+
+
+def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
+    """How a process ended, and where, as far as it printed this; without numbers, which differ from run to run."""
+    how = str(witness["summary"]).rpartition(": ")[2]
+    yield how if witness["rule"] == "crash" else _without_numbers(how)
+    lines = [str(line) for line in witness.get("explanation") or ()]
+    frames = [found[1] for line in lines if (found := _FRAME.match(line.strip()))]
+    frames = [name for name in frames if not any(word in name for word in _OF_THE_HANDLER)]
+    if frames:
+        yield "in " + " < ".join(frames[:FRAMES])
+        return
+    words = [found[0] for line in lines if (found := _LAST_WORDS.search(line))]
+    if words:
+        yield _without_numbers(words[-1])
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "N", _HEXADECIMAL.sub("N", text))[:WORDS_MAX]
+
+
+def _kind(operation: Operation, *, anywhere: bool) -> str:
+    what = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
+    return what if anywhere or not operation.role else f"{what} at {operation.role}"

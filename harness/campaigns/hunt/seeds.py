@@ -1,0 +1,191 @@
+"""Many seeds of one plan, each a whole simulated run with its verdict; nothing is kept of those that pass."""
+
+from __future__ import annotations
+
+import gc
+import io
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from checkers.history import jsonl
+from harness.campaigns.hunt.variety import hunted
+from harness.cluster.sim.cluster import SEARCHES_FOR_CYCLES
+from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
+from harness.judge.whole_run import verdict_of
+from harness.judge.words import repeat_line
+from harness.plan.plan import Plan
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.execute import in_memory, in_virtual_time
+from harness.run.second_clusters import restore_drawn
+from harness.systems.system import KeepsLogs
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD_PER_JOB = 4
+BROKEN = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One seed and its outcome: that of its verdict, or "broken" where the harness itself broke.
+
+    `violated` names the checkers that say invalid.
+    """
+
+    seed: int
+    outcome: str
+    exit_code: int
+    sentence: str
+    violated: tuple[str, ...]
+    ok: int
+    kinds_in_effect: int
+    rollbacks: int
+    configuration: str
+    workload: str
+    sometimes: dict[str, int]
+    cuts: int
+    """How many consistent cuts were judged."""
+    again: str
+    """The line that repeats this seed."""
+
+
+def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
+    """Run a plan in memory and judge it; KeyboardInterrupt after the run has ended in order.
+
+    `has_drawn_faults`: the user named no faults, so a seed need not have room for each.
+    """
+    parts = parts_of(plan)
+    plan = parts.plan
+    cluster = simulated(parts, None)
+    record = io.BytesIO()
+    writer = jsonl.Writer(record, header(parts))
+    conductor = Conductor(plan, cluster, parts.system, parts.workload, writer)
+    failure: str | None = None
+    try:
+        if in_virtual_time(cluster, conductor):
+            raise KeyboardInterrupt
+        if plan.restores_cuts:
+            restore_drawn(parts, writer, cluster.files(), in_memory)
+    except HarnessError as error:
+        failure = error.message
+    history = jsonl.parse(record.getvalue())
+    files = cluster.files()
+    logs = parts.system.logs_of(files) if isinstance(parts.system, KeepsLogs) else ()
+    verdict = verdict_of(
+        plan,
+        history,
+        logs,
+        failure=failure,
+        effects=cluster.effects(),
+        asks_by_name=not has_drawn_faults,
+        files=files,
+    )
+    evidence = verdict["evidence"]
+    return Tried(
+        seed=plan.seed,
+        outcome=verdict["outcome"],
+        exit_code=verdict["exit_code"],
+        sentence=verdict["sentence"],
+        violated=tuple(verdict["violations"]),
+        ok=evidence["ok"],
+        kinds_in_effect=len(evidence["kinds_in_effect"]),
+        rollbacks=evidence["rollbacks"] or 0,
+        configuration=plan.expectations.configuration,
+        workload=plan.workload,
+        sometimes=evidence["rare_turns"],
+        cuts=evidence.get("cuts", {}).get("judged", 0),
+        again=verdict["repeat"]["command"],
+    )
+
+
+def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
+    """As `try_seed`, but a bug of the harness breaks this seed, not the next ones."""
+    try:
+        return try_seed(plan, has_drawn_faults)
+    except HarnessError:
+        raise
+    except Exception as error:
+        return Tried(
+            seed=plan.seed,
+            outcome="broken",
+            exit_code=BROKEN,
+            sentence=f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}",
+            violated=(),
+            ok=0,
+            kinds_in_effect=0,
+            rollbacks=0,
+            configuration=plan.expectations.configuration,
+            workload=plan.workload,
+            sometimes={},
+            cuts=0,
+            again=repeat_line(plan, None),
+        )
+
+
+def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:
+    """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt.
+
+    With `given`, the names of the fields of the plan that stay, all other fields are drawn from each seed.
+    """
+    plans: Iterable[Plan] = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
+    if given is not None:
+        plans = (hunted(each, given) for each in plans)
+    has_drawn_faults = given is not None and "faults" not in given
+    yield from spread(partial(try_once, has_drawn_faults=has_drawn_faults), plans, jobs)
+
+
+def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
+    """The results of `work` as they come, from this many processes; here if it is one.
+
+    Items are taken as they are needed; a caller that stops taking results stops the work.
+    """
+    if jobs <= 1:
+        yield from map(work, items)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker) as pool:
+        waiting = set()
+        try:
+            for each in items:
+                with _no_ctrl_c_yet():
+                    waiting.add(pool.submit(work, each))
+                if len(waiting) >= jobs * AHEAD_PER_JOB:
+                    done = next(as_completed(waiting))
+                    waiting.remove(done)
+                    yield done.result()
+            for done in as_completed(waiting):
+                yield done.result()
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_ctrl_c_yet() -> Iterator[None]:
+    """A process that is started meanwhile begins deaf, so that Ctrl-C does not meet it before `_begin_worker`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _begin_worker() -> None:
+    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest."""
+    gc.freeze()
+    gc.set_threshold(*SEARCHES_FOR_CYCLES)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

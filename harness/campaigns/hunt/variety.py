@@ -1,0 +1,245 @@
+"""Variety: the options of `qsync simulate` that the seed draws, if the user did not set them.
+
+| drawn | from |
+|---|---|
+| cluster | how many nodes |
+| load | workload, rate, clients that roam |
+| faults | which and how dense, how many at once, members that come and go, scenes of directed faults |
+| system | its own options, and what clients ask of it alone (`harness.systems.system.VariesItself`) |
+
+One draw a seed, from one stream. If a draw has no room for a fault or a workload that was asked for by name, it is
+drawn again. For a seeded bug the system may say instead where the bug shows (`harness.systems.system.PlansForBugs`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.clients.operations import Delete
+from harness.errors import WrongUse
+from harness.faults.table import (
+    FAULTS,
+    HOLDS,
+    LOST_DISK,
+    MEMBERSHIP,
+    MOMENTS,
+    QUORUM,
+    SCENIC,
+    TOGETHER,
+    why_not,
+)
+from harness.plan.dice import Dice, Weighted
+from harness.plan.plan import Plan
+from harness.plan.schedule import names_for
+from harness.run.assemble import parts_of
+from harness.systems import System, system_of
+from harness.systems.system import PlansForBugs, VariesItself
+from harness.workloads import WORKLOADS
+from harness.workloads.workload import Deletes, Submits
+
+LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads": 0.4}
+"""The load of a drawn seed: long in virtual time, sparse in operations."""
+
+NEVER_FATAL = ("clock", "slow")
+"""Faults under which every cluster goes on. The next: those under which a cluster goes on most of the time if its
+quorum can spare a node and its owner can change."""
+SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
+
+
+WORKLOAD_WEIGHTS: Mapping[str, float] = {
+    "register": 5,
+    "append": 3,
+    "rw-register": 1,
+    "mixed-spaces": 1.5,
+    "set": 1,
+    "bank": 1,
+    "counter": 0.5,
+    "queue": 0.5,
+    "unique-ids": 0.3,
+    "long-fork": 0.7,
+    "restore": 1,
+}
+SEARCHED = "rw-register"
+"""The workload that makes the checker search for an order among all writes of unknown outcome."""
+ALL_NEEDED = 2
+"""So many nodes all wait while one is away: what is asked meanwhile has no outcome, and the search finds no end."""
+SHARES = (
+    ("stray_writes", 0.4, (0.03, 0.1, 0.25)),
+    ("roaming", 0.4, (0.2, 0.5)),
+    ("failing", 0.5, (0.05, 0.15)),
+    ("write_once", 0.5, (0.1, 0.3)),
+)
+"""Field, how often it is not 0, what it is then."""
+DELETES = ("deletes", 0.4, (0.05, 0.1, 0.2))
+"""The same, of a share that is drawn late, for workloads and clients that delete."""
+OF_ANY_SYSTEM = ("roaming",)
+"""The other shares are drawn for systems that draw options of their own: these say what they refuse, and what a key
+holds that was never written."""
+BESIDE = (
+    ("rolling-restart", 0.1),
+    ("timeouts", 0.08),
+    (QUORUM, 0.1),
+    ("reconfigure", 0.15),
+    ("reconfigure-at-a-moment", 0.15),
+    ("restart-otherwise", 0.15),
+)
+"""The operator's actions during the run, beside the drawn faults, with the frequency of each."""
+LOST_DISKS = 0.15
+"""How often nodes lose their disks for good, and new ones join at their addresses."""
+MEMBERS_CHANGE = 0.2
+"""How often nodes leave and new ones join as well."""
+RESTARTED_BESIDE = 0.4
+"""How often all nodes restart in turn as well where members change: then they count those that there are."""
+SCENES: Weighted = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
+CALM_BESIDE = 0.25
+"""How much longer intervals get for each additional slot, and for scenes."""
+TRIES = 200
+"""How often a seed is drawn again for what was asked for by name."""
+
+
+def hunted(plan: Plan, given: frozenset[str]) -> Plan:
+    """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed.
+
+    Raises WrongUse if nothing that could be drawn has room for what is given.
+    """
+    chance = plan.streams()["variety"]
+    refused: WrongUse | ValueError | None = None
+    for _ in range(TRIES):
+        try:
+            varied = _varied(Dice(chance), plan, given)
+            parts_of(varied)
+            return _late(varied, given)
+        except (WrongUse, ValueError) as error:  # not with so few nodes, say
+            refused = error
+    assert refused is not None
+    raise refused if isinstance(refused, WrongUse) else WrongUse(str(refused))
+
+
+def _varied(dice: Dice, plan: Plan, given: frozenset[str]) -> Plan:
+    system = system_of(plan.system)
+    own = system if isinstance(system, VariesItself) else None
+    if plan.bugs:
+        fields = {**LIGHT, **(system.bug_plan(plan.bugs) if isinstance(system, PlansForBugs) else {})}
+    else:
+        drawn = _any_drawn(dice) if own is None else own.drawn(dice, plan, given)
+        fields = {**LIGHT, **drawn, **_load(dice, plan, given, drawn, system)}
+    fields = {name: value for name, value in fields.items() if name not in given}
+    varied = plan.changed(**fields)
+    varied = varied if own is None else own.fitted(varied, given)
+    if plan.bugs:
+        return varied
+    if "faults" not in given:
+        varied = varied.changed(faults=_faults(dice, varied, system))
+    return varied.changed(calm_s=varied.calm_s * _crowd(varied)) if "calm_s" in fields else varied
+
+
+def _late(plan: Plan, given: frozenset[str]) -> Plan:
+    """The plan with deletions and the system's late additions. They have random streams of their own, so the rest of a
+    seed is as it was before they could be drawn.
+    """
+    system = system_of(plan.system)
+    if plan.bugs:
+        return plan
+    field, often, values = DELETES
+    chance = plan.streams()[f"variety: {field}"]
+    is_able = isinstance(WORKLOADS.get(plan.workload), Deletes) and Delete in system.client.speaks
+    if is_able and field not in given and chance.random() < often:
+        plan = plan.changed(**{field: chance.choice(values)})
+    if isinstance(system, VariesItself):
+        plan = system.varied_late(plan, given)
+    parts_of(plan)
+    return plan
+
+
+def _any_drawn(dice: Dice) -> dict[str, Any]:
+    """For a system of which only its client and its abilities are known."""
+    return {"nodes": dice.nodes(), "rate": dice.rate(), "calm_s": dice.calm_s(), "overlap": dice.overlap()}
+
+
+def _crowd(plan: Plan) -> float:
+    """How much more calm there is where faults come upon each other, so that the cluster serves all the same."""
+    beside = {*SCENIC, *(name for name, _ in BESIDE)}
+    return 1 + CALM_BESIDE * (plan.overlap - 1 + sum(name in beside for name in plan.faults))
+
+
+def _load(
+    dice: Dice, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any], system: System
+) -> dict[str, Any]:
+    """The drawn fields of the load: the workload, the operations of its clients, and when nodes answer them."""
+    own = system if isinstance(system, VariesItself) else None
+    workload = plan.workload
+    if "workload" not in given:
+        weights = _workloads(system)
+        weights = weights if own is None else own.workloads(plan, drawn, weights)
+        if drawn.get("nodes", plan.nodes) == ALL_NEEDED:
+            weights.pop(SEARCHED, None)
+        workload = dice.weighted(tuple(weights.items())) if weights else workload
+    load: dict[str, Any] = {"workload": workload}
+    for field, often, values in SHARES:
+        if (own is not None or field in OF_ANY_SYSTEM) and dice.chance.random() < often:
+            load[field] = dice.chance.choice(values)
+    if own is not None and isinstance(WORKLOADS.get(workload), Submits):
+        load.update(own.submitting(dice))
+    return load
+
+
+def _workloads(system: System) -> dict[str, float]:
+    """Those that its client speaks, with how often each is drawn."""
+    spoken = [name for name, each in WORKLOADS.items() if each.uses <= system.client.speaks]
+    usual = {name: weight for name, weight in WORKLOAD_WEIGHTS.items() if name in spoken}
+    return usual or dict.fromkeys(spoken, 1.0)
+
+
+def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
+    """All, or a few of them, among which one that leaves the cluster in service; holds beside them more often than not.
+
+    A run in which every fault stops everything shows nothing of what is acknowledged under faults.
+    """
+    chance, plan = dice.chance, plan.changed(leader=system.completed(plan).leader)
+    possible = names_for(plan.changed(faults=("all",)), system.abilities)
+    names: tuple[str, ...] = ("all",)
+    if chance.random() < 0.4:
+        names = tuple(chance.sample(possible, chance.randrange(1, 1 + min(4, len(possible)))))
+        survived = survived_by(plan)
+        if survived == NEVER_FATAL:  # else it serves under hardly any: both of these, and at most two more
+            names = tuple(dict.fromkeys((*names[:2], *(name for name in possible if name in survived))))
+        elif not set(names) & set(survived):
+            names = (*names, chance.choice([name for name in possible if name in survived]))
+    scenes = dice.weighted(SCENES)
+    members = _members(chance, plan)
+    operated = tuple(_operated(chance, plan))
+    if members and chance.random() < RESTARTED_BESIDE:
+        operated = tuple(dict.fromkeys((*operated, "rolling-restart")))
+    beside = (*members, *operated, *scenes)
+    unfit = system.unfit(plan) if isinstance(system, VariesItself) else frozenset[str]()
+    return (*names, *(name for name in beside if name not in unfit and _has_room(name, plan, system)))
+
+
+def _has_room(name: str, plan: Plan, system: System) -> bool:
+    """The plan has as many nodes as the fault needs, and the system what it needs."""
+    if name == QUORUM and (plan.quorum_size >= plan.nodes or not plan.has_elections):
+        return False
+    each = TOGETHER.get(name, (name,))
+    is_able = not any(why_not(fault, plan.cluster, system.abilities) for fault in each)
+    return is_able and plan.nodes >= max(FAULTS[fault].nodes_min for fault in each)
+
+
+def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
+    """Nodes that leave and come."""
+    draw = chance.random()
+    if draw >= LOST_DISKS + MEMBERS_CHANGE:
+        return ()
+    return (LOST_DISK,) if draw < LOST_DISKS else (MEMBERSHIP,)
+
+
+def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
+    """Restarts in turn and options that change."""
+    return (name for name, often in BESIDE if chance.random() < often)
+
+
+def survived_by(plan: Plan) -> tuple[str, ...]:
+    """The faults under which the plan's cluster stays in service."""
+    leaders = plan.nodes - len(plan.voters) if plan.has_elections or plan.leader in ("elected", "none") else 0
+    return SURVIVED_BY_A_QUORUM if plan.nodes >= 3 and leaders > 1 else NEVER_FATAL

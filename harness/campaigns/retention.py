@@ -1,0 +1,61 @@
+"""Removes runs at the end of a campaign: old ones, then the oldest until the rest is small enough.
+
+A run with an anomaly or with an unreadable verdict stays, whatever its age and size. Retention looks only at runs of
+the campaign's own name. Tables that `qsync analyze` has made keep the rows of removed runs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.campaigns.plan import Retention
+from harness.results import RunFolder
+from harness.results.scan import scan
+
+DAY_S = 86_400
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """How many runs were removed, how many bytes that freed, and how many stay for their anomaly."""
+
+    runs: int = 0
+    bytes: int = 0
+    anomalies_kept: int = 0
+
+
+def retain(
+    results: Path,
+    name: str,
+    rule: Retention,
+    *,
+    keep: Sequence[str] = (),
+    now: Callable[[], float] = time.time,
+) -> Removed:
+    """Apply the rule; `keep` names runs (`<plan>/<run>`) that must stay: those of the last campaign."""
+    if rule.days is None and rule.gib is None:
+        return Removed()
+    runs = [run for run in scan(results).runs if run.campaign == name]
+    sizes = {run.name: _size(run.path) for run in runs}
+    kept = {run.name for run in runs if RunFolder(run.path).read_verdict_outcome() in ("anomaly", None)}
+    total = sum(sizes.values())
+    gone = 0
+    freed = 0
+    for run in sorted(runs, key=lambda run: run.path.name):
+        is_old = rule.days is not None and now() - run.path.stat().st_mtime > rule.days * DAY_S
+        is_too_much = rule.gib is not None and total - freed > rule.gib * GIB
+        if run.name in kept or run.name in keep or not (is_old or is_too_much):
+            continue
+        shutil.rmtree(run.path, ignore_errors=True)
+        gone += 1
+        freed += sizes[run.name]
+    return Removed(gone, freed, len(kept))
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,152 @@
+"""Runs of a campaign as processes: starts a `qsync run` for each, watches it, and reads its result.
+
+A run dies with its campaign (on Linux by the kernel), so a resumed campaign meets no process of the killed one. Nothing
+is retried: the first result of a run counts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from harness.campaigns.journal import Ended, Task, ToJudge, now
+from harness.campaigns.judging import believed, told_by, told_by_line
+from harness.plan.plan import Plan, to_json
+from harness.run.finish import Recorded
+
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+
+
+@dataclass(slots=True)
+class Running:
+    """One process, and its task."""
+
+    task: Task
+    cluster: str
+    began_s: float
+    process: subprocess.Popen[bytes]
+    said: BinaryIO
+    complained: BinaryIO
+
+
+@dataclass(slots=True)
+class Runs:
+    """Begins runs, at most `at_once` for their kind of cluster, and returns them as they end."""
+
+    results: Path
+    plans: Mapping[str, Plan]
+    at_once: Callable[[str], int]
+    judged_later: bool = False
+    """Runs keep their records and leave the verdict to the campaign."""
+    running: list[Running] = field(default_factory=list)
+
+    def has_room(self, task: Task) -> bool:
+        """Whether a run on this cluster may begin beside the active ones; each kind has its own limit."""
+        mine = self.at_once(self.plans[task.cell].cluster)
+        used = sum(1 / self.at_once(each.cluster) for each in self.running)
+        return used + 1 / mine <= 1 + 1e-9
+
+    def begin(self, task: Task) -> None:
+        plan = msgspec.structs.replace(self.plans[task.cell], seed=task.seed)
+        said, complained = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # closed when it has ended
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "harness.cli",
+                "run",
+                "--plan",
+                "/dev/stdin",
+                "--results",
+                str(self.results),
+                "--json",
+                *(["--record-only"] if self.judged_later else []),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=complained,
+            start_new_session=True,
+            preexec_fn=_as_a_child,  # noqa: PLW1509  # no threads here
+        )
+        assert process.stdin is not None
+        process.stdin.write(to_json(plan))
+        process.stdin.close()
+        self.running.append(Running(task, plan.cluster, time.monotonic(), process, said, complained))
+
+    def ended(self) -> Iterator[Ended | ToJudge]:
+        """Those that have ended since the last call."""
+        for each in [each for each in self.running if each.process.poll() is not None]:
+            self.running.remove(each)
+            yield _what_it_said(each, self.results)
+
+    def interrupt(self, patience_s: float = 30.0) -> None:
+        """End all active runs, in order first."""
+        for sent in (signal.SIGINT, signal.SIGKILL):
+            for each in self.running:
+                if each.process.poll() is None:
+                    each.process.send_signal(sent)
+            deadline_s = time.monotonic() + patience_s
+            while time.monotonic() < deadline_s and any(each.process.poll() is None for each in self.running):
+                time.sleep(0.05)
+
+
+def _as_a_child() -> None:
+    """A run handles SIGINT, which ends it in order, even if this process ignores it (as after `&`)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        _die_with_parent()
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == 1:
+        os._exit(1)  # the parent was killed before it could be said
+
+
+def _what_it_said(run: Running, results: Path) -> Ended | ToJudge:
+    said, complained = _decoded(_read(run.said)), _read(run.complained)
+    seconds = round(time.monotonic() - run.began_s, 3)
+    code = run.process.returncode
+    about: dict[str, Any] = {
+        "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds
+    }  # fmt: skip
+    if said is None:
+        line = complained.decode(errors="replace").strip().splitlines()
+        sentence = line[-1].removeprefix("qsync: ") if line else f"the run ended with {code} and said nothing"
+        return Ended(**about, exit_code=code, **told_by_line(sentence, code))
+    folder = Path(said["folder"])
+    if "outcome" in said:
+        return Ended(**about, exit_code=code, **believed(told_by(said, folder, results), code))
+    recorded = msgspec.convert(said, Recorded)
+    return ToJudge(
+        **about,
+        run=os.path.relpath(folder, results),
+        interrupted=recorded.interrupted,
+        failure=recorded.failure,
+    )
+
+
+def _read(file: BinaryIO) -> bytes:
+    with file:
+        file.seek(0)
+        return file.read()
+
+
+def _decoded(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) and "folder" in found else None

@@ -1,0 +1,140 @@
+"""Campaigns of several machines that share their history through an object store.
+
+    <address>/<plan>/<utc>-<seed>/…                 the runs, as `harness.results.remote_runs` uploads them
+    <address>/_campaigns/<name>/<utc>-<digest>/…    a finished campaign: its journal, summary, JUnit XML, page
+
+A campaign begins by fetching the campaigns of all machines (to results/_shared/). Runs that failed lately on any of
+them come first, and anomalies are joined with sightings on all. At its end it uploads its runs, then its documents. If
+the store does not answer, the next campaign uploads them, and meanwhile retention keeps them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from harness.campaigns import journal
+from harness.campaigns.journal import Ended, Journal
+from harness.errors import HarnessError, StoreError, WrongUse
+from harness.results import RunFolder
+from harness.results.objects import Address, ObjectStore
+from harness.results.remote_runs import at_once, put_run
+
+SHARED = "_shared"
+MARK = "published.json"
+DOCUMENTS = (journal.RUNS, "junit.xml", "summary.md", "index.html", journal.SUMMARY, journal.HEAD)
+"""The head last: with it a campaign is there."""
+FETCHING_TAKES_AT_MOST_S = 600
+
+
+def name_of(book: Journal) -> str:
+    """The name of a campaign among those of all machines."""
+    digest = hashlib.sha256(msgspec.json.encode(book.head)).hexdigest()[:8]
+    return f"{book.folder.name}-{digest}"
+
+
+def fetch(address: Address, name: str, folder: Path) -> None:
+    """Copy the journals of all campaigns of this name below `folder`, except those that are there."""
+    store = ObjectStore(address)
+    place = address / journal.FOLDER / name
+    wanted = (journal.RUNS, journal.HEAD)
+    there = {each.name: each.size for each in store.found(place)}
+    whole = [each.partition("/")[0] for each in there if each.endswith(f"/{journal.HEAD}")]
+    whole = [each for each in whole if not each.startswith(".")]
+    files = [(each, file) for each in whole for file in wanted if f"{each}/{file}" in there]
+    fresh = [(each, file) for each, file in files if not (folder / each / journal.HEAD).exists()]
+
+    def copy(one: tuple[str, str]) -> None:
+        each, file = one
+        store.fetch(place / each / file, folder / each / file)
+
+    for file in wanted:  # the head last here, too
+        at_once(copy, [one for one in fresh if one[1] == file])
+
+
+def fetch_apart(address: Address, name: str, results: Path) -> None:
+    """The same in a separate process: this one begins runs by forking, which requires that it has no threads."""
+    words = [sys.executable, "-P", "-m", __name__, str(address), name, str(results / SHARED / name)]
+    try:
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, text=True, timeout=FETCHING_TAKES_AT_MOST_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise StoreError(f"cannot read {address}: it took more than {FETCHING_TAKES_AT_MOST_S} s") from error
+    if done.returncode != 0:
+        why = done.stdout.strip() or f"reading {address} ended with {done.returncode}"
+        raise (WrongUse if done.returncode == WrongUse.exit_code else StoreError)(why)
+
+
+def of_others(results: Path, name: str, own: Sequence[Journal]) -> list[Journal]:
+    """The fetched campaigns of this name of all remaining machines."""
+    names = {name_of(each) for each in own}
+    folders = sorted(path.parent for path in (results / SHARED / name).glob(f"*/{journal.HEAD}"))
+    return [found for each in folders if each.name not in names and (found := _loaded(each))]
+
+
+def _loaded(folder: Path) -> Journal | None:
+    """The journal of a different machine; None if this version cannot read its format."""
+    try:
+        return journal.load(folder)
+    except (LookupError, TypeError, AttributeError, ValueError):  # msgspec.ValidationError is a ValueError
+        return None
+
+
+def unpublished(address: Address, results: Path, name: str) -> list[Journal]:
+    """Finished campaigns of this machine that are not uploaded yet."""
+    folders = [each for each in journal.folders(results, name) if (each / journal.SUMMARY).exists()]
+    return [found for each in folders if not _is_published(each, address) and (found := journal.load(each))]
+
+
+def _is_published(folder: Path, address: Address) -> bool:
+    try:
+        return str(address) in msgspec.json.decode((folder / MARK).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def put_runs(address: Address, results: Path, ended: Sequence[Ended]) -> int:
+    """Upload the judged runs; returns how many. Runs without a stored verdict are skipped."""
+    store = ObjectStore(address)
+    paths = [results / each.run for each in ended if each.run]
+    judged = [path for path in paths if RunFolder(path).read_verdict_outcome() is not None]
+    at_once(lambda path: put_run(store, address, path), judged)
+    return len(judged)
+
+
+def put_campaign(address: Address, book: Journal) -> None:
+    """Upload the documents of a campaign, and record that."""
+    store = ObjectStore(address)
+    place = address / journal.FOLDER / book.head.name / name_of(book)
+    for name in DOCUMENTS:
+        if (book.folder / name).exists():
+            store.send(book.folder / name, place / name)
+    book.write(MARK, msgspec.json.encode([str(address)]))
+
+
+def put_what_is_left(address: Address, results: Path, name: str, tell: Callable[[str], None]) -> None:
+    """Upload campaigns that an earlier call could not upload."""
+    for book in unpublished(address, results, name):
+        count = put_runs(address, results, book.ended)
+        put_campaign(address, book)
+        tell(f"published the campaign of {book.head.begun} and {count} of its runs, which had not been")
+
+
+def _main(words: Sequence[str]) -> int:
+    scheme, _, root = words[0].partition("://")
+    try:
+        fetch(Address(scheme, root), words[1], Path(words[2]))
+    except HarnessError as error:
+        print(error.message)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

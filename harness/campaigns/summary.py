@@ -1,0 +1,254 @@
+"""The results of a campaign: counts, anomalies by fingerprint joined with earlier sightings, the exit code.
+
+A group is all runs with the same leading fingerprint. Its standing is that of its runs: new before expired before
+known. Exit 1 only if a group is new or expired; a known anomaly is counted and shown, and hides nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from harness.campaigns.coverage import Covered, covered
+from harness.campaigns.journal import Ended, Found, Journal, Task
+from harness.campaigns.known import KnownList, Standing
+
+NO_FINGERPRINT = "none"
+_STANDINGS: tuple[Standing, ...] = ("new", "expired", "known")
+CODES = {"anomaly": 1, "broken": 70, "inconclusive": 3, "unknown": 2, "valid": 0}
+"""By gravity, as `harness.cli.exit_codes` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Sightings of a fingerprint in earlier campaigns."""
+
+    runs: int = 0
+    first: str = ""
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Anomalies that look the same."""
+
+    fingerprint: str
+    shape: str
+    standing: Standing
+    runs: tuple[Ended, ...]
+    seen_with: tuple[str, ...]
+    """Other fingerprints of the same runs."""
+    earlier: Earlier
+    issue: str = ""
+    expires: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.cell for run in self.runs))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The results of one check in some runs, as violations or as findings. `found` is in the words of the first."""
+
+    found: Found
+    runs: tuple[Ended, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A cell of which nothing ran, because this machine lacks something; `why` is a sentence."""
+
+    cell: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The results of a finished campaign, or of one so far."""
+
+    name: str
+    begun: str
+    ended: tuple[Ended, ...]
+    left: tuple[Task, ...]
+    interrupted: tuple[Task, ...]
+    groups: tuple[Group, ...]
+    excluded: int
+    spent_s: float
+    covered: Covered
+    notes: tuple[str, ...] = ()
+    too_long: tuple[str, ...] = ()
+    """Cells of which no run can be reached on any night: one takes longer than the whole budget."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The cells that need what this machine lacks."""
+    unpublished: str = ""
+    """Why this campaign, which should be published, is not."""
+    today: datetime.date = datetime.date.min
+    """The day on which known.toml was read."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """outcome → runs; all words are there."""
+        found = Counter(each.outcome for each in self.ended)
+        return {word: found[word] for word in ("valid", "anomaly", "unknown", "inconclusive", "broken")}
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """All results of checks, also in runs without an anomaly: violations first, then the most frequent."""
+        runs: dict[tuple[str, str], list[Ended]] = {}
+        first: dict[tuple[str, str], Found] = {}
+        for run in self.ended:
+            for found in run.found:
+                kind = (found.standing, found.checker)
+                first.setdefault(kind, found)
+                runs.setdefault(kind, []).append(run)
+        kinds = [Kind(first[kind], tuple(seen)) for kind, seen in runs.items()]
+        return tuple(
+            sorted(
+                kinds,
+                key=lambda kind: (kind.found.standing == "finding", -len(kind.runs), kind.found.checker),
+            )
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """1 for a new or expired anomaly, else the gravest code of the runs; 3 if nothing ran at all, a cell can
+        never run or was left out, or the upload failed.
+        """
+        if any(group.standing != "known" for group in self.groups):
+            return 1
+        counts = self.counts
+        if sum(counts.values()) < len(self.ended):
+            return CODES["broken"]  # an unknown outcome is not a pass
+        for word in ("broken", "inconclusive", "unknown"):
+            if counts[word] or (word == "inconclusive" and self.is_partial):
+                return CODES[word]
+        return 0 if self.ended else 3
+
+    @property
+    def is_partial(self) -> bool:
+        """Something that was asked for is not there to be seen, whatever the runs say."""
+        return bool(self.unpublished or self.too_long or self.left_out)
+
+    @property
+    def sentence(self) -> str:
+        counts = self.counts
+        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
+        standings = Counter(group.standing for group in self.groups)
+        if self.groups:
+            told += "; fingerprints: " + ", ".join(
+                f"{standings[each]} {each}" for each in _STANDINGS if standings[each]
+            )
+        if self.left:
+            told += f"; {len(self.left)} not reached"
+        if self.left_out:
+            reasons = "; ".join(dict.fromkeys(each.why for each in self.left_out))
+            told += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
+        if self.too_long:
+            told += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
+        return f"{told}; not published: {self.unpublished}" if self.unpublished else told
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": "qsync-campaign-summary",
+            "version": 1,
+            "name": self.name,
+            "begun": self.begun,
+            "exit_code": self.exit_code,
+            "sentence": self.sentence,
+            "counts": self.counts,
+            "not_reached": [{"cell": task.cell, "seed": task.seed} for task in self.left],
+            "interrupted": [{"cell": task.cell, "seed": task.seed} for task in self.interrupted],
+            "excluded": self.excluded,
+            "seconds": round(self.spent_s, 3),
+            "groups": [
+                {
+                    "fingerprint": group.fingerprint,
+                    "shape": group.shape,
+                    "standing": group.standing,
+                    "runs": [run.run for run in group.runs],
+                    "cells": list(group.cells),
+                    "seen_with": list(group.seen_with),
+                    "seen_before": group.earlier.runs,
+                    "issue": group.issue,
+                    "expires": group.expires,
+                }
+                for group in self.groups
+            ],
+            "found": [
+                {
+                    **msgspec.to_builtins(kind.found),
+                    "runs": [run.run for run in kind.runs],
+                }
+                for kind in self.kinds
+            ],
+            "covered": self.covered.to_json(),
+            "notes": list(self.notes),
+            "too_long": list(self.too_long),
+            "left_out": [msgspec.to_builtins(each) for each in self.left_out],
+            "unpublished": self.unpublished,
+        }
+
+
+def summarize(
+    journal: Journal,
+    known: KnownList,
+    earlier: Iterable[Sequence[Ended]],
+    *,
+    excluded: int = 0,
+    notes: Sequence[str] = (),
+) -> Summary:
+    """`earlier`: the runs of earlier campaigns of the same name."""
+    return Summary(
+        name=journal.head.name,
+        begun=journal.head.begun,
+        ended=tuple(journal.ended),
+        left=tuple(journal.left()),
+        interrupted=tuple(journal.interrupted),
+        groups=tuple(_groups(journal.ended, known, _sightings(earlier))),
+        excluded=excluded,
+        spent_s=journal.spent_s,
+        covered=covered(journal),
+        notes=tuple(notes),
+        today=known.today,
+    )
+
+
+def _groups(ended: Iterable[Ended], known: KnownList, earlier: Mapping[str, Earlier]) -> list[Group]:
+    by_leading: dict[str, list[Ended]] = {}
+    for run in ended:
+        if run.outcome == "anomaly":
+            by_leading.setdefault((*run.fingerprints, NO_FINGERPRINT)[0], []).append(run)
+    groups = [_group(fingerprint, runs, known, earlier) for fingerprint, runs in by_leading.items()]
+    return sorted(
+        groups, key=lambda group: (_STANDINGS.index(group.standing), -len(group.runs), group.fingerprint)
+    )
+
+
+def _group(fingerprint: str, runs: list[Ended], known: KnownList, earlier: Mapping[str, Earlier]) -> Group:
+    entry = known.of(fingerprint)
+    others = [other for run in runs for other in run.fingerprints[1:]]
+    return Group(
+        fingerprint=fingerprint,
+        shape=(*runs[0].shapes, runs[0].sentence)[0],
+        standing=min((known.standing(run.fingerprints) for run in runs), key=_STANDINGS.index),
+        runs=tuple(runs),
+        seen_with=tuple(dict.fromkeys(others)),
+        earlier=earlier.get(fingerprint, Earlier()),
+        issue="" if entry is None else entry.issue,
+        expires="" if entry is None else entry.expires.isoformat(),
+    )
+
+
+def _sightings(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Earlier]:
+    found: dict[str, Earlier] = {}
+    for run in (run for ended in campaigns for run in ended):
+        for fingerprint in run.fingerprints:
+            before = found.get(fingerprint, Earlier())
+            found[fingerprint] = Earlier(before.runs + 1, before.first or run.at, max(before.last, run.at))
+    return found

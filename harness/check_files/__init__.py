@@ -1,8 +1,0 @@
-"""Judges a history file by itself: a record of another tool, or ours outside of a run's folder. Writes nothing there.
-
-judged           file → verdict.json's content, by a named model and promise
-verified         the proofs of the verdict, accepted or refused
-second_opinion   another tool's checker over the same history, its verdict beside ours
-screen           what the terminal shows
-page             the report, written where a person asks for it
-"""

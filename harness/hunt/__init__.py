@@ -1,6 +1,0 @@
-"""Hunting: the same plan under many seeds in the simulator."""
-
-from harness.hunt.seeds import Tried, hunt, try_seed
-from harness.hunt.variety import hunted
-
-__all__ = ["Tried", "hunt", "hunted", "try_seed"]

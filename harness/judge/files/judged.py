@@ -1,0 +1,236 @@
+"""From a history file to a verdict in the form of verdict.json.
+
+Nothing is known of such a file but its content: no plan, no promise, no evidence of faults. So the promise is
+what the caller names (linearizable by default), and the evidence is that operations succeeded and that the
+file is whole. The history knows where it came from, and what that means (`History.failed_cas_observes`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkers import by_model
+from checkers.by_model import MODELS, Judgement
+from checkers.history import HistoryError, ModelError
+from checkers.history.foreign import edn, given, read
+from checkers.history.history import History
+from checkers.history.start import Start
+from checkers.limits import Limits
+from checkers.proofs.meaning import Judged
+from checkers.verdict import Verdict
+from harness.errors import StoreError, WrongUse
+from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
+from harness.judge.causes import headline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The user's question. None means: find the model, judge all keys, read a failed cas as the file's kind has it."""
+
+    path: Path
+    model: str | None = None
+    promise: str | None = None
+    key: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    failed_cas_observes: bool | None = None
+    initial: str | None = None
+
+
+def recognized(path: Path, initial: str | None = None) -> History:
+    """The history in the file; StoreError in one line if there is none, WrongUse for an unreadable `initial`."""
+    try:
+        if initial is not None:
+            given(initial)
+    except HistoryError as error:
+        raise WrongUse(str(error)) from error
+    try:
+        return read(path, initial=initial)
+    except HistoryError as error:
+        raise StoreError(f"{path}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def asked_history(asked: Asked, history: History) -> History:
+    """The part of the history to judge: all of it, or one key. Raises WrongUse for a key that it does not have."""
+    if asked.key is None:
+        return history
+    chosen = by_model.only_key(history, asked.key)
+    if not chosen.operations:
+        keys = sorted({str(operation.key) for operation in history.operations if operation.key is not None})
+        known = ", ".join(keys[:8]) + (", …" if len(keys) > 8 else "")
+        raise WrongUse(
+            f"--key {asked.key!r} is not in {asked.path}: it has {known or 'operations without keys'}"
+        )
+    return chosen
+
+
+def judged(asked: Asked, history: History) -> dict[str, Any]:
+    """The content of verdict.json for the history. Raises WrongUse for what cannot be asked."""
+    model = _model(asked, history)
+    promise = asked.promise or MODELS[model].promises[0]
+    if promise not in MODELS[model].promises:
+        known = by_model.names_of(MODELS[model].promises)
+        raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
+    try:
+        judgement = by_model.judge(
+            history,
+            model,
+            promise=promise,
+            limits=asked.limits,
+            failed_cas_observes=asked.failed_cas_observes,
+        )
+    except ModelError as error:
+        raise WrongUse(f"--initial: {error}") from error
+    return _document(asked, history, judgement)
+
+
+def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
+    """The questions that `judged` answered. The verdict gives only the model's name, which may be a guess."""
+    model = str(verdict["run"]["workload"])
+    promise = asked.promise or MODELS[model].promises[0]
+    observes = asked.failed_cas_observes
+    return by_model.judged_by(
+        model, promise, failed_cas_observes=history.failed_cas_observes if observes is None else observes
+    )
+
+
+def _model(asked: Asked, history: History) -> str:
+    model = asked.model or by_model.guess(history)
+    if model is None:
+        seen = ", ".join(sorted(history.names)[:8])
+        raise WrongUse(
+            f"cannot tell what {asked.path} is about ({seen}): give --model, one of {by_model.names_of(MODELS)}"
+        )
+    if model not in MODELS:
+        raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
+    unknown = left_out(history, model)
+    if unknown and not (history.is_foreign and history.names & MODELS[model].f == {"txn"}):
+        raise WrongUse(
+            f"--model {model} knows {', '.join(sorted(MODELS[model].f))}, and {asked.path} has "
+            f"{', '.join(sorted(unknown)[:8])}: give another --model"
+        )
+    return model
+
+
+def left_out(history: History, model: str) -> set[str]:
+    """The names of operations that mean nothing to the model: beside transactions they are not judged."""
+    return history.names - MODELS[model].f - {"dump"}
+
+
+def _document(asked: Asked, history: History, judgement: Judgement) -> dict[str, Any]:
+    evidence = _evidence(history, left_out(history, judgement.model))
+    outcome = outcome_of([judgement.result], evidence["missing"])
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "outcome": outcome,
+        "exit_code": EXIT_CODES[outcome],
+        "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}",
+        "promise": {each.checker: each.model for each in judgement.verdicts if _is_promised(each, judgement)},
+        "violations": list(judgement.violations),
+        "findings": _findings(judgement),
+        "strongest": judgement.strongest,
+        "evidence": evidence,
+        "checks": [verdict.to_json() for verdict in judgement.verdicts],
+        "repeat": {"command": _command(asked, judgement), "repeats": "outcome"},
+        "run": {
+            "system": history.header.system,
+            "cluster": history.origin,
+            "workload": judgement.model,
+            "seed": None,
+        },
+        "file": str(asked.path),
+    }
+
+
+def _is_promised(verdict: Verdict, judgement: Judgement) -> bool:
+    return bool(verdict.model) and by_model.is_promised(verdict, judgement.promise)
+
+
+def _findings(judgement: Judgement) -> list[dict[str, str]]:
+    found = [
+        {"checker": verdict.checker, "summary": str(finding)}
+        for verdict in judgement.verdicts
+        for finding in verdict.details.get("findings", ())
+    ]
+    weaker = [
+        {"checker": verdict.checker, "summary": verdict.summary}
+        for verdict in judgement.verdicts
+        if verdict.result == "invalid" and verdict.checker not in judgement.violations
+    ]
+    start = [{"checker": "start", "summary": hint} for hint in (_unless(judgement.supposed).strip(),) if hint]
+    return start + weaker + found
+
+
+def _evidence(history: History, unjudged: set[str]) -> dict[str, Any]:
+    counts = history.outcomes
+    beside = Counter(each.f for each in history.operations if each.f in unjudged) if unjudged else Counter()
+    missing = []
+    if not counts["ok"]:
+        missing.append("no operation succeeded")
+    if history.torn is not None:
+        missing.append(f"the file is torn: {history.torn}")
+    return {
+        "ok": counts["ok"],
+        "fail": counts["fail"],
+        "info": counts["info"],
+        "faults": [
+            {"id": fault.id, "name": fault.name, "took_effect": fault.took_effect} for fault in history.faults
+        ],
+        "torn": history.torn,
+        **({"left_out": dict(beside)} if beside else {}),
+        "missing": missing,
+    }
+
+
+def _subject(asked: Asked) -> str:
+    """The beginning of the sentence if only one key of the file is judged."""
+    return "" if asked.key is None else f"Of the key {asked.key} alone: "
+
+
+def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:
+    match outcome:
+        case "anomaly":
+            wrong = [each.to_json() for each in judgement.verdicts if each.checker in judgement.violations]
+            return headline({"checks": wrong}, has_times=False) + _unless(judgement.supposed)
+        case "inconclusive":
+            return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
+        case "unknown":
+            undecided = [each for each in judgement.verdicts if each.result == "unknown"]
+            return "Not decided: " + "; ".join(f"{each.checker}: {each.summary}" for each in undecided) + "."
+        case "valid":
+            return f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded."
+
+
+def _unless(start: Start) -> str:
+    """What would take an anomaly away, where the file does not say how the store began."""
+    return (
+        ""
+        if start.is_plain
+        else f" If the store began with {start}, say --initial {shlex.quote(edn.start(start))}."
+    )
+
+
+def _command(asked: Asked, judgement: Judgement) -> str:
+    words = ["./qsync", "check", str(asked.path), "--model", judgement.model]
+    if asked.promise is not None:
+        words += ["--promise", asked.promise]
+    if asked.key is not None:
+        words += ["--key", asked.key]
+    if asked.limits.timeout_s is not None:
+        words += ["--timeout", f"{asked.limits.timeout_s:g}"]
+    if asked.limits.memory_mib is not None:
+        words += ["--memory", f"{asked.limits.memory_mib:g}"]
+    if asked.limits.steps is not None:
+        words += ["--budget", str(asked.limits.steps)]
+    if asked.failed_cas_observes is not None:
+        words += ["--failed-cas", "observes" if asked.failed_cas_observes else "says-nothing"]
+    if asked.initial is not None:
+        words += ["--initial", asked.initial]
+    return shlex.join(words)

@@ -1,0 +1,186 @@
+"""Another tool's checker, run over the same history: its verdict stands beside ours and never replaces it.
+
+The command is the user's: `knossos:JAR` and `porcupine:PROGRAM` (`register_checkers`), or any other program, such as
+elle-cli through java. `{file}` in it is the file as it was given, `{edn}` a copy of the judged history in Jepsen's EDN,
+made for it; with neither, the file is put at its end. Of a run of ours, and where one key is judged, `{file}` is the
+EDN as well.
+
+Its verdict is the last word on its standard output that is a verdict, in the spelling of any of these tools, if its
+exit code allows that word: 0 any, 1 "invalid". Otherwise it is unknown, and so is that of a checker which cannot be
+started, or is ended: a program that breaks has exit code 1 too, often without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from checkers.history.history import History
+from checkers.proofs.meaning import Judged
+from checkers.verdict import Result
+from harness.cluster.scratch import scratch
+from harness.errors import WrongUse
+from harness.judge.files.register_checkers import CHECK, adapter_of, merged_answer
+
+_WORDS: tuple[tuple[str, Result], ...] = (
+    (r"not[ -]linearizable|nonlinearizable|invalid|illegal|false|anomal(?:y|ies)", "invalid"),
+    (r"unknown|timed[ -]?out|timeout", "unknown"),
+    (r"linearizable|valid|legal|true|ok", "valid"),
+)
+_VERDICT = re.compile("|".join(rf"(?P<{result}>\b(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
+_NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
+_CODES: dict[Result, tuple[int, ...]] = {"valid": (0,), "invalid": (0, 1), "unknown": (0, 1, 2)}
+"""The exit codes with which a verdict counts: Jepsen's."""
+SAID_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The result of the other checker. `said` is the end of its output; `how` names the place that its verdict was read
+    from.
+    """
+
+    command: str
+    result: Result
+    how: str
+    said: str
+    check: str = ""
+    """The check of ours that it stands against; "": the outcome, by all checks."""
+    left_out: int = 0
+    """Observations that the other checker was not told. So it may say valid of a history that is not."""
+
+    def beside(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
+        """As verdict.json holds it. They disagree only if both have decided, and differently."""
+        ours = {"valid": "valid", "anomaly": "invalid"}.get(verdict["outcome"])
+        if self.check:
+            ours = next((each["result"] for each in verdict["checks"] if each["checker"] == self.check), None)
+        disagrees = (
+            ours in ("valid", "invalid") and self.result in ("valid", "invalid") and self.result != ours
+        )
+        if self.left_out and self.result == "valid":
+            disagrees = False
+        return {
+            "command": self.command,
+            "result": self.result,
+            "how": self.how,
+            "said": self.said,
+            "ours": ours,
+            "check": self.check,
+            "disagrees": disagrees,
+        }
+
+
+def ask_about_registers(
+    command: str, history: History, judged: Mapping[str, Judged], timeout_s: float
+) -> Opinion | None:
+    """The opinion of Knossos or Porcupine; None if the command names neither. `judged`: what our checks were asked."""
+    found = adapter_of(command)
+    if found is None:
+        return None
+    adapter, program = found
+    if not program:
+        raise WrongUse(f"--second-opinion {command} names no program; try: --second-opinion {command}PATH")
+    question = adapter.question(history, judged)
+    if isinstance(question, str):
+        return Opinion(command, "unknown", question, "", CHECK)
+    with scratch("second-opinion") as folder:
+        for name, text in question.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        paths = [str(folder / name) for name in question.files]
+        ended = _run(command, adapter.command(program, paths), timeout_s)
+    if isinstance(ended, Opinion):
+        return replace(ended, check=CHECK)
+    said = replace(ended, out=merged_answer(ended.out, len(question.files)))
+    heard = opinion(command, said.out if ended.out.strip() else "", said.err, said.code)
+    how = heard.how
+    if question.left_out:
+        how += f"; {question.left_out} refused cas that saw another value were left out"
+    return replace(
+        heard, how=how, said=ended.out.strip()[-SAID_MAX:], check=CHECK, left_out=question.left_out
+    )
+
+
+def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
+    """Run the command to its end. `edn` is the judged history; `file` is None where no file holds just that.
+
+    Raises WrongUse if it is no command. A program that cannot be started, breaks or takes too long is of the opinion
+    "unknown".
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise WrongUse(f"--second-opinion {command!r} is no command: {error}") from error
+    if not words:
+        raise WrongUse(
+            "--second-opinion needs a command, such as: java -jar elle-cli.jar --model list-append"
+        )
+    with scratch("second-opinion") as folder:
+        copy = folder / "history.edn"
+        copy.write_text(edn, encoding="utf-8")
+        given = str(copy if file is None else file.resolve())
+        if not any("{file}" in word or "{edn}" in word for word in words):
+            words.append("{file}")
+        filled = [word.replace("{file}", given).replace("{edn}", str(copy)) for word in words]
+        ended = _run(command, filled, timeout_s)
+    return ended if isinstance(ended, Opinion) else opinion(command, ended.out, ended.err, ended.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that came to its end."""
+
+    out: str
+    err: str
+    code: int
+
+
+def _run(command: str, words: list[str], timeout_s: float) -> Ended | Opinion:
+    """The output of the program; the opinion "unknown" of one that cannot be started, or takes too long."""
+    try:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Opinion(command, "unknown", f"it could not be started: {error.strerror or error}", "")
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return Opinion(command, "unknown", f"it was ended after {timeout_s:g} s", "")
+    finally:
+        _end(process)
+    return Ended(out, err, process.returncode)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Nothing that it started outlives the question."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def opinion(command: str, out: str, err: str, code: int) -> Opinion:
+    """The result of a program with this output and exit code."""
+    said = (out.strip() or err.strip())[-SAID_MAX:]
+    words = list(_VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out)))
+    if not words:
+        why = f": {err.strip().splitlines()[-1][:SAID_MAX]}" if err.strip() else ""
+        return Opinion(command, "unknown", f"it said no verdict, and ended with exit code {code}{why}", said)
+    found: Any = words[-1].lastgroup
+    if code not in _CODES[found]:
+        how = f"it said {words[-1][0]!r}, and ended with exit code {code}"
+        return Opinion(command, "unknown", how, said)
+    return Opinion(command, found, f"it said {words[-1][0]!r}", said)

@@ -1,0 +1,151 @@
+"""From the cause to what followed on one time axis: the state of each node, the faults, and the places of witnesses.
+
+The picture begins where all was well, as far as that is near: before the faults that were in effect at the cause, or
+had just ended, and before the last change of an owner. It ends behind what followed. Where the first of that is near
+and the last is far, the far one stands at the right edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from harness.judge.causes import Sighted, consequences, seconds
+from harness.pages import node_states
+from harness.pages.fault_bands import FaultBand, band_labels, shades, within
+from harness.pages.json_door import as_mapping, as_text, as_time_ns, clipped
+from harness.pages.material import Material
+from harness.pages.owner_changes import handovers
+from harness.pages.svg import Scale, Texts, axis, drawing, element, joined
+
+WIDTH, GUTTER, RIGHT = 1160, 92, 1148
+BEFORE_NS = 10_000_000_000
+"""How far before the cause the picture begins at most."""
+JUST_NS = 2_000_000_000
+"""A fault that ended so shortly before the cause may belong to it."""
+LEAST_NS = 100_000_000
+MARKS_HEIGHT = 31
+LABEL_YS = (25, 12)
+FAR = 8
+"""A later effect is far if it is so much farther than the first one."""
+EFFECTS_DRAWN = 3
+CRASHES_DRAWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A witness on the axis. `kind`: cause or then."""
+
+    kind: str
+    time_ns: int
+    node: str
+    rule: str
+    summary: str
+
+
+def moments(ranking: Sequence[Sighted]) -> list[Moment]:
+    """The cause and its effects, as far as their times are known; no effects that are earlier than the cause."""
+    if not ranking or ranking[0].time_ns is None:
+        return []
+    lead, found = ranking[0], []
+    for kind, each in (
+        ("cause", lead),
+        *(("then", each) for each in consequences(ranking)[:EFFECTS_DRAWN]),
+    ):
+        time_ns = as_time_ns(each.time_ns)
+        if time_ns is not None and (each is lead or time_ns >= ranking[0].time_ns):
+            found.append(Moment(kind, time_ns, clipped(each.node, 60), clipped(each.rule, 60), each.summary))
+    return found if found and found[0].kind == "cause" else []
+
+
+def cause_and_effect(read: Material, ranking: Sequence[Sighted], bands: Sequence[FaultBand]) -> Markup:
+    """The picture; empty without nodes, without times, or without a witness that has one."""
+    told = moments(ranking)
+    if not told or not read.nodes or not read.has_times:
+        return Markup("")
+    start_ns, end_ns = window(told, read, bands)
+    scale = Scale(start_ns, end_ns, GUTTER, RIGHT)
+    near = within(bands, start_ns, end_ns)
+    strip = band_labels(near, scale, MARKS_HEIGHT, lanes=3)
+    top = MARKS_HEIGHT + strip.height + 4
+    lanes, places = [], {}
+    y: float = top
+    for node in read.nodes:
+        story = node_states.story_of(read, node, bands)
+        lanes.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
+        lanes.append(node_states.lane(story.stretches(start_ns, end_ns), scale, y))
+        places[node] = y
+        y += node_states.LANE_HEIGHT
+    return drawing(
+        (WIDTH, y + 24),
+        "From the cause to its effects",
+        scale,
+        shades(near, scale, top - 2, y),
+        axis(scale, top - 2, y),
+        strip.markup,
+        joined(lanes),
+        _crashes(read, scale, places),
+        _marks(told, scale, places, y),
+        class_="timeline",
+    )
+
+
+def window(told: Sequence[Moment], read: Material, bands: Sequence[FaultBand]) -> tuple[int, int]:
+    """(start_ns, end_ns): from when all was well, at most `BEFORE_NS` before the cause, to behind the last effect."""
+    cause_ns = told[0].time_ns
+    last_ns = max(each.time_ns for each in told)
+    well_ns = min(
+        (band.start_ns for band in bands if band.start_ns <= cause_ns <= band.end_ns + JUST_NS),
+        default=cause_ns,
+    )
+    changes = [each.last_ns for each in handovers(read.monitor) if each.first_ns <= cause_ns]
+    if changes and cause_ns - changes[-1] <= BEFORE_NS:
+        well_ns = min(well_ns, changes[-1])
+    well_ns = max(well_ns, cause_ns - BEFORE_NS, 0)
+    first_ns = min((each.time_ns for each in told[1:]), default=last_ns)
+    last_ns = min(last_ns, cause_ns + max(FAR * (first_ns - well_ns), BEFORE_NS // 5))
+    margin_ns = max((last_ns - well_ns) // 16, LEAST_NS)
+    return max(well_ns - margin_ns, 0), last_ns + margin_ns
+
+
+def _marks(told: Sequence[Moment], scale: Scale, places: dict[str, float], bottom: float) -> Markup:
+    """A line for each moment, with its words above and a mark in the lane of its node."""
+    texts, parts = Texts(), []
+    for each in told:
+        x = scale(each.time_ns)
+        title = element("title", f"{each.kind}: {each.summary}\n{seconds(each.time_ns)}")
+        line = element("line", class_="moment-line", x1=x, x2=x, y1=MARKS_HEIGHT - 4, y2=bottom)
+        is_outside = each.time_ns > scale.end_ns
+        mark = ""
+        if each.node in places and not is_outside:
+            y = places[each.node] + node_states.LANE_HEIGHT / 2
+            mark = element("circle", class_="moment-dot", cx=x, cy=y, r=5)
+        words = f"{each.kind}: {each.rule}, {seconds(each.time_ns)}{' →' if is_outside else ''}"
+        anchor = "end" if x > (scale.left + scale.right) / 2 else "start"
+        label = texts.put(words, x + (-5 if anchor == "end" else 5), LABEL_YS, "moment-label", anchor)
+        parts.append(element("g", title, line, mark, label, class_=f"moment {each.kind}"))
+    return joined(parts)
+
+
+def _crashes(read: Material, scale: Scale, places: dict[str, float]) -> Markup:
+    """A cross where a process ended by itself; the monitor's line may be later than that."""
+    parts = []
+    for event in [each for each in read.monitor if each.f == "crash"][:CRASHES_DRAWN]:
+        value = as_mapping(event.value)
+        at_ns = as_time_ns(value.get("at_ns"))
+        at_ns = event.time_ns if at_ns is None else at_ns
+        if event.node in places and scale.start_ns <= at_ns <= scale.end_ns:
+            x = scale(at_ns)
+            y = places[event.node] + node_states.LANE_HEIGHT / 2
+            cross = element("path", class_="mark", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10")
+            parts.append(
+                element(
+                    "g",
+                    element("title", f"{event.node}: {as_text(value.get('how'), 200)}"),
+                    cross,
+                    class_="event crash",
+                )
+            )
+    return joined(parts)

@@ -1,0 +1,100 @@
+"""What a run covered: its operations by kind, the nodes that served its reads, which kinds of faults took effect, and
+which rare turns came about.
+
+A run without an anomaly says as much as was tried in it, so these tables are on every page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+from numpy.typing import NDArray
+
+from checkers.history.spans import united
+from harness.pages.fault_bands import FaultBand
+from harness.pages.json_door import as_mapping, clipped
+from harness.pages.material import Material
+from harness.pages.run_columns import OK
+
+ROWS = 40
+NEVER = 4
+"""Names of what never came about are short, and stand in a line: so many times the rows of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Rows of texts and counts. `keys` is a sentence; `left_out` tells of rows beyond `ROWS`."""
+
+    kinds: tuple[tuple[str, int, int, int], ...]
+    """(kind of operation, ok, fail, info)."""
+    reads: tuple[tuple[str, str, str, int], ...]
+    """(node, role, read mode, answered reads)."""
+    faults: tuple[tuple[str, int, int, int], ...]
+    """(kind of fault, injected, took effect, operations that ended ok while one of the kind was in effect)."""
+    turns: tuple[tuple[str, int], ...]
+    """(rare turn, how often); `turns_never` are those of its system that did not come about."""
+    turns_never: tuple[str, ...]
+    keys: str
+    left_out: int
+
+
+def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
+    columns = read.columns
+    names = sorted({f for f, _ in columns.kinds})
+    ended = columns.kinds
+    kinds = [(clipped(f, 40), ended[f, "ok"], ended[f, "fail"], ended[f, "info"]) for f in names]
+    reads = [
+        (clipped(node, 64), clipped(role, 40), clipped(mode, 40), count)
+        for (node, role, mode), count in sorted(columns.reads.items())
+    ]
+    faults = _faults(read, bands)
+    turns = [
+        (clipped(name, 80), times)
+        for name, times in as_mapping(as_mapping(read.verdict.get("evidence")).get("rare_turns")).items()
+        if isinstance(times, int)
+    ]
+    seen = [(name, times) for name, times in turns if times]
+    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults, seen))
+    return Covered(
+        tuple(kinds[:ROWS]),
+        tuple(reads[:ROWS]),
+        tuple(faults[:ROWS]),
+        tuple(seen[:ROWS]),
+        tuple(name for name, times in turns if not times)[: NEVER * ROWS],
+        _keys(read),
+        left_out,
+    )
+
+
+def _faults(read: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, int, int]]:
+    injected = Counter(band.name for band in bands)
+    in_effect = Counter(band.name for band in bands if band.took_effect)
+    ends_ns = numpy.sort(read.load.end_ns[read.load.outcome == OK])
+    return [
+        (name, count, in_effect[name], _within(ends_ns, [band for band in bands if band.name == name]))
+        for name, count in sorted(injected.items())
+    ]
+
+
+def _within(ends_ns: NDArray[numpy.int64], bands: Sequence[FaultBand]) -> int:
+    """How many of these moments, which are in order, lie within a band that took effect, each counted once."""
+    spans = united((band.start_ns, band.end_ns) for band in bands if band.took_effect)
+    starts, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))
+    before, until = numpy.searchsorted(ends_ns, starts), numpy.searchsorted(ends_ns, ends, side="right")
+    return int((until - before).sum())
+
+
+def _keys(read: Material) -> str:
+    columns = read.columns
+    on_keys = columns.key[(columns.key >= 0) & ~columns.final]
+    if not len(on_keys):
+        return ""
+    counts = numpy.bincount(on_keys)
+    counts = counts[counts > 0]
+    return (
+        f"{len(counts):,} keys, with {int(counts.min()):,} to {int(counts.max()):,} operations each "
+        f"(median {int(numpy.median(counts)):,})."
+    )

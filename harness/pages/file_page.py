@@ -1,0 +1,59 @@
+"""The report of a judged file, through the same code as that of a run: it reads a folder, so one is made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checkers.history import jsonl
+from checkers.history.history import History
+from checkers.history.operation import Event
+from harness import pages
+from harness.cluster.scratch import scratch
+from harness.errors import StoreError
+from harness.results import RunFolder
+
+
+def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
+    """Write the page to `target`. StoreError in one line if it cannot be written."""
+    with scratch("page") as made:
+        folder = made / "check" / source.name
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_bytes(b"{}")
+        (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))
+        jsonl.write(folder / "history.jsonl", history.header, _readable(history))
+        page = pages.write(folder).read_bytes()
+    write_file(target, page, "the page")
+
+
+def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> None:
+    """The page of a stored run by this verdict, which need not be the stored one. Its folder stays as it is."""
+    shown = msgspec.json.decode(msgspec.json.encode(verdict))
+    write_file(target, pages.html(run.path, shown).encode("utf-8", "replace"), "the page")
+
+
+def write_file(target: Path, data: bytes, what: str) -> None:
+    """Write what a person asked for, all of it or nothing; StoreError in one line if the file system refuses."""
+    is_special = target.exists() and not target.is_file()  # /dev/stdout
+    unfinished = target if is_special else target.with_name(f".{target.name}.unfinished")
+    try:
+        unfinished.write_bytes(data)
+        if not is_special:
+            unfinished.replace(target)
+    except OSError as error:
+        if not is_special:
+            with suppress(OSError):
+                unfinished.unlink()
+        raise StoreError(f"cannot write {what} to {target}: {error.strerror or error}") from error
+
+
+def _readable(history: History) -> Iterator[Event]:
+    """The events; the page shows what is about the judged operations alone."""
+    judged = {index for operation in history.operations for index in operation.events}
+    for event in history.events:
+        if event.index in judged or isinstance(event.process, str):
+            yield event

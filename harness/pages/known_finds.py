@@ -1,0 +1,81 @@
+"""What the checks of a run are known to find: the seeded bugs of its system that a hunt found by each of them.
+
+A passing check says no more than what it can find. The finds are measured beforehand, in the simulator, by
+`bench.known_bugs`; a real system has those of its reference node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.errors import WrongUse
+from harness.pages.first_screen import run_value
+from harness.pages.json_door import as_mapping, as_mappings, as_text
+from harness.pages.material import Material
+from harness.systems import system_of
+from harness.systems.finds import Find, finds_of
+from harness.systems.system import HasReference
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFinds:
+    """`rows`: (check that judged something in this run, seeded bugs that it found). `elsewhere`: (bug, the checks that
+    find it, none of which judged anything here). `missed`: bugs that no hunt found. `note` says so if they are those of
+    a reference node."""
+
+    rows: tuple[tuple[str, str], ...]
+    elsewhere: tuple[tuple[str, str], ...]
+    missed: tuple[str, ...]
+    sentence: str
+    note: str
+
+
+def known_finds(read: Material) -> KnownFinds | None:
+    """None where nothing is known: a system of a user's own, or a run without a plan.
+
+    None for an anomaly, too: its reader asks what was found.
+    """
+    if read.verdict.get("outcome") == "anomaly":
+        return None
+    name = run_value(read, "system")
+    measured = _reference(name) or name
+    finds = finds_of(measured) if measured else {}
+    if not finds:
+        return None
+    checks = [
+        as_text(check.get("checker"), 60)
+        for check in as_mappings(read.verdict.get("checks"))
+        if check.get("result") != "unknown" and not as_mapping(check.get("details")).get("vacuous")
+    ]
+    here = {bug: find for bug, find in finds.items() if any(by in checks for by in find.by)}
+    rows = ((check, ", ".join(bug for bug, find in here.items() if check in find.by)) for check in checks)
+    return KnownFinds(
+        rows=tuple(row for row in rows if row[1]),
+        elsewhere=tuple(
+            (bug, ", ".join(find.by)) for bug, find in finds.items() if find.by and bug not in here
+        ),
+        missed=tuple(bug for bug, find in finds.items() if not find.by),
+        sentence=_sentence(len(here), finds),
+        note="" if measured == name else f"They are bugs of the reference node {measured}, not of {name}.",
+    )
+
+
+def _reference(name: str) -> str:
+    """The system whose seeded bugs stand for those of a real one; "" if there is none, or no such system any more."""
+    try:
+        system = system_of(name)
+    except WrongUse:
+        return ""
+    return system.reference if isinstance(system, HasReference) else ""
+
+
+def _sentence(here: int, finds: Mapping[str, Find]) -> str:
+    needed = sorted(find.seeds for find in finds.values() if find.by)
+    half = needed[len(needed) // 2]
+    return (
+        "Hunts in the simulator, each for one seeded bug with faults that suit it, found "
+        f"{len(needed)} of {len(finds)}: half of them within {half} {'seed' if half == 1 else 'seeds'}, "
+        f"the last after {needed[-1]}. "
+        f"Checks of this run found {here} of them."
+    )

@@ -1,0 +1,253 @@
+"""The whole run over one time axis: latency (logarithmic), rate by outcome, and the state of every node.
+
+Up to `POINTS_DRAWN` operations are points. Above that the drawing shows quantiles in slices of time, so that
+its size does not grow with the history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from harness.pages import node_states
+from harness.pages.fault_bands import FaultBand, band_labels, shades
+from harness.pages.json_door import clipped
+from harness.pages.material import Load, Material
+from harness.pages.run_columns import INFO, OK, OUTCOMES, parts
+from harness.pages.svg import Scale, drawing, duration, element, joined
+
+WIDTH, GUTTER, RIGHT = 1160, 92, 1148
+LATENCY_HEIGHT, RATE_HEIGHT = 170, 110
+POINTS_DRAWN = 6_000
+SLICES = 220
+BINS_MS = (250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
+BINS_DRAWN = 180
+
+Whole = NDArray[numpy.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChart:
+    """The drawing, and notes for the reader on its making."""
+
+    markup: Markup
+    caption: str
+
+
+def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[int, int] | None) -> LoadChart:
+    """`witness` is the window of the first witness, marked on the axis to show its place in the run."""
+    end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
+    scale = Scale(0, end_ns, GUTTER, RIGHT, material.has_times)
+    strip = band_labels(bands, scale, 2, lanes=3)
+    top = strip.height + 22
+    rate_top = top + LATENCY_HEIGHT + 30
+    lanes_top = rate_top + RATE_HEIGHT + 10
+    latency, how = _latency(material.load, scale, top)
+    rate, bin_ns = _rate(material.load, scale, rate_top)
+    lanes, bottom = _lanes(material, bands, scale, lanes_top)
+    return LoadChart(
+        drawing(
+            (WIDTH, bottom + 24),
+            "Latency, rate and node states over the whole run",
+            scale,
+            shades(bands, scale, strip.height + 2, bottom),
+            _axis(scale, strip.height + 2, bottom),
+            strip.markup,
+            latency,
+            rate,
+            lanes,
+            _witness_mark(witness, scale, strip.height + 2, bottom) if witness else "",
+            class_="chart",
+        ),
+        f"{how} Rate in slices of {duration(bin_ns)}, by the time of completion.",
+    )
+
+
+def _axis(scale: Scale, top: float, bottom: float) -> Markup:
+    parts = []
+    for time_ns, label in scale.ticks(12):
+        x = scale(time_ns)
+        anchor = "end" if x > scale.right - 20 else "middle"
+        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
+        parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor=anchor))
+    return joined(parts)
+
+
+def _witness_mark(witness: tuple[int, int], scale: Scale, top: float, bottom: float) -> Markup:
+    x, right = scale(witness[0]), scale(witness[1])
+    title = element("title", f"the witness: {scale.moment(witness[0])} – {scale.moment(witness[1])}")
+    return element(
+        "g",
+        title,
+        element("rect", class_="witness-window", x=x, y=top, width=max(right - x, 2.0), height=bottom - top),
+    )
+
+
+def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
+    ended = load.end_ns >= 0
+    took_ns = load.end_ns[ended]
+    took_ns -= load.start_ns[ended]
+    latency_ns = numpy.maximum(took_ns, 1_000, out=took_ns)
+    outcome = load.outcome[ended]
+    title = element("text", "latency", class_="panel-title", x=0, y=top - 9)
+    if not len(latency_ns):
+        return joined([title, _empty(top + LATENCY_HEIGHT / 2)]), "No operation ended."
+    decades = _decades(latency_ns)
+    y = _log_scale(decades, top)
+    frame = _decade_lines(decades, y, scale)
+    start_ns = load.start_ns[ended]
+    if len(latency_ns) <= POINTS_DRAWN:
+        order = numpy.argsort(load.complete[ended], kind="stable")
+        groups = (order[outcome[order] == code] for code in range(len(OUTCOMES)))
+        marks = joined(
+            _points(start_ns[rows], latency_ns[rows], scale, y, word)
+            for rows, word in zip(groups, OUTCOMES, strict=True)
+        )
+        return joined([title, frame, marks]), f"Latency of {len(latency_ns):,} operations, one point each."
+    chosen = outcome == OK if (outcome == OK).any() else outcome >= 0
+    start_ns, latency_ns = start_ns[chosen], latency_ns[chosen]
+    marks = _quantiles(start_ns, latency_ns, scale, y)
+    return joined([title, frame, marks]), (
+        f"Latency of {int(chosen.sum()):,} operations is too much for points: downsampled to the median (line), "
+        f"50–95 % and 95–99 % (shades) and the slowest (dots) in {SLICES} slices of time."
+    )
+
+
+class _LogScale:
+    """Latency (ns) to y (px), higher is slower."""
+
+    def __init__(self, low: int, high: int, top: float) -> None:
+        self.low, self.high, self.top = low, high, top
+
+    def __call__(self, latency_ns: float) -> float:
+        part = (math.log10(max(latency_ns, 1)) - self.low) / (self.high - self.low)
+        return self.top + LATENCY_HEIGHT * (1 - min(max(part, 0.0), 1.0))
+
+
+def _log_scale(decades: tuple[int, int], top: float) -> _LogScale:
+    return _LogScale(decades[0], decades[1], top)
+
+
+def _decades(latency_ns: Whole) -> tuple[int, int]:
+    low = math.floor(math.log10(int(latency_ns.min())))
+    high = math.ceil(math.log10(int(latency_ns.max())))
+    return low, max(high, low + 1)
+
+
+def _decade_lines(decades: tuple[int, int], y: _LogScale, scale: Scale) -> Markup:
+    parts = []
+    step = max(1, math.ceil((decades[1] - decades[0]) / 6))
+    for power in range(decades[0], decades[1] + 1, step):
+        height = y(10**power)
+        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=height, y2=height))
+        label = duration(10**power)
+        parts.append(element("text", label, class_="tick", x=scale.left - 6, y=height + 4, text_anchor="end"))
+    return joined(parts)
+
+
+def _points(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale, word: str) -> Markup:
+    """All points of one outcome as one path of dots: ten bytes a point."""
+    pairs = zip(start_ns.tolist(), latency_ns.tolist(), strict=True)
+    path = "".join(f"M{scale(start):.1f} {y(latency):.1f}h0" for start, latency in pairs)
+    return element("path", class_=f"dots {word}", d=path) if path else Markup("")
+
+
+def _quantiles(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale) -> Markup:
+    slice_of = numpy.empty(len(start_ns), dtype=numpy.int16)
+    for rows in parts(len(start_ns)):
+        slice_of[rows] = numpy.minimum((start_ns[rows] * SLICES) // max(scale.end_ns, 1), SLICES - 1)
+    heights: dict[float, list[float]] = {share: [] for share in (0.5, 0.95, 0.99, 1.0)}
+    slices = numpy.unique(slice_of).tolist()
+    for each in slices:
+        sorted_ns = numpy.sort(latency_ns[slice_of == each])
+        for share, found in heights.items():
+            found.append(y(int(sorted_ns[min(int(len(sorted_ns) * share), len(sorted_ns) - 1)])))
+    xs = [scale((number + 0.5) * scale.end_ns / SLICES) for number in slices]
+    median = "M" + "L".join(f"{x:.1f} {height:.1f}" for x, height in zip(xs, heights[0.5], strict=True))
+    slowest = "".join(f"M{x:.1f} {height:.1f}h0" for x, height in zip(xs, heights[1.0], strict=True))
+    return joined(
+        [
+            element("path", class_="area wide", d=_area(xs, heights[0.95], heights[0.99])),
+            element("path", class_="area", d=_area(xs, heights[0.5], heights[0.95])),
+            element("path", class_="median", d=median),
+            element("path", class_="dots ok", d=slowest),
+        ]
+    )
+
+
+def _area(xs: Sequence[float], below: Sequence[float], above: Sequence[float]) -> str:
+    there = [f"{x:.1f} {height:.1f}" for x, height in zip(xs, above, strict=True)]
+    back = [f"{x:.1f} {height:.1f}" for x, height in zip(reversed(xs), reversed(below), strict=True)]
+    return "M" + "L".join(there + back) + "Z"
+
+
+def _rate(load: Load, scale: Scale, top: float) -> tuple[Markup, int]:
+    bin_ns = next((ms for ms in BINS_MS if scale.end_ns / (ms * 1e6) <= BINS_DRAWN), BINS_MS[-1]) * 1_000_000
+    title = element("text", "per second", class_="panel-title", x=0, y=top - 9)
+    if not len(load):
+        return joined([title, _empty(top + RATE_HEIGHT / 2)]), bin_ns
+    slice_of = numpy.where(load.end_ns >= 0, load.end_ns, load.start_ns) // bin_ns
+    number = int(slice_of.max()) + 1
+    counts = [numpy.bincount(slice_of[load.outcome == code], minlength=number) for code in range(INFO + 1)]
+    highest = float(sum(counts).max()) / (bin_ns / 1e9)  # type: ignore[union-attr]
+    step = _round_step(highest)
+    limit = math.ceil(highest / step) * step
+    parts = [title]
+    for tick in range(0, limit + 1, step):
+        height = top + RATE_HEIGHT * (1 - tick / limit)
+        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=height, y2=height))
+        parts.append(
+            element("text", f"{tick:,}", class_="tick", x=scale.left - 6, y=height + 4, text_anchor="end")
+        )
+    for place in range(number):
+        parts.append(_stack([int(column[place]) for column in counts], place, bin_ns, scale, top, limit))
+    return joined(parts), bin_ns
+
+
+def _stack(counts: list[int], place: int, bin_ns: int, scale: Scale, top: float, limit: int) -> Markup:
+    """One slice of time: ok at the bottom, then fail, then info, and a tooltip over all of it."""
+    x, right = scale(place * bin_ns), scale((place + 1) * bin_ns)
+    floor = top + RATE_HEIGHT
+    parts = [
+        element(
+            "title",
+            f"{scale.moment(place * bin_ns)} – {scale.moment((place + 1) * bin_ns)}\n"
+            + ", ".join(f"{count:,} {word}" for count, word in zip(counts, OUTCOMES, strict=True)),
+        ),
+        element("rect", class_="catch", x=x, y=top, width=right - x, height=RATE_HEIGHT),
+    ]
+    for count, word in zip(counts, OUTCOMES, strict=True):
+        height = count / (bin_ns / 1e9) / limit * RATE_HEIGHT
+        if count:
+            floor -= height
+            width = max(right - x - 0.7, 0.5)
+            parts.append(element("rect", class_=f"fill {word}", x=x, y=floor, width=width, height=height))
+    return element("g", *parts)
+
+
+def _round_step(highest: float) -> int:
+    """A step of 1, 2 or 5 times a power of ten that gives three or four lines."""
+    rough = max(highest / 3, 1)
+    power = 10 ** math.floor(math.log10(rough))
+    return int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough))
+
+
+def _lanes(material: Material, bands: Sequence[FaultBand], scale: Scale, y: float) -> tuple[Markup, float]:
+    parts = []
+    for node in material.nodes:
+        story = node_states.story_of(material, node, bands)
+        parts.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
+        parts.append(node_states.lane(story.stretches(0, scale.end_ns), scale, y))
+        y += node_states.LANE_HEIGHT
+    return joined(parts), y + 4
+
+
+def _empty(y: float) -> Markup:
+    return element(
+        "text", "nothing was recorded", class_="empty", x=(GUTTER + RIGHT) / 2, y=y, text_anchor="middle"
+    )

@@ -1,0 +1,247 @@
+"""The longest orders of a witness of linearizability, which a reader steps through, and what its reads could return.
+
+The verdict's proof names the operations of the witness and the write that fixed the value before them. Possible values
+of a read need all writes on the key: these come from history.jsonl. Both searches have limits; over a limit the page
+says "not computed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from checkers.history import HistoryError, Operation
+from checkers.history.errors import ModelError
+from checkers.history.start import Start
+from checkers.history.values import Composite
+from checkers.linearizable.models import Model, Register, State
+from checkers.linearizable.partial import Partial, longest_orders, possible_values
+from checkers.linearizable.search import Call
+from checkers.linearizable.table import MODELS
+from harness.judge.causes import ranked
+from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_whole, clipped
+from harness.pages.material import WITNESSES_DRAWN, Material, witness_indexes
+from harness.pages.operation_words import operation_label
+from harness.pages.run_columns import operations_at
+
+WITNESSES_MAX = 3
+ORDERS_MAX = 4
+OPERATIONS_MAX = 24
+KEY_OPERATIONS_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    index: int
+    words: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`number` is its place among all orders of the page; `then` says why no further operation fits.
+
+    `refused`: the operations that real time would allow next, by the events of their invocations.
+    """
+
+    number: int
+    steps: tuple[Step, ...]
+    then: str
+    refused: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A read, what it returned, and in words what it could have returned."""
+
+    index: int
+    words: str
+    could: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersOfWitness:
+    title: str
+    start: str
+    operations: int
+    orders: tuple[Order, ...]
+    left_out: int
+    possible: tuple[Possible, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    operation: Operation
+    call: Call
+
+
+def orders_of_witnesses(read: Material) -> tuple[OrdersOfWitness, ...]:
+    """Of the first witnesses whose proof is one of orders; empty without such a proof."""
+    found: list[OrdersOfWitness] = []
+    for sighted in ranked(read.verdict)[:WITNESSES_DRAWN]:
+        if len(found) == WITNESSES_MAX:
+            break
+        try:
+            number = sum(len(each.orders) for each in found)
+            view = _view(read, as_mapping(sighted.check.get("details")), sighted.witness, number)
+        except (ModelError, HistoryError, TypeError, ValueError, KeyError, RecursionError):
+            continue  # a verdict or a history that no checker of this version wrote
+        if view is not None:
+            found.append(view)
+    return tuple(found)
+
+
+def for_the_canvas(orders: Sequence[OrdersOfWitness]) -> list[dict[str, Any]]:
+    return [
+        {
+            "operations": [step.index for step in order.steps],
+            "states": [step.state for step in order.steps],
+            "then": order.then,
+            "refused": list(order.refused),
+        }
+        for each in orders
+        for order in each.orders
+    ]
+
+
+def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOfWitness | None:
+    proof = _proof(details, witness)
+    if proof is None:
+        return None
+    model: Model = MODELS[details["model"]](
+        failed_cas_observes=bool(details.get("failed_cas_observes", True))
+    )
+    if "initial" in details:
+        start = Start.from_json(details["initial"])
+        model = model.beginning({key: start.of(key) for key in proof["keys"]})
+    named = [read.operations.get(index) for index in map(as_whole, proof["operations"]) if index is not None]
+    operations = sorted({each.invoke_index: each for each in named if each is not None}.items())
+    after, until = read.operations.get(as_whole(proof.get("after")) or -1), as_whole(proof.get("until"))
+    if proof.get("after") == 0:
+        after = read.operations.get(0)
+    subjects = _subjects(model, (each for _, each in operations), until)
+    if len(subjects) != len(proof["operations"]) or (after is None) != (proof.get("after") is None):
+        return None
+    first = model.initial if after is None else _left_by(model, after)
+    title = as_text(witness.get("summary"), 300)
+    if len(subjects) > OPERATIONS_MAX:
+        return OrdersOfWitness(title, _text(first), len(subjects), (), 0, ())
+    partial = longest_orders(model, [each.call for each in subjects], first) or ()
+    orders = tuple(
+        _order(number + place, each, subjects, first) for place, each in enumerate(partial[:ORDERS_MAX])
+    )
+    possible = _possible(read, model, subjects, first, after, until) if isinstance(model, Register) else ()
+    return OrdersOfWitness(
+        title, _text(first), len(subjects), orders, len(partial) - len(orders), tuple(possible)
+    )
+
+
+def _proof(details: Json, witness: Json) -> Json | None:
+    """The proof that the witness shows."""
+    events = set(witness_indexes(witness))
+    for proof in as_mappings(details.get("proofs")):
+        operations = as_list(proof.get("operations"))
+        if proof.get("kind") in ("witness", "zones") and operations and events.issuperset(operations):
+            return proof
+    return None
+
+
+def _subjects(model: Model, operations: Iterable[Operation], until: int | None) -> list[_Subject]:
+    """What completed after `until` may still have been running, as in the proof."""
+    subjects = []
+    for each in operations:
+        action = model.action(each)
+        returned = each.returned_index
+        if returned is not None and until is not None and returned > until:
+            returned = None
+        if action is not None:
+            subjects.append(_Subject(each, Call(action, each.invoke_index, returned)))
+    return subjects
+
+
+def _left_by(model: Model, operation: Operation) -> State:
+    action = model.action(operation)
+    assert action is not None
+    return action.values[-1]
+
+
+def _order(number: int, partial: Partial, subjects: Sequence[_Subject], start: State) -> Order:
+    steps = tuple(
+        Step(
+            subjects[place].operation.invoke_index,
+            _words(subjects[place].operation),
+            _text(state),
+        )
+        for place, state in zip(partial.order, partial.states, strict=True)
+    )
+    value = _text(partial.states[-1] if partial.states else start)
+    refused = [_words(subjects[place].operation) for place in partial.refused[:4]]
+    if not refused:
+        return Order(number, steps, "Every operation has its place.")
+    others = f" Nor does any of {len(partial.refused) - 4} more." if len(partial.refused) > 4 else ""
+    then = f"Next could only be: {'; '.join(refused)}. That does not fit the value {value}.{others}"
+    places = tuple(subjects[place].operation.invoke_index for place in partial.refused)
+    return Order(number, steps, then, places)
+
+
+def _possible(
+    read: Material,
+    model: Register,
+    subjects: Sequence[_Subject],
+    start: State,
+    after: Operation | None,
+    until: int | None,
+) -> Iterable[Possible]:
+    """For each read of the witness; the last answer to complete has no place and binds no other read."""
+    reads = [each for each in subjects if each.call.action.word == "read" and each.call.complete is not None]
+    failing = max(subjects, key=lambda each: each.call.complete or -1)
+    writes = _writes(read, model, failing.operation.key, after, until)
+    for each in reads:
+        index, words = each.operation.invoke_index, _words(each.operation)
+        others = [other for other in reads if other is not failing or other is each]
+        if writes is None or each.operation.f != "read":
+            yield Possible(index, words, "not computed: too many operations on the key")
+            continue
+        calls = [*writes, *(other.call for other in others)]
+        values = possible_values(model, calls, len(writes) + others.index(each), start)
+        if values is None:
+            yield Possible(index, words, "not computed: the search met its limit")
+        elif not values:
+            yield Possible(index, words, "nothing: the other answers have no order either")
+        else:
+            yield Possible(index, words, " or ".join(_text(value) for value in values))
+
+
+def _writes(
+    read: Material, model: Register, key: str | None, after: Operation | None, until: int | None
+) -> list[Call] | None:
+    """Every call on the key that may change it: asked for until the proof ends, and not over before it begins."""
+    columns = read.columns
+    chosen = columns.of_keys([key]) if key is not None else columns.key < 0
+    chosen &= columns.index <= (until if until is not None else numpy.iinfo(numpy.int64).max)
+    if after is not None and after.complete_index is not None:
+        chosen &= (columns.index > after.complete_index) | (columns.outcome == 2)
+    rows = numpy.flatnonzero(chosen & columns.writes)
+    if len(rows) > KEY_OPERATIONS_MAX:
+        return None
+    found = _subjects(
+        model, (each for _, each in operations_at(read.folder / "history.jsonl", columns, rows)), until
+    )
+    changing = [each.call for each in found if each.call.action.kind != "observe"]
+    return sorted(changing, key=lambda call: call.invoke)
+
+
+def _words(operation: Operation) -> str:
+    return f"process {operation.process}: {operation_label(operation, operation.key)}"
+
+
+def _text(state: State) -> str:
+    """A state as a reader knows it: "∅" for nothing, JSON as it is written."""
+    if state is None:
+        return "∅"
+    if isinstance(state, Composite):
+        return clipped(repr(state), 120)
+    return as_text(state, 120)

@@ -1,0 +1,49 @@
+"""A row of the timeline for each process, with as few rows as overlapping processes need.
+
+A worker goes on as a new process after an unknown outcome, so a run has many more processes than workers. A process
+takes the row that was freed last, which as a rule is that of the same worker.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy
+from numpy.typing import NDArray
+
+from harness.pages.run_columns import RunColumns, parts
+
+ROWS_MAX = 400
+"""Beyond, rows are shared: no screen has more lines."""
+
+
+def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, ...]]:
+    """(the row of each operation, the first process of each row); rows by these processes."""
+    if not len(columns):
+        return numpy.empty(0, dtype=numpy.int32), ()
+    processes = numpy.unique(columns.process)
+    of = numpy.empty(len(columns), dtype=numpy.int32)
+    first = numpy.full(len(processes), numpy.iinfo(numpy.int64).max)
+    last = numpy.full(len(processes), -1)
+    for some in parts(len(columns)):
+        of[some] = numpy.searchsorted(processes, columns.process[some])
+        numpy.minimum.at(first, of[some], columns.index[some])
+        numpy.maximum.at(last, of[some], numpy.maximum(columns.complete[some], columns.index[some]))
+    rows = numpy.zeros(len(processes), dtype=numpy.int64)
+    names: list[int] = []
+    running: list[tuple[int, int]] = []
+    free: list[int] = []
+    for each in numpy.argsort(first, kind="stable").tolist():
+        while running and running[0][0] < first[each]:
+            free.append(heapq.heappop(running)[1])
+        if not free:
+            free.append(len(names))
+            names.append(int(processes[each]))
+        rows[each] = free.pop()
+        heapq.heappush(running, (int(last[each]), int(rows[each])))
+    order = numpy.argsort(numpy.array(names), kind="stable")
+    place = numpy.empty_like(order)
+    place[order] = numpy.arange(len(order))
+    return (place[rows] % ROWS_MAX).astype(numpy.int32)[of], tuple(
+        names[each] for each in order[:ROWS_MAX].tolist()
+    )

@@ -1,0 +1,278 @@
+"""A stretch of a run in a log that grows in rounds: a lane for each node, over time.
+
+Drawn from values alone, whatever store they come from (times in nanoseconds of the run; what is odd is left out):
+
+    {"title", "start_ns", "end_ns",
+     "lanes": [{"name", "points": "µs,synchronised,incoming,executed …", "rounds": "µs …",
+                "spans": [{"from_ns", "to_ns", "kind", "text"}],
+                "marks": [{"at_ns", "kind", "label", "text", "from", "to"}], "marks_left_out"}],
+     "told": [sentence]}
+
+Points and rounds are one text each, because a run has many; their µs count from the start of the stretch. A lane shows,
+from the top: how many entries the log has (line) and how many of these are executed (area); how many wait; what faults
+did to the node. Kinds of spans: "split", "recovering"; of marks: "wrong", "restored", "vote", "split", "backup",
+"start"; "worker" and "caught-up" are small. A mark with "from" and "to" is an arrow from one entry to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from harness.pages import node_states
+from harness.pages.fault_bands import FaultBand, band_labels, shades, within
+from harness.pages.json_door import Json, as_mappings, as_text, as_time_ns, as_whole, clipped
+from harness.pages.operation_rows import GUTTER, RIGHT, WIDTH
+from harness.pages.svg import TEXT_SIZE, Scale, Texts, drawing, element, joined, text_width
+
+TEXT_MAX = 200_000
+LANES_MAX, POINTS_MAX, MARKS_MAX, SPANS_MAX, ROUNDS_MAX = 24, 2_000, 80, 80, 400
+LOG_HEIGHT, WAITING_HEIGHT, GAP = 92, 22, 16
+SPAN_KINDS = ("split", "recovering")
+SMALL_KINDS = ("worker", "caught-up")
+MARK_KINDS = ("wrong", "restored", "vote", "split", "backup", "start", *SMALL_KINDS)
+LABELS_MAX = 8
+"""In a lane with more labels, only violations have one; the rest has tooltips."""
+ROUNDS_APART = 3.0
+"""Pixels between two rounds on the average: with less, they are not drawn."""
+
+Point = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    name: str
+    points: Sequence[Point]
+    told: Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Entries of the log to y."""
+
+    low: int
+    high: int
+    top: float
+
+    def __call__(self, index: float) -> float:
+        part = (index - self.low) / max(self.high - self.low, 1)
+        return self.top + LOG_HEIGHT * (1 - min(max(part, 0.0), 1.0))
+
+
+def queue_lanes(
+    stretch: object, bands: Sequence[FaultBand], stories: Mapping[str, node_states.NodeStory]
+) -> Markup:
+    """The drawing; empty for a stretch without lanes. `stories`: by node, what faults and the monitor say of it."""
+    told = stretch if isinstance(stretch, dict) else {}
+    start_ns, end_ns = as_time_ns(told.get("start_ns")), as_time_ns(told.get("end_ns"))
+    if start_ns is None or end_ns is None or end_ns <= start_ns:
+        return Markup("")
+    lanes = [_lane(each, start_ns) for each in as_mappings(told.get("lanes"))[:LANES_MAX]]
+    lanes = [lane for lane in lanes if lane.points]
+    if not lanes:
+        return Markup("")
+    scale = Scale(start_ns, end_ns, GUTTER, RIGHT)
+    near = within(bands, start_ns, end_ns)
+    strip = band_labels(near, scale, 2)
+    top = strip.height + 8
+    low = min(min(synced, executed) for lane in lanes for _, synced, _, executed in lane.points)
+    high = max(max(synced, executed) for lane in lanes for _, synced, _, executed in lane.points)
+    most = max(incoming for lane in lanes for _, _, incoming, _ in lane.points)
+    parts: list[Markup] = []
+    y = top
+    for lane in lanes:
+        drawn, y = _drawn(lane, scale, _Entries(low, high, y + 4), most, stories.get(lane.name))
+        parts.append(drawn)
+    return drawing(
+        (WIDTH, y + 18),
+        "The queues of every node over time, with splits, recoveries and faults",
+        scale,
+        shades(near, scale, strip.height + 2, y),
+        _axis(scale, strip.height + 2, y),
+        strip.markup,
+        *parts,
+        class_="timeline queues",
+    )
+
+
+def _lane(told: Json, start_ns: int) -> _Lane:
+    points: list[Point] = []
+    for each in as_text(told.get("points"), TEXT_MAX).split()[:POINTS_MAX]:
+        numbers = each.split(",")
+        if len(numbers) == 4 and all(number.isdecimal() and len(number) < 16 for number in numbers):
+            time_us, synced, incoming, executed = map(int, numbers)
+            points.append((start_ns + time_us * 1000, synced, incoming, executed))
+    points.sort(key=lambda point: point[0])
+    return _Lane(as_text(told.get("name"), 60), points, told)
+
+
+def _axis(scale: Scale, top: float, bottom: float) -> Markup:
+    parts = []
+    for time_ns, label in scale.ticks(12):
+        x = scale(time_ns)
+        anchor = "end" if x > scale.right - 20 else "middle"
+        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
+        parts.append(element("text", label, class_="tick", x=x, y=bottom + 14, text_anchor=anchor))
+    return joined(parts)
+
+
+def _drawn(
+    lane: _Lane, scale: Scale, entries: _Entries, most: int, story: node_states.NodeStory | None
+) -> tuple[Markup, float]:
+    """One lane, and where it ends."""
+    top = entries.top
+    floor = top + LOG_HEIGHT
+    texts = Texts()
+    waiting_floor = floor + 6 + WAITING_HEIGHT
+    parts = [
+        element("text", clipped(lane.name, 13), class_="row-label", x=0, y=top + 12),
+        *_ticks(entries, scale),
+        *_spans(lane.told, scale, top, texts),
+        *_rounds(lane.told, scale, top, floor),
+        *_areas(lane.points, scale, entries),
+        _steps([(ns, entries(synced)) for ns, synced, _, _ in lane.points], scale, "synced-line"),
+        *_waiting(lane.points, scale, waiting_floor, most),
+        *_marks(lane.told, scale, entries, texts),
+    ]
+    bottom = waiting_floor + 4
+    if story is not None:
+        parts.append(node_states.lane(story.stretches(scale.start_ns, scale.end_ns), scale, bottom))
+        bottom += node_states.LANE_HEIGHT
+    return joined(parts), bottom + GAP
+
+
+def _ticks(entries: _Entries, scale: Scale) -> list[Markup]:
+    parts = []
+    for index in dict.fromkeys((entries.low, entries.high)):
+        y = entries(index)
+        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=y, y2=y))
+        baseline = y + (10 if index == entries.high else 0)
+        parts.append(
+            element("text", f"{index:,}", class_="tick", x=scale.left - 6, y=baseline, text_anchor="end")
+        )
+    return parts
+
+
+def _steps(places: Sequence[tuple[int, float]], scale: Scale, class_: str) -> Markup:
+    """Each height holds until the next one."""
+    way = f"M{scale(places[0][0]):.1f} {places[0][1]:.1f}"
+    way += "".join(f"H{scale(time_ns):.1f}V{y:.1f}" for time_ns, y in places[1:])
+    return element("path", class_=class_, d=f"{way}H{scale.right:.1f}")
+
+
+def _areas(points: Sequence[Point], scale: Scale, entries: _Entries) -> list[Markup]:
+    """What is executed; a second colour where entries are executed again, after a restore."""
+    usual: list[str] = []
+    again: list[str] = []
+    most = points[0][3]
+    floor = entries(entries.low)
+    ends = [ns for ns, *_ in points[1:]] + [scale.end_ns]
+    for (start_ns, _, _, executed), end_ns in zip(points, ends, strict=True):
+        x, right, y = scale(start_ns), scale(end_ns), entries(executed)
+        if right - x > 0.05 and y < floor:
+            (again if executed < most else usual).append(
+                f"M{x:.1f} {floor:.1f}V{y:.1f}H{right:.1f}V{floor:.1f}z"
+            )
+        most = max(most, executed)
+    return [
+        element("path", class_=class_, d="".join(way))
+        for class_, way in (("executed-area", usual), ("executed-area again", again))
+        if way
+    ]
+
+
+def _waiting(points: Sequence[Point], scale: Scale, floor: float, most: int) -> list[Markup]:
+    height = WAITING_HEIGHT / max(most, 1)
+    ends = [ns for ns, *_ in points[1:]] + [scale.end_ns]
+    ways = []
+    for (start_ns, _, incoming, _), end_ns in zip(points, ends, strict=True):
+        x, right = scale(start_ns), scale(end_ns)
+        if incoming and right - x > 0.05:
+            ways.append(f"M{x:.1f} {floor:.1f}v-{incoming * height:.1f}H{right:.1f}V{floor:.1f}z")
+    return [
+        element(
+            "text", f"waiting ≤ {most:,}", class_="tick", x=scale.left - 6, y=floor - 2, text_anchor="end"
+        ),
+        element("line", class_="grid", x1=scale.left, x2=scale.right, y1=floor, y2=floor),
+        *([element("path", class_="waiting-area", d="".join(ways))] if ways else []),
+    ]
+
+
+def _rounds(told: Json, scale: Scale, top: float, floor: float) -> list[Markup]:
+    words = as_text(told.get("rounds"), TEXT_MAX).split()[:ROUNDS_MAX]
+    times = [scale.start_ns + int(each) * 1000 for each in words if each.isdecimal() and len(each) < 16]
+    times = sorted(ns for ns in times if ns <= scale.end_ns)
+    if not times or len(times) * ROUNDS_APART > scale.right - scale.left:
+        return []
+    way = "".join(f"M{scale(ns):.1f} {top:.1f}V{floor:.1f}" for ns in times)
+    return [element("path", element("title", "a round that added entries"), class_="round-line", d=way)]
+
+
+def _spans(told: Json, scale: Scale, top: float, texts: Texts) -> list[Markup]:
+    parts = []
+    for span in as_mappings(told.get("spans"))[:SPANS_MAX]:
+        from_ns, to_ns = as_time_ns(span.get("from_ns")), as_time_ns(span.get("to_ns"))
+        if from_ns is None or to_ns is None or to_ns < scale.start_ns or from_ns > scale.end_ns:
+            continue
+        x, right = scale(from_ns), max(scale(to_ns), scale(from_ns) + 2)
+        kind, words = as_text(span.get("kind")), as_text(span.get("text"), 60)
+        parts.append(
+            element(
+                "rect",
+                element("title", words),
+                class_=f"span {kind if kind in SPAN_KINDS else SPAN_KINDS[0]}",
+                x=x,
+                y=top,
+                width=right - x,
+                height=LOG_HEIGHT,
+            )
+        )
+        if kind == SPAN_KINDS[0]:
+            parts.append(_beside(words, x, right, (top + 11,), scale, texts, "span-label"))
+    return parts
+
+
+def _marks(told: Json, scale: Scale, entries: _Entries, texts: Texts) -> list[Markup]:
+    parts = []
+    floor = entries.top + LOG_HEIGHT
+    told_marks = as_mappings(told.get("marks"))[:MARKS_MAX]
+    is_crowded = sum(bool(mark.get("label")) for mark in told_marks) > LABELS_MAX
+    for mark in told_marks:
+        at_ns, kind = as_time_ns(mark.get("at_ns")), as_text(mark.get("kind"))
+        if at_ns is None or not scale.start_ns <= at_ns <= scale.end_ns:
+            continue
+        kind = kind if kind in MARK_KINDS else "start"
+        words = as_text(mark.get("text"), 200)
+        x = scale(at_ns)
+        begin, end = as_whole(mark.get("from")), as_whole(mark.get("to"))
+        top = floor - 9 if kind in SMALL_KINDS else entries.top
+        line = element("path", class_="mark-line", d=f"M{x:.1f} {top:.1f}V{floor:.1f}")
+        inside = [element("title", words), line]
+        if begin is not None and end is not None:
+            inside.append(_fall(x, entries(begin), entries(end)))
+        parts.append(element("g", *inside, class_=f"queue-mark {kind}"))
+        label = as_text(mark.get("label"), 64)
+        if label and (kind == MARK_KINDS[0] or not is_crowded):
+            heights = tuple(entries.top + 24 + 13 * level for level in range(5))
+            parts.append(_beside(label, x, x, heights, scale, texts, f"mark-label {kind}"))
+    return parts
+
+
+def _fall(x: float, begin: float, end: float) -> Markup:
+    head = f"M{x - 4:.1f} {end - 6:.1f}L{x:.1f} {end:.1f}L{x + 4:.1f} {end - 6:.1f}"
+    return element("path", class_="fall", d=f"M{x:.1f} {begin:.1f}V{end:.1f}{head}")
+
+
+def _beside(
+    words: str, x: float, right: float, ys: Sequence[float], scale: Scale, texts: Texts, class_: str
+) -> Markup:
+    """Right of x, or left of `right`: where there is room, and within the drawing."""
+    width = text_width(words, TEXT_SIZE) + 4
+    written = Markup("")
+    if x + width <= scale.right:
+        written = texts.put(words, x + 4, ys, class_, "start")
+    if not written and right - width >= scale.left:
+        written = texts.put(words, right - 4, ys, class_, "end")
+    return written

@@ -1,0 +1,128 @@
+"""The terminal's output for a judged file: the verdict first, the line that repeats it last.
+
+ANOMALY  Process 1 read 3, but no client ever asked to write 3.
+
+4 ok  0 fail  0 info   model register, promised linearizable   strongest: none
+  violation  linearizable: not linearizable: …
+second opinion  valid (it said 'true')
+  DISAGREEMENT  …
+
+again   ./qsync check history.edn --model register
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.pages.terminal.colour import painted, printable
+from harness.pages.terminal.last_screen import BADGES, STANDING_COLOURS
+
+WIDTH = 100
+TOLD_MAX = 8
+
+
+def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
+    """The text, without a newline at its end."""
+    return "\n".join(
+        [
+            *_head(verdict, colour),
+            "",
+            _counts(verdict),
+            *_told(verdict, colour),
+            *asked_lines(verdict, colour=colour),
+            "",
+            f"again   {printable(str(verdict['repeat']['command']))}",
+        ]
+    )
+
+
+def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
+    """Results of the options that ask for more than a verdict."""
+    yield from verified_lines(verdict)
+    yield from second_opinion_lines(verdict, colour=colour)
+    yield from graph_lines(verdict)
+
+
+def graph_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """The file with a circle of transactions, or why there is none."""
+    made = verdict.get("graph")
+    if made is None:
+        return
+    if "why" in made:
+        yield f"graph  none: {made['why']}"
+    else:
+        circle = f"{made['anomaly']}, {made['transactions']} transactions, {made['edges']} edges"
+        yield f"graph  {printable(made['file'])} ({circle})"
+
+
+def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator[str]:
+    """The result of the other checker; a difference from ours is in capitals."""
+    other = verdict.get("second_opinion")
+    if not other:
+        return
+    yield f"second opinion  {other['result']} ({printable(str(other['how']))})"
+    if other["disagrees"]:
+        ours = f"we say {BADGES[str(verdict['outcome'])][0]}"
+        if other.get("check"):
+            ours = f"our check {other['check']} says {str(other['ours']).upper()}"
+        shout = painted("DISAGREEMENT", "bold", "red", on=colour)
+        yield f"  {shout}  {ours}, {printable(other['command'])} says {other['result'].upper()}: one is wrong"
+        yield f"                the exit code {verdict['exit_code']} is ours alone"
+
+
+def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the proofs, if they were checked."""
+    found = verdict.get("verified")
+    if found is None:
+        return
+    without = f", {len(found['without'])} decided without proof" if found["without"] else ""
+    yield f"verified  {found['accepted']} proofs accepted{without}"
+    for reason in found["refused"][:3]:
+        yield f"  REFUSED  {reason}"
+
+
+def _head(verdict: Mapping[str, Any], colour: bool) -> list[str]:
+    badge, tone = BADGES[str(verdict["outcome"])]
+    lines = textwrap.wrap(
+        f"{badge}  {printable(str(verdict['sentence']))}", WIDTH, max_lines=3, placeholder=" …"
+    )
+    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
+
+
+def _counts(verdict: Mapping[str, Any]) -> str:
+    evidence = verdict["evidence"]
+    counts = "  ".join(f"{evidence[word]:,} {word}" for word in ("ok", "fail", "info"))
+    strongest = f"   strongest: {verdict['strongest']}" if verdict.get("strongest") else ""
+    return f"{counts}   model {verdict['run']['workload']}{strongest}"
+
+
+def _told(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
+    if beside := verdict["evidence"].get("left_out"):
+        counts = ", ".join(f"{count:,} {printable(name)}" for name, count in beside.items())
+        yield f"  left out   {counts}: no transactions"
+    told = list(_standings(verdict))
+    for standing, text in told[:TOLD_MAX]:
+        word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
+        yield f"  {word}  {_cut(printable(text))}"
+    if len(told) > TOLD_MAX:
+        yield f"  … and {len(told) - TOLD_MAX} more (--json or --html shows all)"
+
+
+def _standings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    checks = {check["checker"]: check for check in verdict["checks"]}
+    for name in verdict["violations"]:
+        yield "violation", f"{name}: {checks[name]['summary']}"
+    for sentence in verdict["evidence"]["missing"]:
+        yield "missing", sentence
+    for check in checks.values():
+        if check["result"] == "unknown":
+            yield "unknown", f"{check['checker']}: {check['summary']}"
+    for finding in verdict["findings"]:
+        yield "finding", f"{finding['checker']}: {finding['summary']}"
+
+
+def _cut(text: str) -> str:
+    room = WIDTH - 13
+    return text if len(text) <= room else text[: room - 1] + "…"

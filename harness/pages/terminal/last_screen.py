@@ -1,0 +1,206 @@
+"""The result of the run in at most fifteen lines: the verdict first, the line that repeats it last.
+
+ANOMALY  Key r3 lost an acknowledged write: …
+
+2,412 ok  12 fail  33 info   611 ok under a fault   3 rollbacks
+faults that took effect (5 of 6): kill ×2, isolate-owner, pause, slow-links
+strongest model that held: coherence
+  violation  linearizable: 1 of 6 keys has no such order
+  finding    replica-reads: …
+
+report  results/default/20250101T090000Z-7/report.html
+again   ./qsync run --seed 7 …   (repeats the outcome)
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.pages.terminal.colour import painted, printable
+
+LINES, WIDTH = 15, 100
+BADGES = {
+    "valid": ("VALID", "green"),
+    "anomaly": ("ANOMALY", "red"),
+    "unknown": ("UNKNOWN", "yellow"),
+    "inconclusive": ("INCONCLUSIVE", "magenta"),
+}
+STANDING_COLOURS = {
+    "violation": "red",
+    "missing": "magenta",
+    "unknown": "yellow",
+    "finding": "yellow",
+    "by": "cyan",
+}
+
+
+def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
+    """The text, without a newline at its end. `verdict` is what verdict.json holds; `run_folder` may be a bundle.
+
+    Lines are cut to a hundred columns, except paths and commands, which users copy.
+    """
+    head = [*_verdict_lines(verdict, colour), ""]
+    counts = [
+        _counts(verdict),
+        _faults(verdict),
+        *_not_here(verdict),
+        *_cuts(verdict),
+        *_versions(verdict),
+        *_strongest(verdict),
+    ]
+    of_bundle = f"bundle  {_shown(run_folder)}   (--html FILE writes its page)"
+    report = of_bundle if run_folder.is_file() else f"report  {_shown(run_folder / 'report.html')}"
+    asked = " ".join(str(option) for option in verdict.get("asked", ()))
+    foot = ["", f"nothing was written, because of {asked}" if asked else report, *_again(verdict)]
+    room = LINES - len(head) - len(counts) - len(foot)
+    return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
+
+
+def _verdict_lines(verdict: Mapping[str, Any], colour: bool) -> list[str]:
+    badge, tone = BADGES.get(str(verdict.get("outcome")), ("NO VERDICT", "magenta"))
+    text = f"{badge}  {printable(str(verdict.get('sentence', '')))}".rstrip()
+    lines = textwrap.wrap(text, WIDTH, max_lines=2, placeholder=" …", break_on_hyphens=False)
+    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
+
+
+def _counts(verdict: Mapping[str, Any]) -> str:
+    evidence = verdict.get("evidence", {})
+    counts = "  ".join(f"{evidence.get(word, 0):,} {word}" for word in ("ok", "fail", "info"))
+    if (submitted := evidence.get("submitted")) is not None:
+        counts += f", {submitted:,} of them submitted"
+    if skipped := evidence.get("skipped"):
+        counts += f"  {skipped:,} skipped"
+    under_fault = f"{evidence.get('ok_under_fault', 0):,} ok under a fault"
+    rollbacks = evidence.get("rollbacks")
+    told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"
+    return "   ".join(part for part in (counts, under_fault, told) if part)
+
+
+def _strongest(verdict: Mapping[str, Any]) -> list[str]:
+    found = printable(str(verdict.get("strongest") or ""))
+    return [_cut(f"strongest model that held: {found}", WIDTH)] if found else []
+
+
+def _versions(verdict: Mapping[str, Any]) -> list[str]:
+    """Each node's change of version: from which to which, and when."""
+    rows = list(verdict.get("versions") or ())
+    if not rows:
+        return []
+    first, seen = str(rows[0].get("version")), dict.fromkeys(row.get("node") for row in rows)
+    came: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("node") in seen and str(row.get("version")) == first:
+            del seen[row.get("node")]  # it began with that
+            continue
+        at = f"{row.get('node')} at {row.get('from_ns', 0) / 1e9:.1f} s"
+        came.setdefault(str(row.get("version")), []).append(at)
+    told = " → ".join((first, *(f"{version}: {', '.join(nodes)}" for version, nodes in came.items())))
+    return [_cut(printable(f"versions  {told}"), WIDTH)]
+
+
+def _faults(verdict: Mapping[str, Any]) -> str:
+    faults = verdict.get("evidence", {}).get("faults", [])
+    in_effect = Counter(str(fault.get("name")) for fault in faults if fault.get("took_effect"))
+    if not faults:
+        return "no fault was injected"
+    names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in in_effect.most_common())
+    never = ", ".join(map(str, verdict.get("evidence", {}).get("not_observed") or ()))
+    others = f"; never: {never}" if never else ""
+    return _cut(
+        printable(
+            f"faults that took effect ({in_effect.total()} of {len(faults)}): {names or 'none'}{others}"
+        ),
+        WIDTH,
+    )
+
+
+def _not_here(verdict: Mapping[str, Any]) -> list[str]:
+    """The faults that "all" left out on this machine, and why: nobody asked for one of them."""
+    lacks = verdict.get("evidence", {}).get("not_here") or ()
+    told = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
+    return [_cut(printable(f"left out here: {told}"), WIDTH)] if told else []
+
+
+def _cuts(verdict: Mapping[str, Any]) -> list[str]:
+    """How many consistent cuts were judged, or why none was taken."""
+    cuts = verdict.get("evidence", {}).get("cuts") or {}
+    if why := cuts.get("why"):
+        return [_cut(printable(f"no consistent cut was judged: {why}"), WIDTH)]
+    asked = cuts.get("asked")
+    return [f"consistent cuts judged: {cuts.get('judged', 0):,} of {asked:,}"] if asked is not None else []
+
+
+def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:
+    """Violations, missing evidence, unknown checks, findings: in two lines each, or in one, or as many as fit."""
+    told = _told(verdict)
+    for lines_each in (2, 1):
+        entries = [_entry(standing, text, lines_each, colour) for standing, text in told]
+        if sum(map(len, entries)) <= room:
+            return [line for entry in entries for line in entry]
+    shown = [line for entry in entries[: room - 1] for line in entry]
+    return [*shown, f"  … and {len(told) - len(shown)} more in the report"]
+
+
+def _entry(standing: str, text: str, lines_max: int, colour: bool) -> list[str]:
+    lines = textwrap.wrap(
+        printable(text), WIDTH - 13, max_lines=lines_max, placeholder=" …", break_on_hyphens=False
+    )
+    word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
+    return [f"  {word}  {lines[0] if lines else ''}", *(" " * 13 + line for line in lines[1:])]
+
+
+def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
+    violated = set(verdict.get("violations", []))
+    summaries = {check.get("checker"): check.get("summary", "") for check in verdict.get("checks", [])}
+    documented = verdict.get("documented", {})
+
+    def entry(standing: str, name: str, summary: str) -> list[tuple[str, str]]:
+        quoted = [("by", documented[name])] if name in documented else []
+        return [(standing, f"{name}: {summary}"), *quoted]
+
+    told = [
+        line
+        for name in verdict.get("violations", [])
+        for line in entry("violation", name, summaries.get(name, ""))
+    ]
+    told += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
+    told += [
+        ("unknown", f"{check.get('checker')}: {check.get('summary', '')}")
+        for check in verdict.get("checks", [])
+        if check.get("result") == "unknown" and check.get("checker") not in violated and _was_asked(check)
+    ]
+    findings = verdict.get("findings", [])
+    return told + [
+        line
+        for found in findings
+        for line in entry("finding", str(found.get("checker")), str(found.get("summary", "")))
+    ]
+
+
+def _again(verdict: Mapping[str, Any]) -> list[str]:
+    repeat = verdict.get("repeat") or {}
+    command = printable(str(repeat.get("command") or ""))
+    if not command:
+        return []
+    repeats = {"outcome": "   (repeats the outcome)", "schedule": "   (repeats the schedule)"}
+    return [f"again   {command}{repeats.get(str(repeat.get('repeats')), '')}"]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _shown(path: Path) -> str:
+    """Relative to the current folder if it lies below, because that is shorter and can be copied as well."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _was_asked(check: Mapping[str, Any]) -> bool:
+    """A check of a class of reads that no client asked for has nothing to say to a reader."""
+    details = check.get("details")
+    return not isinstance(details, Mapping) or details.get("asked") != 0

@@ -1,0 +1,76 @@
+"""A witness as a list in the order of time: for narrow screens, where a picture would have to be dragged about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from checkers.history import Event, Operation
+from harness.pages.cause_and_effect import Moment
+from harness.pages.fault_bands import FaultBand, within
+from harness.pages.json_door import as_text, clipped
+from harness.pages.operation_words import began, operation_label
+from harness.pages.svg import duration, moment
+from harness.pages.witness_timeline import Proof
+
+FAULTS_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`kind` is the style: ok, fail, info, fault, event, cause or then. `index` is that of an operation, for a link."""
+
+    time_ns: int
+    at: str
+    words: str
+    kind: str
+    index: int | None = None
+
+
+def witness_list(shown: Proof, bands: Sequence[FaultBand], told: Sequence[Moment]) -> tuple[Entry, ...]:
+    """The operations, the faults around them, and the lines of the monitor that a witness names.
+
+    `told`: the cause and what followed from it, of the witness that leads; the sentence of the cause stands above.
+    """
+    found = [_operation(each, shown.key) for each in shown.operations]
+    found += [_event(each) for each in shown.events[:40]]
+    found += [_told(each) for each in told]
+    start_ns = min([shown.start_ns, *(each.time_ns for each in told)])
+    end_ns = max([shown.end_ns, *(each.time_ns for each in told)])
+    for band in within(bands, start_ns, end_ns)[:FAULTS_MAX]:
+        found += _fault(band, end_ns)
+    return tuple(sorted(found, key=lambda each: each.time_ns))
+
+
+def _told(told: Moment) -> Entry:
+    place = f" at {told.node}" if told.node else ""
+    summary = clipped(told.summary.removeprefix(f"{told.rule}: "), 200)
+    words = f"{told.kind}: {told.rule}{place}" + ("" if told.kind == "cause" else f": {summary}")
+    return Entry(told.time_ns, moment(told.time_ns), words, told.kind)
+
+
+def _operation(operation: Operation, key: str | None) -> Entry:
+    if operation.complete_ns is None:
+        took = "no answer"
+    elif not operation.has_times:
+        took = operation.type
+    else:
+        took = f"{operation.type} after {duration(operation.complete_ns - operation.invoke_ns)}"
+    words = f"process {operation.process}: {operation_label(operation, key)}, {took}"
+    return Entry(operation.invoke_ns, began(operation), words, operation.type, operation.invoke_index)
+
+
+def _event(event: Event) -> Entry:
+    words = f"{event.f} {event.node or ''} {as_text(event.value, 120)}"
+    return Entry(event.time_ns, moment(event.time_ns), clipped(words, 200), "event")
+
+
+def _fault(band: FaultBand, end_ns: int) -> list[Entry]:
+    targets = clipped(band.targets, 80)
+    effect = ", which takes no effect" if band.took_effect is False else ""
+    told = [
+        Entry(band.start_ns, moment(band.start_ns), f"{band.name} {targets} begins{effect}".strip(), "fault")
+    ]
+    if band.ended and band.end_ns <= end_ns:
+        told.append(Entry(band.end_ns, moment(band.end_ns), f"{band.name} ends", "fault"))
+    return told

@@ -1,0 +1,330 @@
+"""Which faults when: drawn from the seed, one after the other (or in several slots), with quiet times between.
+
+"All" means: first one fault of every group in random order, then every fault in ever new order. The first partition is
+the one that forces a decision about pending transactions (`isolate-owner`), and the first power loss the owner's, so
+that even a short run meets them. "default" means the same, with the groups of `COMES_FIRST` in front of the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from harness.errors import WrongUse
+from harness.faults.abilities import ALL_ABILITIES, Ability
+from harness.faults.changing import all_links, draw_shapes, draw_steps
+from harness.faults.directed import draw_directed
+from harness.faults.fault import Fault
+from harness.faults.membership import Membership
+from harness.faults.node_options import CHANGE_OPTIONS
+from harness.faults.overlap import OF_DISKS, impossible
+from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
+from harness.faults.table import (
+    ADD,
+    CHANGING,
+    FAILOVER,
+    FAULTS,
+    IN_STEPS,
+    OOM,
+    POWER_ALL,
+    QUORUM,
+    REMOVE,
+    SCENIC,
+    TOGETHER,
+    why_not,
+)
+from harness.plan.capabilities import BringsScenes, DrawsOptions, HasAbilities, NamesLogs
+from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
+
+COMES_FIRST = ("partition", "kill", "clock")
+"""The groups that every run of 20 s shows: its time is enough for five or six faults."""
+FIRST_NS = 1 * SECOND_NS
+QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
+LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
+RECOVERY_NS = SECOND_NS * 12 // 10
+"""How much longer it stays quiet after faults from which whole nodes recover."""
+LAST_SCENE_NS = 4 * SECOND_NS
+"""How long before the end of the load the last scene of holds may begin."""
+LAST_HEALED_NS = SECOND_NS * 7 // 10
+"""How long before the end of the load the last fault must have been healed."""
+
+
+def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str, ...]:
+    """The faults that a plan asks for, "all" and "default" resolved; WrongUse if one could not take effect in the run.
+
+    `able`: what the plan's system is able to do; everything, if its nodes are ours. A word "-NAME" leaves one out of
+    "all" and "default".
+    """
+    left_out = _left_out(plan)
+    possible = [
+        name
+        for name, kind in FAULTS.items()
+        if name not in SCENIC
+        and name not in left_out
+        and not (kind.needs_leader and plan.leader == "none")
+        and kind.is_among_all(plan.cluster, able)
+        and plan.nodes >= kind.nodes_min
+        and (name != FAILOVER or _can_fail_over(plan))
+        and (name != ADD or "members" in able or plan.expectations.late)
+    ]
+    names: list[str] = []
+    for name in plan.faults:
+        if name == "none" or name.startswith(LEAVES_OUT):
+            continue
+        if name in (USUAL, ALL):
+            names.extend(other for other in possible if other not in names)
+            continue
+        for each in TOGETHER.get(name, (name,)):
+            if each == UPGRADE != name and _has_one_version(plan, able):
+                continue  # a name that stands for several means what can be done here
+            _refuse(each, plan, able)
+            if each not in names:
+                names.append(each)
+    if ADD in names and REMOVE not in names and not plan.expectations.late:
+        attempt = f"--faults {REMOVE},{ADD}" if "members" in able else "--late 1"
+        raise WrongUse(f"the fault {ADD!r} needs a node that is no member; try: {attempt}")
+    if DOWNGRADE in names and UPGRADE not in names:
+        raise WrongUse(
+            f"the fault {DOWNGRADE!r} comes after an upgrade; try: --faults {UPGRADE},{DOWNGRADE}, or --node-from the "
+            "newer version and --node-to the older one"
+        )
+    if QUORUM in names and plan.quorum_size >= plan.nodes:
+        raise WrongUse(
+            f"the fault {QUORUM!r} raises the quorum, and {plan.quorum_size} of {plan.nodes} is the highest already"
+        )
+    return tuple(names)
+
+
+def _left_out(plan: Plan) -> frozenset[str]:
+    """The faults that the plan leaves out of "all"; WrongUse for a word that leaves nothing out."""
+    found: set[str] = set()
+    for word in plan.faults:
+        if not word.startswith(LEAVES_OUT):
+            continue
+        name = word.removeprefix(LEAVES_OUT)
+        each = TOGETHER.get(name, (name,))
+        if unknown := [one for one in each if one not in FAULTS]:
+            raise WrongUse(f"unknown fault {unknown[0]!r}; try one of: {', '.join((*FAULTS, *TOGETHER))}")
+        if not plan.asks_for_all:
+            raise WrongUse(f"{word!r} leaves a fault out of all, got no all; try: --faults all,{word}")
+        if name in plan.faults:
+            raise WrongUse(f"the fault {name!r} is both asked for and left out; leave out {name} or {word}")
+        found.update(each)
+    return frozenset(found)
+
+
+def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
+    """WrongUse if the fault cannot be done in this run."""
+    if name not in FAULTS:
+        known = ", ".join((*FAULTS, *TOGETHER))
+        raise WrongUse(f"unknown fault {name!r}; try one of: all, none, {known}")
+    kind = FAULTS[name]
+    if why := why_not(name, plan.cluster, able, plan.system):
+        elsewhere = " or ".join(other for other in kind.where.clusters if not why_not(name, other, able))
+        attempt = f"--cluster {elsewhere}" if elsewhere else "./qsync list faults"
+        raise WrongUse(f"--cluster {plan.cluster} cannot do the fault {name!r}: {why}; try: {attempt}")
+    if name in (UPGRADE, DOWNGRADE) and plan.node_from is None:
+        raise WrongUse(
+            f"the fault {name!r} needs the version that nodes start in; try: --node-from with a wheel, a checkout, a "
+            "commit of this one, or for --system tarantool a binary"
+        )
+    if name == FAILOVER and not _can_fail_over(plan):
+        raise WrongUse(
+            f"the fault {name!r} needs a second node that may lead and a configuration whose owner may change, "
+            f"got {plan.expectations.configuration!r} with {plan.nodes} nodes; try: --configuration H or D"
+        )
+    if kind.needs_leader and plan.leader == "none":
+        raise WrongUse(
+            f"the fault {name!r} needs a leader, and --system {plan.system} has none; try: isolate-one"
+        )
+    if plan.nodes < kind.nodes_min:
+        raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
+
+
+def _has_one_version(plan: Plan, able: frozenset[Ability]) -> bool:
+    return plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, able))
+
+
+def _can_fail_over(plan: Plan) -> bool:
+    return plan.fails_over and plan.nodes - len(plan.voters) > 1
+
+
+def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ...]:
+    """The whole schedule of a plan."""
+    able = system.abilities
+    asked = names_for(plan, able)
+    names = [name for name in asked if name not in (*SCENIC, UPGRADE, DOWNGRADE)]
+    rollout = _rollout(plan, asked)
+    chance = plan.streams()["faults"]
+    faults: list[Fault] = []
+    members = plan.members_at_first
+    free_ns = [FIRST_NS] * plan.overlap
+    first = COMES_FIRST if USUAL in plan.faults else ()
+    others = _order(names, chance, _beside_all(plan), first)
+    is_a_step_due = True
+    alone = plan.streams()["first newcomer"].randrange(1, 4) if members.absent else 0
+    while True:
+        step = rollout.step(members.present) if is_a_step_due else None
+        name, target = step or (ADD if alone == 1 and ADD in names else next(others, ""), "")
+        is_a_step_due = step is None or not names
+        if not name:
+            break
+        slot = free_ns.index(min(free_ns))
+        at_ns = free_ns[slot]
+        until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
+        if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
+            break
+        fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults, system)
+        if fault is not None and fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
+            fault = msgspec.structs.replace(fault, drift_ppm=0)
+        if fault is not None and target:
+            fault = msgspec.structs.replace(fault, nodes=(target,))
+        quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
+        free_ns[slot] = until_ns + _quiet_ns(name, plan, quiet_ns)
+        if fault is None or impossible(
+            fault, faults, plan.overlap, plan.expectations.decisive, is_real=plan.cluster != "sim"
+        ):
+            free_ns[slot] = at_ns + QUIET_NS[0]
+        else:
+            faults.append(fault)
+            alone = _left_alone(alone, fault, members, plan)
+            members = members.after(fault)
+            rollout = rollout.after(fault)
+    for name in SCENIC:
+        if name not in asked:
+            continue
+        assert isinstance(system, BringsScenes), "`names_for` refuses it"
+        last_ns = plan.time_limit_ns - LAST_SCENE_NS
+        scenes = draw_directed(
+            plan.node_names,
+            plan.streams()[name],
+            FIRST_NS,
+            last_ns,
+            len(faults),
+            fails_over=_can_fail_over(plan),
+            calm=plan.calm_s,
+            scenes=system.scenes[name],
+        )
+        faults.extend(scenes)
+    return tuple(faults)
+
+
+def _left_alone(before: int, fault: Fault, members: Membership, plan: Plan) -> int:
+    """How many faults from now a new node joins in place of one that left: soon, with some faults between."""
+    if fault.does == "remove":
+        return plan.streams()[f"members after {fault.id}"].randrange(1, 5)
+    if fault.does == "add":
+        return 1 if len(members.absent) > 1 else 0
+    return max(before - 1, 1) if before else 0
+
+
+def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
+    """Without nodes, if no upgrade was asked for."""
+    turn = plan.streams()["rollout"].sample(list(plan.node_names), plan.nodes) if UPGRADE in names else []
+    return Rollout(tuple(turn), returns=DOWNGRADE in names)
+
+
+def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
+    """While real nodes are all dead nothing is to be seen, and they take their own time to come up again.
+
+    Several shapes of a partition need the time of two: where pending writes are cut off, an operator has to notice it,
+    and the next owner waits in vain for them. Memory takes its time to run out, and what is to be seen begins with the
+    death of the node.
+    """
+    if name in (CHANGING, IN_STEPS):
+        return 2 * drawn_ns
+    if name == OOM:
+        return drawn_ns + RECOVERY_NS
+    return drawn_ns // 4 if name == POWER_ALL and plan.cluster != "sim" else drawn_ns
+
+
+def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
+    """Real nodes find each other anew, and elect, before they serve again."""
+    is_long = FAULTS[name].does in ("power", "damage") and plan.cluster != "sim"
+    return drawn_ns + (RECOVERY_NS if is_long else 0)
+
+
+def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """The faults behind each name that was asked for beside "all"; of members one must leave before one can come."""
+    if not plan.asks_for_all:
+        return ()
+    words = (
+        word
+        for word in dict.fromkeys(plan.faults)
+        if word not in (USUAL, ALL) and not word.startswith(LEAVES_OUT)
+    )
+    is_possible_at_first = plan.expectations.late > 0
+    return tuple(
+        tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD or is_possible_at_first)
+        for word in words
+    )
+
+
+def _order(
+    names: Sequence[str],
+    chance: random.Random,
+    wanted: Sequence[Sequence[str]] = (),
+    first: Collection[str] = (),
+) -> Iterator[str]:
+    """Names for ever: first one of every group, in random order; then all names, in ever new order.
+
+    Before all that one of each that is `wanted`: a user who names a fault beside "all" wants that one in any case. The
+    groups in `first` come before the other groups.
+    """
+    for each in wanted:
+        possible = [name for name in each if name in names]
+        yield from possible and [chance.choice(possible)]
+    first_of_group: dict[str, str] = {}
+    for name in names:
+        first_of_group.setdefault(FAULTS[name].group, name)
+    for is_first in (True, False):
+        group = [name for group, name in first_of_group.items() if (group in first) == is_first]
+        yield from chance.sample(group, len(group))
+    while names:
+        yield from chance.sample(list(names), len(names))
+
+
+def _fault(
+    number: int,
+    name: str,
+    at_ns: int,
+    until_ns: int,
+    plan: Plan,
+    owner: str,
+    members: Membership,
+    before: Sequence[Fault],
+    system: HasAbilities,
+) -> Fault | None:
+    """One fault; None if it cannot be done to the members that there are then."""
+    kind = FAULTS[name]
+    chance = plan.streams()[f"fault {number}"]
+    nodes = [node for node in members.present if node not in plan.voters or name != FAILOVER]
+    nodes = list(members.absent) if name == ADD else nodes
+    if kind.does in OF_DISKS and plan.cluster != "sim":  # a simulated schedule stays as it was drawn before
+        nodes = [node for node in nodes if node not in plan.expectations.without_disk]
+    if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
+        return None
+    drawn = kind.draw(nodes, owner, chance)
+    if name in (CHANGING, IN_STEPS):
+        draw = draw_shapes if name == CHANGING else draw_steps
+        shapes = draw(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
+        drawn = {"shapes": shapes, "links": all_links(shapes)}
+    if name in CHANGE_OPTIONS:
+        assert isinstance(system, DrawsOptions), "the ability says so"
+        options = system.draw_options(name, plan, members, owner, chance, before)
+        if options is None:
+            return None
+        drawn = options
+    if kind.does == "damage":
+        assert isinstance(system, NamesLogs), "the ability says so"
+        drawn = {**drawn, "logs": system.torn_logs}
+    named: Any = drawn.get("nodes", ())
+    if "on" not in drawn and members.why_not(kind.does, named):
+        return None
+    if kind.does == "restart" and members.absent and len(members.present) <= members.quorum:
+        return None  # a cluster that needs every node left restarts none of them
+    fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
+    return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)

@@ -1,0 +1,154 @@
+"""Runs at an address of an object store: listing, fetching and uploading them.
+
+    <address>/<plan>/<utc>-<seed>/…      as under results/
+
+A run is uploaded file by file, its verdict last, so a reader in between finds an unfinished run. If a different
+machine has uploaded a run of the same second and seed, ours gets a number, as two of one second get on one machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from harness.errors import StoreError, WrongUse
+from harness.results.objects import Address, Found, ObjectStore, on_disk
+from harness.results.run_folder import HISTORY, VERDICT
+from harness.results.scan import NO_RUNS_FILE, LeftOut, Scan, StoredRun, is_own, looked_at, sorted_out
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AT_ONCE = 8
+
+
+class WentAway(StoreError):
+    """A run was removed or rewritten during a read."""
+
+    def __init__(self, run: Address) -> None:
+        self.why = "it went away, or was written, while it was read; try: again"
+        super().__init__(f"{run}: {self.why}")
+
+
+def scan_address(store: ObjectStore, root: Address, to: Path) -> Scan:
+    """Look at all runs below an address, as `scan` looks at results/; `to`: below which they will be fetched."""
+    found: list[StoredRun | LeftOut] = []
+    for campaign, is_folder in store.entries(root):
+        if is_own(campaign):
+            continue
+        if not is_folder:
+            found.append(LeftOut(root / campaign, NO_RUNS_FILE))
+            continue
+        found += _of_campaign(store, root / campaign, to / campaign)
+    return sorted_out(found)
+
+
+def _of_campaign(store: ObjectStore, place: Address, to: Path) -> Iterator[StoredRun | LeftOut]:
+    entries: dict[str, dict[str, str]] = {}
+    files: list[str] = []
+    for each in store.found(place):
+        name, is_below, rest = each.name.partition("/")
+        if is_below:
+            entries.setdefault(name, {})[rest] = each.stamp
+        else:
+            files.append(name)
+    for name in sorted([*entries, *files]):
+        yield looked_at(to / name, to.name, name in entries, entries.get(name, {}), place / name)
+
+
+def fetch_run(
+    store: ObjectStore, run: Address, target: Path, wanted: Callable[[str], bool] = lambda name: True
+) -> list[Found]:
+    """Copy the `wanted` files of a run (by their names in its folder); returns all of its files.
+
+    WentAway if a file vanished meanwhile or has not its listed length: the run was written during the read.
+    """
+    found = [each for each in store.found(run) if _is_plain(each.name)]
+    for each in found:
+        if not wanted(each.name):
+            continue
+        file = target / each.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not store.fetch(run / each.name, file) or file.stat().st_size != each.size:
+            raise WentAway(run)
+    return found
+
+
+def copy_of_run(run: Address, folder: Path) -> Path:
+    """A run at an address, whole, as `<plan>/<run>` below `folder`, in place of an earlier copy; WrongUse of none."""
+    store = ObjectStore(run)
+    if HISTORY not in {each.name for each in store.found(run)}:
+        raise WrongUse(
+            f"{run} is no run: expected an address with {HISTORY} below it; try: {run.scheme}://bucket/results/PLAN/RUN"
+        )
+    target = folder / run.parent.name / run.name
+    fresh = target.with_name(f".{run.name}.unfinished")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fetch_run(store, run, fresh)
+        with on_disk(target):
+            if target.exists():
+                shutil.rmtree(target)
+            fresh.replace(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target
+
+
+def _is_plain(name: str) -> bool:
+    """A name that stays below the folder it is written to."""
+    return bool(name) and ".." not in PurePosixPath(name).parts and not name.startswith("/")
+
+
+def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """The results of `work`, in parallel threads because it mostly waits. The first exception ends all."""
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        return list(pool.map(work, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
+    """Upload a finished run below `root`; returns its place. Files that are there already are not sent again."""
+    if not (path / VERDICT).exists():
+        raise StoreError(f"{path} has no verdict, so it must not pass for a finished run")
+    place = _place_of(store, root / path.parent.name, path)
+    there = {each.name: each.size for each in store.found(place)}
+    verdict = (path / VERDICT).read_bytes()
+    if VERDICT in there:
+        if store.read(place / VERDICT) == verdict:
+            return place
+        store.remove(place / VERDICT)  # from here on it is not finished, as what follows is not all there
+    names = sorted(str(file.relative_to(path)) for file in path.rglob("*") if _is_sent(file))
+    if HISTORY not in there:
+        store.send(path / HISTORY, place / HISTORY)  # first: it reserves the address
+    for name in names:
+        store.send(path / name, place / name)
+    store.write(place / VERDICT, verdict)
+    return place
+
+
+def _is_sent(file: Path) -> bool:
+    is_apart = file.name in (HISTORY, VERDICT)  # sent first, and last
+    return file.is_file() and not file.is_symlink() and not is_apart and not file.name.endswith(".unfinished")
+
+
+def _place_of(store: ObjectStore, campaign: Address, path: Path) -> Address:
+    """The place of its own name, or with a number behind it if a different run has that name."""
+    number = 1
+    while True:
+        place = campaign / (path.name if number == 1 else f"{path.name}-{number}")
+        there = store.found(place)
+        history = next((each for each in there if each.name == HISTORY), None)
+        if not there or (history is not None and _is_same(store, place, history, path)):
+            return place
+        number += 1
+
+
+def _is_same(store: ObjectStore, place: Address, history: Found, path: Path) -> bool:
+    ours = path / HISTORY
+    return history.size == ours.stat().st_size and store.read(place / HISTORY) == ours.read_bytes()

@@ -1,0 +1,137 @@
+"""Options changed while nodes run, as an operator does by `box.cfg`, on one node after the other; and changed back.
+
+Took effect if every node reported the new value afterwards, and at least one had a different value before; healed if
+every node reports the old value again. A change that is to stay is written into the nodes' start configuration too.
+A node that is down takes its options from its configuration when it starts, so it is asked again until it answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.faults.fault import Evidence, Fault
+from harness.faults.node_options import RUNNING, Value
+from harness.run.administration.deployed import POLL_NS, Deployed
+from harness.systems.system import ChangesOptions
+
+
+def wanted(fault: Fault, deployed: Deployed) -> dict[str, Value]:
+    """Its options; a quorum is a whole number."""
+    quorum = deployed.plan.expectations.decisive.quorum
+    return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
+
+
+class ChangedOptions:
+    def __init__(self, fault: Fault, deployed: Deployed) -> None:
+        self._fault = fault
+        self._deployed = deployed
+        assert isinstance(deployed.system, ChangesOptions), "the ability says so"
+        self._system = deployed.system
+        self._wanted = wanted(fault, deployed)
+        self._asked_ns = deployed.cluster.now_ns()
+        self._usual: dict[str, Mapping[str, object]] = {}
+        self._seen_ns: list[int] = []
+        self._had_already = 0
+        self._details: list[str] = []
+
+    async def begin(self) -> None:
+        self._tell(settled=False)
+        if self._fault.stays:
+            self._deployed.lasting.update(self._wanted)
+            for node in self._deployed.members.present:
+                self._deployed.configure(node, {})
+        for number, node in enumerate(self._fault.nodes):
+            await self._pause(number)
+            told = await self._told(node)
+            if told is None:
+                self._details.append(f"{node} did not tell its options")
+                continue
+            before = {name: told.get(name) for name in self._wanted}
+            self._usual[node] = before
+            if before == self._wanted:
+                self._details.append(f"{node} had {self._wanted} already")
+                self._had_already += 1
+            elif await self._change(node, before, self._wanted, self._fault.until_ns):
+                self._seen_ns.append(self._deployed.cluster.now_ns())
+
+    async def _pause(self, number: int) -> None:
+        """An operator goes from node to node."""
+        if number and self._fault.delay_ns:
+            await self._deployed.cluster.sleep_until(self._deployed.cluster.now_ns() + self._fault.delay_ns)
+
+    async def _told(self, node: str) -> Mapping[str, object] | None:
+        """The node's present options; it is asked until it answers, or the fault is over."""
+        cluster = self._deployed.cluster
+        while True:
+            told = await self._ask(node)
+            if told is not None or cluster.now_ns() >= self._fault.until_ns:
+                return told
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    async def end(self) -> Evidence:
+        heal_asked_ns = self._deployed.cluster.now_ns()
+        deadline_ns = self._deployed.deadline_ns()
+        healed = []
+        for number, (node, usual) in enumerate(self._usual.items()):
+            lasting = self._wanted if self._fault.stays else usual
+            if not self._fault.stays:
+                await self._pause(number)
+            healed.append(await self._change(node, self._wanted, lasting, deadline_ns, is_back=True))
+        self._tell(settled=all(healed))
+        return Evidence(
+            took_effect=bool(self._seen_ns)
+            and len(self._seen_ns) + self._had_already == len(self._fault.nodes),
+            asked_ns=self._asked_ns,
+            first_effect_ns=min(self._seen_ns, default=None),
+            all_in_effect_ns=max(self._seen_ns, default=None),
+            heal_asked_ns=heal_asked_ns,
+            last_effect_ns=self._deployed.cluster.now_ns(),
+            healed=all(healed),
+            counters={"nodes_seen_changed": len(self._seen_ns)},
+            detail="; ".join(self._details),
+        )
+
+    def _tell(self, *, settled: bool) -> None:
+        """While the quorum changes, some nodes count by the one and some by the other: one that starts again, too."""
+        quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
+        if isinstance(quorum, int):
+            self._deployed.tell(settled=settled, quorum=None if settled else quorum)
+
+    async def _change(
+        self,
+        node: str,
+        before: Mapping[str, object],
+        options: Mapping[str, object],
+        deadline_ns: int,
+        *,
+        is_back: bool = False,
+    ) -> bool:
+        """Ask until the node says that it has them. `is_back`: it had them first."""
+        cluster = self._deployed.cluster
+        while True:
+            refused = await self._system.change_options(node, options, cluster)
+            told = None if refused else await self._ask(node)
+            if told is not None and all(told.get(name) == value for name, value in options.items()):
+                self._note(node, before, options, is_back)
+                return True
+            if cluster.now_ns() >= deadline_ns:
+                self._details.append(f"{node} did not take {dict(options)}: {refused}"[:200])
+                return False
+            await cluster.sleep_until(cluster.now_ns() + POLL_NS)
+
+    def _note(
+        self, node: str, before: Mapping[str, object], options: Mapping[str, object], is_back: bool
+    ) -> None:
+        for name, value in options.items():
+            if before.get(name) != value:
+                told = {
+                    "option": name,
+                    "from": before.get(name),
+                    "to": value,
+                    "how": RUNNING,
+                    "back": is_back,
+                }
+                self._deployed.note_option(node, told)
+
+    async def _ask(self, node: str) -> Mapping[str, object] | None:
+        return await self._system.options_of(node, self._deployed.cluster)

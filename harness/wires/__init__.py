@@ -1,1 +1,0 @@
-"""Wires: how messages of clients become bytes, one file a protocol."""
