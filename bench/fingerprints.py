@@ -24,7 +24,7 @@ from harness.campaigns.hunt import hunted
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.finish import finish
+from harness.run.finish import Recorded, finish
 from harness.systems.plans import planned
 from harness.systems.plans import read as read_plan
 from nodes.qsync import bugs as of_qsync
@@ -88,7 +88,7 @@ def plan_of(system: str, bug: str, seed: int) -> Plan:
 def _causes(plan: Plan) -> Iterator[Sighting]:
     with tempfile.TemporaryDirectory() as results:
         folder = execute(parts_of(plan), Path(results)).folder
-        verdict = finish(folder, plan, is_new=True)
+        verdict = finish(folder, plan, Recorded(str(folder.path)))
         if verdict["outcome"] == "anomaly":
             yield from causes(verdict, read(folder.history))
 

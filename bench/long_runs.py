@@ -20,7 +20,7 @@ import msgspec
 
 from bench.table import print_table
 from checkers.history import segments
-from harness.judge.whole_run import verdict_of
+from harness.judge import Case, Left, judge
 from harness.results import RunFolder
 from harness.run.finish import read_history
 from harness.systems import plans
@@ -109,7 +109,7 @@ def judged(run: RunFolder, count: int) -> tuple[int, float, int, str]:
 def _judge(run: RunFolder, copy: RunFolder) -> tuple[int, float, int, str]:
     start_s = time.process_time()
     history = read_history(copy)
-    verdict = verdict_of(plans.read(run.plan_file), history, ())
+    verdict = judge(Case(plans.read(run.plan_file), history, Left(logs=())))
     seconds = time.process_time() - start_s
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     others = [each["checker"] for each in verdict["checks"] if each["result"] == "invalid"]

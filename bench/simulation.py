@@ -11,7 +11,7 @@ import time
 
 from bench.table import print_table
 from checkers.history import jsonl
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.plans import planned
@@ -36,7 +36,7 @@ def main() -> None:
         began_s = time.process_time()
         cluster.run(conductor.run())
         ran_s = time.process_time()
-        verdict = judge(plan, parts.system.promise(plan), jsonl.parse(record.getvalue()))
+        verdict = judge(Case(plan, jsonl.parse(record.getvalue()), given_promise=parts.system.promise(plan)))
         judged_s = time.process_time()
         virtual_s = cluster.now_ns() / 1e9
         rows.append(

@@ -29,7 +29,7 @@ from harness.plan.plan import Plan
 from harness.results import resolve
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.finish import finish
+from harness.run.finish import Recorded, finish
 from harness.systems import plans
 from harness.systems.plans import planned
 
@@ -84,7 +84,8 @@ def _made(folder: Path, plan: Plan, number: int) -> str:
     target = folder / f"{number:04d}"
     if not target.exists():
         with limited(Limits(None, None, None)):
-            finish(execute(parts_of(plan), target).folder, plan, is_new=True)
+            folder = execute(parts_of(plan), target).folder
+            finish(folder, plan, Recorded(str(folder.path)))
     return plan.system
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from checkers.logs.wal import NAME as AUDIT
 from harness.campaigns.hunt import try_seed
-from harness.judge.outcome import checks_of
+from harness.judge.promised import checks_of
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.systems.plans import read

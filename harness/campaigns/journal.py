@@ -76,7 +76,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     not_observed: tuple[str, ...] = ()
     """The kinds that its plan asks for, by whether they took effect; directed faults by the name of their scene."""
     rare_turns: tuple[str, ...] | None = None
-    """The rare turns that came about (`harness.judge.rare_turns`); None as above."""
+    """The rare turns that came about (`harness.judge.evidence.rare_turns`); None as above."""
     event: str = "ended"
 
 

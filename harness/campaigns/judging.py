@@ -18,7 +18,7 @@ from harness.campaigns.fingerprint import causes
 from harness.campaigns.journal import Ended, Found, ToJudge, now
 from harness.errors import HarnessError, broke
 from harness.judge import EXIT_CODES
-from harness.judge.outcome import NOT_PROMISED
+from harness.judge.checks import NOT_PROMISED
 from harness.run.finish import Recorded, conclude
 
 BROKEN, INTERRUPTED = 70, 130

@@ -26,7 +26,7 @@ from harness.campaigns.retention import retain
 from harness.campaigns.runs import Runs
 from harness.campaigns.summary import LeftOut, Summary, summarize
 from harness.errors import HarnessError, StoreError
-from harness.judge.rare_turns import rows_of
+from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.results.objects import Address
 from harness.systems import system_of

@@ -12,9 +12,8 @@ import click
 from harness.cli.param_types import Whole
 
 if TYPE_CHECKING:
-    from checkers.history.history import History
     from checkers.logs.wal import LogRules, NodeLog
-    from harness.plan.plan import Plan
+    from harness.judge import Case
     from harness.results import RunFolder
 
 Command = Callable[..., Any]
@@ -40,8 +39,7 @@ class OfRun:
     """A stored run."""
 
     folder: RunFolder
-    plan: Plan
-    history: History
+    case: Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +97,12 @@ def _logs_of_any(path: Path) -> tuple[NodeLog, ...]:
 def _of_run(path: Path) -> LogsGiven:
     """The logs read as the plan says, and as `run` and `check` read them."""
     from harness.errors import WrongUse
-    from harness.judge.whole_run import log_rules, logs_of_members, rules_of
     from harness.results import resolve
-    from harness.run.finish import logs_in, read_history
+    from harness.run.finish import stored
     from harness.systems import plans
 
     folder = resolve(path)
-    plan, history = plans.read(folder.plan_file), read_history(folder)
-    rules = rules_of(log_rules(plan), history)
-    if rules is None:
-        raise WrongUse(f"{path}: the nodes of {plan.system} leave no xlogs; try: ./qsync check {path}")
-    logs = logs_of_members(logs_in(folder.nodes, plan), history)
-    return LogsGiven(logs, rules, OfRun(folder, plan, history))
+    case = stored(folder, plans.read(folder.plan_file)).case
+    if case.log_rules is None:
+        raise WrongUse(f"{path}: the nodes of {case.plan.system} leave no xlogs; try: ./qsync check {path}")
+    return LogsGiven(case.logs, case.log_rules, OfRun(folder, case))

@@ -41,6 +41,7 @@ Does = Literal[
     "add",
     "replace",
 ]
+DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
 Option = bool | int | float | str
@@ -162,7 +163,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         "@it" (the node that fired the trigger), "@owner", "@old" (the owner before), "*" (all); "@others", "@next" and
         "@after" in the ring of nodes (than it, where it is named, else than the owner).
         """
-        return self.on is not None or self.does in ("hold", "slow-disk")
+        return is_directed(self.does, self.on)
 
 
 class ShapeSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,3 +194,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}
     detail: str = ""
     shapes: tuple[ShapeSeen, ...] = ()
+
+
+def is_directed(does: str, on: object) -> bool:
+    """A step of a directed schedule, by what it does and the trigger that it waits for."""
+    return on is not None or does in DIRECTED

@@ -43,7 +43,7 @@ from harness.faults.draws import (
     slow_disk,
     strobe,
 )
-from harness.faults.fault import Does
+from harness.faults.fault import DIRECTED, Does
 from harness.faults.node_options import RECONFIGURING
 from harness.faults.partitions import bridge, halves, isolate_one, isolate_owner, majorities_ring, one_way
 from harness.faults.rollout import DOWNGRADE, UPGRADE
@@ -200,8 +200,6 @@ SUMMARIES: Mapping[str, str] = {
     HOLDS: "directed schedules: held messages, slow disks, nodes that die at a trigger (not among all)",
     MOMENTS: "as holds, but all is drawn: trigger, node, what is held, slow or full, which node dies (not among all)",
 }
-
-DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 
 TOGETHER: Mapping[str, tuple[str, ...]] = {
     "lose-unsynced": ("power-owner", "power-one", "power-all"),

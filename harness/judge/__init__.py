@@ -1,9 +1,19 @@
-"""The judge: verdicts of checkers + what was promised + what evidence there is → the outcome and the exit code.
+"""The judge: from a run to its verdict.
+
+    judge(Case(plan, history, Left.in_folder(folder.nodes, plan)))    # the content of verdict.json
+
+| step | file |
+|---|---|
+| a run, and all that is known of it | case.py |
+| what its system promises, and what it is judged by | promised.py |
+| the checks, judged; the audit of the nodes' logs | checks.py, audit.py |
+| what the run shows, and what it lacks | evidence/ |
+| anomaly, inconclusive, unknown or valid | outcome.py |
+| the content of verdict.json, its sentence | verdict.py, words.py, causes.py |
 
 A *violation* is of the promise. A *finding* is allowed, yet weaker than a reader may think: it is shown just as well
-and changes no exit code. Which checks there are is the workload's matter (`harness.workloads`); `evidence` says what
-a run must show, `outcome` puts verdict.json together, `weighed` makes the outcome (anomaly, inconclusive, unknown or
-valid) and knows its exit code, `words` says it. `whole_run` goes from a record and logs to the verdict.
+and changes no exit code. Which checks there are is the workload's matter (`harness.workloads`). files/ judges a history
+without a run.
 """
 
 from __future__ import annotations
@@ -13,15 +23,28 @@ from typing import TYPE_CHECKING
 from checkers.on_use import on_use
 
 if TYPE_CHECKING:
-    from harness.judge.outcome import judge
-    from harness.judge.weighed import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
+    from harness.judge.case import Asked, Case, Left
+    from harness.judge.outcome import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
+    from harness.judge.verdict import judge
     from harness.judge.words import repeat_line
 
 _NAMES = {
-    "judge": "harness.judge.outcome",
-    **dict.fromkeys(("EXIT_CODES", "FORMAT", "VERSION", "Outcome", "outcome_of"), "harness.judge.weighed"),
+    **dict.fromkeys(("Asked", "Case", "Left"), "harness.judge.case"),
+    **dict.fromkeys(("EXIT_CODES", "FORMAT", "VERSION", "Outcome", "outcome_of"), "harness.judge.outcome"),
+    "judge": "harness.judge.verdict",
     "repeat_line": "harness.judge.words",
 }
 __getattr__ = on_use(__name__, _NAMES)
 
-__all__ = ["EXIT_CODES", "FORMAT", "VERSION", "Outcome", "judge", "outcome_of", "repeat_line"]
+__all__ = [
+    "EXIT_CODES",
+    "FORMAT",
+    "VERSION",
+    "Asked",
+    "Case",
+    "Left",
+    "Outcome",
+    "judge",
+    "outcome_of",
+    "repeat_line",
+]

@@ -1,20 +1,30 @@
-"""The promise that a run is judged against: what its system promises for its plan, as far as the plan came about.
+"""What a run is judged by: the promise of its system, the checks, and the rules for the logs of its nodes.
 
-A fault for which a store promises less (a loss of power, where it does not wait for its disk; an option that changes)
-excuses nothing in a run in which it never began. One that began excuses even if it had no observable effect, because it
-is unknown what was lost, or which node took the option. A run in which an option changed is judged by the weakest of
-all promises that were in force (decision 29).
+The promise is that for the plan of the run, as far as the plan came about. A fault for which a store promises less (a
+loss of power, where it does not wait for its disk; an option that changes) excuses nothing in a run in which it never
+began. One that began excuses even if it had no observable effect, because it is unknown what was lost, or which node
+took the option. A run in which an option changed is judged by the weakest of all promises that were in force
+(decision 29).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import msgspec
 
+from checkers.check import Check
 from checkers.history.history import History
+from checkers.history.members import have_changed, left, quorums
+from checkers.logs.wal import LogRules, NodeLog
 from harness.faults.fault import Fault
 from harness.plan.plan import POWER_FAULTS, Drawn, Plan
 from harness.systems import system_of
 from harness.systems.promise import Promise
+from harness.workloads import WORKLOADS
+from harness.workloads.checks import of_submitted
+from harness.workloads.workload import ShowsCells, Workload
 
 
 def promise_of(plan: Plan, history: History) -> Promise:
@@ -29,8 +39,8 @@ def promise_of(plan: Plan, history: History) -> Promise:
 def _without_power_faults(plan: Plan) -> Plan:
     drawn = plan.drawn
     if drawn is not None:
-        left = tuple(fault for fault in drawn.faults if fault.does != "power")
-        drawn = msgspec.structs.replace(drawn, faults=left)
+        remaining = tuple(fault for fault in drawn.faults if fault.does != "power")
+        drawn = msgspec.structs.replace(drawn, faults=remaining)
     names = tuple(name for name in plan.faults if name not in POWER_FAULTS)
     return msgspec.structs.replace(plan, faults=names, drawn=drawn)
 
@@ -40,3 +50,46 @@ def _with_options_as_changed(plan: Plan, history: History) -> Plan:
     begun = tuple(msgspec.convert(fault.asked, Fault) for fault in history.faults)
     operations = () if plan.drawn is None else plan.drawn.operations
     return msgspec.structs.replace(plan, drawn=Drawn(faults=begun, operations=operations))
+
+
+def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
+    """All that a run of this plan is judged by: its workload's checks, its system's, and its commit wait mode's."""
+    submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
+    workload = WORKLOADS[plan.workload]
+    of_system = (_of_cells(check, workload) for check in system_of(plan.system).checks(plan))
+    of_workload = (_as_asked(check, plan.promise) for check in workload.checks(promise, plan.promise))
+    return (*of_workload, *submitted, *of_system)
+
+
+def _as_asked(check: Check, stricter: str | None) -> Check:
+    """The check, with its name as the model if the plan promises it and the store promises nothing."""
+    return replace(check, model=stricter) if stricter == check.name and not check.model else check
+
+
+def _of_cells(check: Check, workload: Workload) -> Check:
+    """A system's own check, which knows no workload, is shown dumps as the operations name things."""
+    if not isinstance(workload, ShowsCells):
+        return check
+    return replace(check, run=lambda history: check.run(workload.as_written(history)))
+
+
+def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
+    """Only where no node left or joined, one number says how many logs there should be, and how many make a quorum.
+
+    If only the quorum changed, the smallest one counts: every decision had at least that many.
+    """
+    if rules is None or not history.told_members:
+        return rules
+    if have_changed(history):
+        return replace(rules, members=None, quorum=None)
+    if rules.quorum is None:
+        return rules
+    counts = [quorum for quorum in quorums(history) if quorum is not None]
+    return replace(rules, quorum=min(counts, default=None))
+
+
+def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
+    """The logs of nodes that were members at the end. A node that left does not learn the outcome of what it held, so
+    its log is no evidence about the members."""
+    gone = left(history)
+    return tuple(log for log in logs if log.node not in gone)

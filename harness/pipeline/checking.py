@@ -22,8 +22,7 @@ from checkers.history.operation import Operation
 from checkers.linearizable import merging
 from checkers.linearizable.segments import segments
 from checkers.verdict import CheckerDefect, Verdict, run_safely
-from harness.judge import outcome
-from harness.judge.promised import promise_of
+from harness.judge import Case
 from harness.judge.time_limit import Elsewhere
 from harness.results import RunFolder
 from harness.run.finish import finish, judged_again, read_history
@@ -55,8 +54,8 @@ class Task(msgspec.Struct, frozen=True):
 
 def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
     """The checks of a run by name, as the judge has them. `history`: all of it."""
-    plan = plans.read(folder.plan_file)
-    return {check.name: check for check in outcome.checks_of(plan, promise_of(plan, history))}
+    case = Case(plans.read(folder.plan_file), history)
+    return {check.name: check for check in case.checks}
 
 
 class Said(msgspec.Struct, frozen=True):

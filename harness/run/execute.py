@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
-from harness.judge.whole_run import files_in
+from harness.judge.case import files_in
 from harness.plan.plan import Plan
 from harness.results import RunFolder
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated

@@ -33,8 +33,7 @@ from checkers.history.jsonl import NOT_JSON, parse_header
 from checkers.history.operation import Event
 from checkers.history.others import OFTEN
 from checkers.replicas.crash import NAME as CRASH
-from harness.judge.outcome import checks_of
-from harness.judge.promised import promise_of
+from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import SECOND_NS, Plan
 from harness.results import RunFolder
 from harness.systems import plans

@@ -24,14 +24,12 @@ from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import HarnessError
 from harness.faults.fault import Fault
-from harness.judge.outcome import checks_of
-from harness.judge.promised import promise_of
-from harness.judge.whole_run import verdict_of
+from harness.judge import Case, Left, judge
+from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import SECOND_NS, Drawn, Operation, Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.plans import planned
-from harness.systems.system import KeepsLogs
 from harness.workloads.generators.generator import Value
 
 MILLISECOND_NS = 1_000_000
@@ -269,17 +267,8 @@ class Stepped:
             self._run.result()
         except HarnessError as error:
             failure = error.message
-        files = self.cluster.files()
-        system = self.parts.system
-        self.verdict = verdict_of(
-            self._as_done(),
-            self.history,
-            system.logs_of(files) if isinstance(system, KeepsLogs) else (),
-            failure=failure,
-            effects=self.cluster.effects(),
-            asks_by_name=False,
-            files=files,
-        )
+        left = Left.of(self.plan, self.cluster.files(), self.cluster.effects())
+        self.verdict = judge(Case(self._as_done(), self.history, left, failure=failure, names_faults=False))
         return self.verdict
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from checkers.history import jsonl
 from checkers.history.history import History
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.plan.plan import Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
@@ -52,4 +52,4 @@ def judged(plan: Plan) -> tuple[History, dict[str, Any]]:
     """The history and the verdict of a simulated run, by what its clients saw."""
     done = recorded(plan)
     history = done.history
-    return history, judge(plan, done.parts.system.promise(plan), history)
+    return history, judge(Case(plan, history, given_promise=done.parts.system.promise(plan)))

@@ -24,7 +24,7 @@ from harness.campaigns.certification.sensitivity import Measured
 from harness.campaigns.plan import Campaign
 from harness.errors import StoreError
 from harness.faults.table import FAULTS
-from harness.judge.rare_turns import rows_of
+from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.run.assemble import CLUSTERS
 from harness.systems import system_of

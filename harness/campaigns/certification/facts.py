@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
-from checkers.history.history import History
 from checkers.history.versions import version_spans
+from harness.judge import judge
 from harness.judge.files import verified
-from harness.judge.promised import promise_of
-from harness.judge.whole_run import files_in, verdict_of
 from harness.plan.plan import Plan
 from harness.results import RunFolder
 from harness.results.hashes import Hashed, of_history
-from harness.run.finish import effects_of, logs_in, read_history
+from harness.run.finish import stored as read_run
 from harness.systems import plans
 
 OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
@@ -69,15 +67,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def row_of(folder: RunFolder, run: str, cell: str) -> Row:
     """Judge a run again. Raises HarnessError if it cannot be judged."""
     plan = plans.read(folder.plan_file)
-    history = read_history(folder)
-    verdict = msgspec.json.decode(msgspec.json.encode(_verdict(folder, plan, history)))
+    case = read_run(folder, plan).case
+    verdict = msgspec.json.decode(msgspec.json.encode(judge(case)))
     stored = folder.read_verdict()
     refused = _refused(stored, verdict)
     proofs: dict[str, Any] = {}
     if stored is not None and not refused:
         proofs = copy.deepcopy(stored)
-        files = files_in(folder.nodes, plan)
-        verified.add_to(proofs, history, verified.verifiers_in_run(plan, history, files))
+        verified.add_to(proofs, case.history, verified.verifiers_in_run(case))
     found = proofs.get("verified", {})
     judged = {check["checker"]: check for check in verdict["checks"]}
     return Row(
@@ -90,25 +87,15 @@ def row_of(folder: RunFolder, run: str, cell: str) -> Row:
         sentence=verdict["sentence"],
         evidence=verdict["evidence"],
         promise=verdict["promise"],
-        sources=dict(promise_of(plan, history).documented),
+        sources=dict(case.promise.documented),
         checks={name: each["result"] for name, each in judged.items() if not each["details"].get("vacuous")},
         idle=tuple(name for name, each in judged.items() if each["details"].get("vacuous")),
         findings=tuple(f"{each['checker']}: {each['summary']}" for each in verdict["findings"]),
         proofs=found.get("accepted", 0),
         without=tuple(found.get("without", ())),
         refused=(*refused, *found.get("refused", ())),
-        versions=tuple(sorted({span.version or "" for span in version_spans(history)} - {""})),
+        versions=tuple(sorted({span.version or "" for span in version_spans(case.history)} - {""})),
         history=of_history(folder.history),
-    )
-
-
-def _verdict(folder: RunFolder, plan: Plan, history: History) -> dict[str, Any]:
-    return verdict_of(
-        plan,
-        history,
-        logs_in(folder.nodes, plan),
-        effects=effects_of(folder.nodes),
-        files=files_in(folder.nodes, plan),
     )
 
 

@@ -28,7 +28,7 @@ import msgspec
 from harness.campaigns.hunt.seeds import Tried, spread, try_once
 from harness.campaigns.plan import Campaign
 from harness.errors import StoreError, WrongUse
-from harness.judge.rare_turns import rows_of
+from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.systems import system_of

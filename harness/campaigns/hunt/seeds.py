@@ -19,14 +19,12 @@ from checkers.history import jsonl
 from harness.campaigns.hunt.variety import hunted
 from harness.cluster.sim.cluster import SEARCHES_FOR_CYCLES
 from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
-from harness.judge.whole_run import verdict_of
-from harness.judge.words import repeat_line
+from harness.judge import Case, Left, judge, repeat_line
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_memory, in_virtual_time
 from harness.run.second_clusters import restore_drawn
-from harness.systems.system import KeepsLogs
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -79,17 +77,8 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     except HarnessError as error:
         failure = error.message
     history = jsonl.parse(record.getvalue())
-    files = cluster.files()
-    logs = parts.system.logs_of(files) if isinstance(parts.system, KeepsLogs) else ()
-    verdict = verdict_of(
-        plan,
-        history,
-        logs,
-        failure=failure,
-        effects=cluster.effects(),
-        asks_by_name=not has_drawn_faults,
-        files=files,
-    )
+    left = Left.of(plan, cluster.files(), cluster.effects())
+    verdict = judge(Case(plan, history, left, failure=failure, names_faults=not has_drawn_faults))
     evidence = verdict["evidence"]
     return Tried(
         seed=plan.seed,

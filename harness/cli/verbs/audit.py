@@ -69,17 +69,12 @@ def _audit(given: LogsGiven) -> Audited:
     """A run is judged as `run` and `check` judge it."""
     from checkers.logs.wal import MODEL
     from harness.judge.audit import audit
-    from harness.judge.outcome import checks_of
-    from harness.judge.promised import promise_of
-    from harness.run.finish import effects_of
 
-    run = given.run
-    if run is None:
+    if given.run is None:
         return Audited(audit(given.logs, given.rules), MODEL)
-    promise = promise_of(run.plan, run.history)
-    checks, effects = checks_of(run.plan, promise), effects_of(run.folder.nodes)
-    found = audit(given.logs, given.rules, run.history, checks, effects=effects)
-    return Audited(found, promise.model(LOGS), promise.answers)
+    case = given.run.case
+    found = audit(given.logs, given.rules, case.history, case.checks, case.left.effects)
+    return Audited(found, case.promise.model(LOGS), case.promise.answers)
 
 
 def _to_json(found: Audited) -> dict[str, Any]:
@@ -102,7 +97,7 @@ def _to_json(found: Audited) -> dict[str, Any]:
 
 
 def _sentence(found: Audited) -> str:
-    from harness.judge.outcome import NOT_PROMISED
+    from harness.judge.checks import NOT_PROMISED
 
     judged = found.judged
     violated = [each for model, each in judged if model and each.result == "invalid"]

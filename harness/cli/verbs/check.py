@@ -175,12 +175,11 @@ def _check_run(
     from checkers.by_model import only_key
     from checkers.limits import Limits
     from harness.errors import WrongUse
-    from harness.judge import repeat_line
+    from harness.judge import Asked, repeat_line
     from harness.judge.time_limit import limited
-    from harness.judge.whole_run import files_in
     from harness.pages.terminal.working import working
+    from harness.run import finish
     from harness.run.assemble import parts_of
-    from harness.run.finish import finish, read_history
     from harness.systems import plans
 
     for option, value in (("--model", model), ("--failed-cas", failed_cas), ("--initial", initial)):
@@ -192,21 +191,20 @@ def _check_run(
     plan = plans.read(folder.plan_file)
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
     with working("judging", is_quiet=as_json), limited(Limits(timeout_s, memory_mib, budget)):
-        verdict = finish(folder, plan, key=key, promise=promise)
+        run = finish.stored(folder, plan, asked=Asked(key=key, promise=promise))
+        verdict = finish.judged(run)
         if shown is not None:  # plan.json as unpacked is gone then
             verdict["repeat"]["command"] = repeat_line(plan)
         if verifies:
             from harness.judge.files import verified
 
-            history = read_history(folder)
-            files = files_in(folder.nodes, plan)
-            verified.add_to(verdict, history, verified.verifiers_in_run(plan, history, files))
+            verified.add_to(verdict, run.case.history, verified.verifiers_in_run(run.case))
         if edn is not None or second_opinion is not None:
             from harness.judge.files import verified
 
-            whole = read_history(folder)
+            whole = run.case.history
             history = whole if key is None else only_key(whole, key)
-            questions = partial(verified.judged_in_run, plan, whole)
+            questions = partial(verified.judged_in_run, run.case)
             _other_tools(history, None, verdict, edn, second_opinion, questions)
     if shiviz is not None:
         from harness.pages import shiviz as space_time

@@ -170,7 +170,7 @@ def _summary(tried: list[Any], system: Any) -> None:
 
 def _sometimes(tried: list[Any], system: Any) -> None:
     """The rare turns that came about: a hunt without them has hunted nothing."""
-    from harness.judge.rare_turns import rows_of
+    from harness.judge.evidence.rare_turns import rows_of
 
     if not tried:
         return

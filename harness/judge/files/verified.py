@@ -18,10 +18,7 @@ from checkers.limits import until_ended
 from checkers.proofs import verify, verify_isolation
 from checkers.proofs.meaning import Judged
 from checkers.verdict import Verdict, Verified
-from harness.judge import EXIT_CODES
-from harness.plan.plan import Plan
-from harness.systems import system_of
-from harness.systems.system import JudgesNodes, NodeFiles
+from harness.judge import EXIT_CODES, Case
 
 Verifier = Callable[[History, Verdict], Verified | None]
 """None if the verdict has no proofs to look at."""
@@ -59,21 +56,15 @@ def _take_back(verdict: dict[str, Any], why: str) -> None:
     verdict["sentence"] = f"Not decided: {why}."
 
 
-def judged_in_run(plan: Plan, history: History) -> dict[str, Judged]:
-    """The promises that a run of this plan is judged by, by the names of their checks."""
-    from harness.judge.outcome import checks_of
-    from harness.judge.promised import promise_of
-
-    checks = checks_of(plan, promise_of(plan, history))
-    return {check.name: check.judged for check in checks if check.judged is not None}
+def judged_in_run(case: Case) -> dict[str, Judged]:
+    """The promises that a run is judged by, by the names of their checks."""
+    return {check.name: check.judged for check in case.checks if check.judged is not None}
 
 
-def verifiers_in_run(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verifier]:
-    """Those of a run, by the names of its checks. `files`: what the nodes left."""
-    system = system_of(plan.system)
-    of_nodes = system.checks_of_nodes(plan, files) if isinstance(system, JudgesNodes) else ()
-    found = {check.name: check.verify for check in of_nodes if check.verify is not None}
-    return {**verifiers(judged_in_run(plan, history)), **found}
+def verifiers_in_run(case: Case) -> dict[str, Verifier]:
+    """Those of a run, by the names of its checks."""
+    of_nodes = {check.name: check.verify for check in case.checks_of_nodes if check.verify is not None}
+    return {**verifiers(judged_in_run(case)), **of_nodes}
 
 
 def verifiers(judged: Mapping[str, Judged]) -> dict[str, Verifier]:

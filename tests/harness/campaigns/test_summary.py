@@ -15,7 +15,7 @@ from harness.campaigns.journal import Ended, Found, Head, Journal, Task
 from harness.campaigns.judging import believed, told_by
 from harness.campaigns.known import Known, KnownList
 from harness.campaigns.summary import LeftOut, Summary, summarize
-from harness.judge.outcome import NOT_PROMISED
+from harness.judge.checks import NOT_PROMISED
 from tests.harness.campaigns.journals import ended
 
 DAY = datetime.date(2026, 11, 21)

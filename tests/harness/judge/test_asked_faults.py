@@ -11,7 +11,7 @@ import pytest
 from checkers.history.history import History
 from harness.campaigns.hunt.seeds import try_seed
 from harness.faults.fault import Fault
-from harness.judge.asked_faults import absent_of_a_group, never_in_effect
+from harness.judge.evidence.named_faults import absent_of_a_group, never_in_effect
 from harness.pages.terminal.last_screen import last_screen
 from harness.plan.plan import Drawn, Plan
 from harness.systems.plans import planned

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from checkers.history import jsonl
 from harness.cli.verbs.audit import command
 from harness.errors import StoreError
-from harness.judge import judge
+from harness.judge import Case, Left, judge
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
@@ -41,12 +41,15 @@ def judged(plan: Plan) -> dict[str, Any]:
         Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(record, header(parts))).run()
     )
     return judge(
-        plan,
-        parts.system.promise(plan),
-        jsonl.parse(record.getvalue()),
-        logs=[log_of(name, machine.disk.files()) for name, machine in cluster.world.machines.items()],
-        rules=parts.system.log_rules(plan),  # type: ignore[attr-defined]  # it keeps logs
-        effects=cluster.effects(),
+        Case(
+            plan,
+            jsonl.parse(record.getvalue()),
+            Left(
+                logs=[log_of(name, machine.disk.files()) for name, machine in cluster.world.machines.items()],
+                effects=cluster.effects(),
+            ),
+            given_promise=parts.system.promise(plan),
+        )
     )
 
 

@@ -17,10 +17,9 @@ from checkers.linearizable import checker
 from checkers.logs.wal import NodeLog
 from checkers.logs.wal.plain import StoredRecords
 from checkers.replicas import availability, convergence
+from harness.judge import Case, Left, judge
 from harness.judge.evidence import evidence_of
-from harness.judge.outcome import checks_of
-from harness.judge.promised import promise_of
-from harness.judge.whole_run import verdict_of
+from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
@@ -74,16 +73,16 @@ def test_a_long_record_is_judged_as_a_short_one(
     files, effects = cluster.files(), cluster.effects()
     logs = parts.system.logs_of(files)
     with over_objects():
-        expected = verdict_of(plan, jsonl.read(path), logs, effects=effects)
+        expected = judge(Case(plan, jsonl.read(path), Left(logs=logs, effects=effects)))
     assert expected["settled"] is not None
-    assert _told(verdict_of(plan, jsonl.read(path), logs, effects=effects)) == _told(expected)
+    assert _told(judge(Case(plan, jsonl.read(path), Left(logs=logs, effects=effects)))) == _told(expected)
     monkeypatch.setattr(jsonl, "LARGE", 0)
     monkeypatch.setattr(checker, "CALLS_AT_ONCE", 50)
     monkeypatch.setattr(convergence, "AT_ONCE", 50)
     monkeypatch.setattr(availability, "AT_ONCE", 50)
     history = jsonl.read(path)
     assert isinstance(history.operations, StoredOperations) or plan.workload == "bank"
-    assert _told(verdict_of(plan, history, logs, effects=effects)) == _told(expected)
+    assert _told(judge(Case(plan, history, Left(logs=logs, effects=effects)))) == _told(expected)
     if plan.workload == "register":
         _logs_too(plan, history, files, logs, tmp_path, monkeypatch)
 
@@ -103,11 +102,11 @@ def _logs_too(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
     history = replace(history, header=structs.replace(history.header, cluster="local"))
-    expected = verdict_of(plan, history, logs)
+    expected = judge(Case(plan, history, Left(logs=logs)))
     monkeypatch.setattr(qsync_logs, "LARGE", 0)
     columns = qsync_logs.read_logs(folder)
     assert all(isinstance(log.records, StoredRecords) for log in columns)
-    assert _told(verdict_of(plan, history, columns)) == _told(expected)
+    assert _told(judge(Case(plan, history, Left(logs=columns)))) == _told(expected)
     if not plan.bugs and not plan.submits and not settings_of(plan).cut_every_s:
         for log in columns:
             assert isinstance(log.records, StoredRecords)
@@ -134,7 +133,7 @@ def test_a_valid_run_of_registers_is_judged_without_all_objects(
     assert {name for name, each in verdicts.items() if each.result == "invalid"} <= {"early-timeout"}
     assert verdicts["convergence"].result == "valid"
     assert bool(verdicts["prefix"].details["replica_reads"]) == (read == "read-confirmed")
-    assert evidence_of(plan, parts.workload, history, False, None, promise=promise)["ok"]
+    assert evidence_of(Case(plan, history), ()).facts["ok"]
 
 
 def _no_objects(operations: StoredOperations) -> None:

@@ -22,7 +22,7 @@ from checkers.verdict import Verdict
 from harness.cli.options import plan_of
 from harness.cli.verbs.run import command
 from harness.faults.fault import Fault
-from harness.judge import EXIT_CODES, judge, repeat_line
+from harness.judge import EXIT_CODES, Case, judge, repeat_line
 from harness.judge.outcome import without_opportunity
 from harness.judge.words import _NAMED
 from harness.plan.plan import Drawn, Plan, to_json
@@ -104,7 +104,7 @@ def history(lines: list[Line], *, torn: bool = False) -> History:
 
 
 def judged(lines: list[Line], plan: Plan = PLAN, *, torn: bool = False, **others: Any) -> dict[str, Any]:
-    return judge(plan, FIXED_OWNER, history(lines, torn=torn), **others)
+    return judge(Case(plan, history(lines, torn=torn), **others, given_promise=FIXED_OWNER))
 
 
 def outcome(verdict: dict[str, Any]) -> tuple[str, int]:
@@ -292,14 +292,14 @@ def test_where_nodes_may_stop_for_good_those_that_did_need_not_be_equal() -> Non
         "value": stopped,
     }
     may_stop = FIXED_OWNER.but(final_state="")
-    excused = judge(PLAN, may_stop, history([*unequal, state]))
+    excused = judge(Case(PLAN, history([*unequal, state]), given_promise=may_stop))
     assert outcome(excused) == ("valid", 0)
     assert {
         "checker": "convergence",
         "summary": "n1 stopped following n2: Split-Brain discovered",
     } in excused["findings"]
-    assert outcome(judge(PLAN, may_stop, history(unequal))) == ("inconclusive", 3)
-    assert outcome(judge(PLAN, FIXED_OWNER, history([*unequal, state])))[0] != "valid"
+    assert outcome(judge(Case(PLAN, history(unequal), given_promise=may_stop))) == ("inconclusive", 3)
+    assert outcome(judge(Case(PLAN, history([*unequal, state]), given_promise=FIXED_OWNER)))[0] != "valid"
 
 
 @pytest.mark.parametrize(("peer", "is_evidence"), [("n2", True), ("n3", False)])
@@ -320,9 +320,9 @@ def test_a_cut_between_nodes_that_stopped_for_good_need_not_heal(peer: str, is_e
         "at_ms": 3_050,
         "value": stopped,
     }
-    verdict = judge(PLAN, FIXED_OWNER.but(final_state=""), history([*lines, state]))
+    verdict = judge(Case(PLAN, history([*lines, state]), given_promise=FIXED_OWNER.but(final_state="")))
     assert outcome(verdict) == (("valid", 0) if is_evidence else ("inconclusive", 3))
-    assert outcome(judge(PLAN, FIXED_OWNER, history([*lines, state])))[0] != "valid"
+    assert outcome(judge(Case(PLAN, history([*lines, state]), given_promise=FIXED_OWNER)))[0] != "valid"
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,11 @@ def test_while_the_only_node_is_down_nobody_serves(
     plan = msgspec.structs.replace(PLAN, rate=20)
     told = history(doing(does, good([*range(12), *range(21, 30)])))
     verdict = judge(
-        plan, FIXED_OWNER, replace(told, header=msgspec.structs.replace(told.header, nodes=nodes))
+        Case(
+            plan,
+            replace(told, header=msgspec.structs.replace(told.header, nodes=nodes)),
+            given_promise=FIXED_OWNER,
+        )
     )
     missing = [
         text for text in verdict["evidence"]["missing"] if text.startswith("too little load under faults: 1 ")
@@ -590,7 +594,9 @@ def test_an_unknown_is_shown_where_something_is_missing() -> None:
         ([], "unknown", "Not decided: cuts-messages"),
     ],
 )
-def test_a_run_in_which_no_cut_finished_shows_nothing(states: list[str], expected: str, told: str) -> None:
+def test_a_run_in_which_no_cut_finished_shows_nothing(
+    states: list[str], expected: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If it failed, a level of cuts would be called undecided, although there was no cut to decide on."""
     lines = good()
     for number, state in enumerate(states):
@@ -601,7 +607,8 @@ def test_a_run_in_which_no_cut_finished_shows_nothing(states: list[str], expecte
         checker="cuts-messages", result="unknown", summary="not judged: the cut did not finish"
     )
     check = Check("cuts-messages", "", "no message crosses a cut", lambda history, **given: undecided)
-    verdict = judged(lines, of_nodes=[check])
+    monkeypatch.setattr(Case, "checks_of_nodes", (check,))
+    verdict = judged(lines)
     assert outcome(verdict)[0] == expected
     assert told in verdict["sentence"]
 
@@ -680,14 +687,16 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
         for line in good()
     ]
     plan = PLAN.changed(synchro_timeout_s=0.4, faults=("isolate-owner",))
-    verdict = judge(plan, PROMISES["C"], history(long))
+    verdict = judge(Case(plan, history(long), given_promise=PROMISES["C"]))
     assert outcome(verdict) == ("inconclusive", 3)
     said = "the owner was isolated, and yet nothing was ever rolled back"
     assert verdict["evidence"]["missing"] == [said]
     submitting = plan.changed(commit_wait="mixed")  # such writes have no time-out
-    assert said not in judge(submitting, PROMISES["C"], history(long))["evidence"]["missing"]
+    assert (
+        said not in judge(Case(submitting, history(long), given_promise=PROMISES["C"]))["evidence"]["missing"]
+    )
     longer = plan.changed(synchro_timeout_s=0.6)
-    assert outcome(judge(longer, PROMISES["C"], history(long))) == ("valid", 0)
+    assert outcome(judge(Case(longer, history(long), given_promise=PROMISES["C"]))) == ("valid", 0)
     assert outcome(judged(long, plan)) == ("valid", 0), "another promise says nothing of rollbacks"
 
 

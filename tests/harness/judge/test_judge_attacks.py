@@ -16,8 +16,8 @@ from checkers.history.operation import Event
 from checkers.logs.wal import LogRules
 from harness.errors import StoreError
 from harness.faults.fault import Fault
-from harness.judge import judge
-from harness.judge.whole_run import rules_of
+from harness.judge import Case, judge
+from harness.judge.promised import rules_of
 from harness.plan.plan import Drawn, Operation, Plan
 from harness.results import RunFolder
 from harness.run.finish import finish
@@ -74,7 +74,7 @@ class Run:
         self.line("info", "nemesis", name, value={"id": number, "took_effect": took_effect, **told})
 
     def verdict(self, plan: Plan = PLAN) -> dict[str, Any]:
-        return judge(plan, FIXED_OWNER, History.of(HEADER, self.events))
+        return judge(Case(plan, History.of(HEADER, self.events), given_promise=FIXED_OWNER))
 
 
 def missing(verdict: dict[str, Any]) -> str:
@@ -308,7 +308,9 @@ def test_what_every_node_has_lost_is_lost(
         run.ask("dump", {"spaces": {"register": [["a", value]]}}, key=None, node=node, phase="final")
     plan = PLAN.changed(configuration=configuration, **given)
     header = msgspec.structs.replace(HEADER, owner=None)
-    verdict = judge(plan, system_of("qsync").promise(plan), History.of(header, run.events))
+    verdict = judge(
+        Case(plan, History.of(header, run.events), given_promise=system_of("qsync").promise(plan))
+    )
     assert verdict["outcome"] == expected, verdict["sentence"]
     assert verdict["violations"] == (["kept"] if expected == "anomaly" else [])
 

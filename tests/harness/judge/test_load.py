@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from harness.judge import Case
 from harness.judge.evidence import evidence_of
 from harness.plan.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER
-from harness.workloads import WORKLOADS
 from tests import examples
 
 HEADER = Header(
@@ -67,7 +67,7 @@ def run(behaviour: Behaviour, pace_per_s: float, seconds: float = 20.0) -> Histo
 
 
 def missing(history: History, plan: Plan = PLAN) -> list[str]:
-    told = evidence_of(plan, WORKLOADS["register"], history, False, None, promise=FIXED_OWNER)["missing"]
+    told = evidence_of(Case(plan, history, given_promise=FIXED_OWNER), ()).missing
     return [text for text in told if text.startswith(("too little load", "too few answers", "no operation"))]
 
 

@@ -10,7 +10,7 @@ import pytest
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History, State
 from harness.campaigns.hunt.seeds import try_seed
-from harness.judge.rare_turns import DELETED, DIED_AT_A_MOMENT, OF_ANY_SYSTEM, WRITTEN_ONCE, rows_of
+from harness.judge.evidence.rare_turns import DELETED, DIED_AT_A_MOMENT, OF_ANY_SYSTEM, WRITTEN_ONCE, rows_of
 from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import planned

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history.rest import at_rest
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.run.assemble import parts_of
 from harness.systems.own import OwnStore
 from harness.systems.plans import planned
@@ -78,7 +78,7 @@ def test_only_what_still_moves_is_inconclusive(
     is_late = any(at_ms > LATE_MS + 250 for at_ms in told)
     is_near = any(abs(at_ms - LATE_MS) <= 250 for at_ms in told)
     promise = FIXED_OWNER if is_promised else FIXED_OWNER.but(final_state="")
-    verdict = judge(PLAN, promise, history(unequal(moved, held)))
+    verdict = judge(Case(PLAN, history(unequal(moved, held)), given_promise=promise))
     convergence = next(check for check in verdict["checks"] if check["checker"] == "convergence")
     missing = " ".join(verdict["evidence"]["missing"])
     if is_near:
@@ -102,10 +102,12 @@ def test_replicas_that_report_no_position_are_not_judged(held: int) -> None:
     """If it failed, a replica that is allowed to lag would be called diverged, although nobody knows where it is."""
     told = {"process": "harness", "f": "unsettled", "type": "info", "at_ms": UNTIL_MS, "value": ["n2", "n3"]}
     lines = [told, *unequal(dict.fromkeys(NODES), {"n2": held}, settled=True)]
-    verdict = judge(PLAN, FIXED_OWNER, history(lines))
+    verdict = judge(Case(PLAN, history(lines), given_promise=FIXED_OWNER))
     assert outcome(verdict) == ("valid", 0)
     assert any("n2, n3 report no position" in each["summary"] for each in verdict["findings"])
-    wrong = judge(PLAN, FIXED_OWNER, history([told, *unequal({}, {"n1": 28}, settled=True)]))
+    wrong = judge(
+        Case(PLAN, history([told, *unequal({}, {"n1": 28}, settled=True)]), given_promise=FIXED_OWNER)
+    )
     assert "convergence" in wrong["violations"], "the owner lost a write"
 
 
@@ -142,7 +144,7 @@ def test_a_tarantool_whose_applier_ended_has_stopped(monkeypatch: pytest.MonkeyP
     lines += [state("n1", at, vclock={"1": 22}, upstreams={}) for at in range(SINCE_MS + 250, UNTIL_MS, 250)]
     lines.append(state("n2", UNTIL_MS - 1, vclock={"1": 21}, upstreams=upstreams))
     plan = parts_of(PLAN_2_6).plan
-    verdict = judge(plan, Tarantool().promise(plan), history(lines))
+    verdict = judge(Case(plan, history(lines), given_promise=Tarantool().promise(plan)))
     found = [each["summary"] for each in verdict["findings"] if each["checker"] == "convergence"]
     assert f"n2 stopped following n1: {why}" in found
     assert any("not promised here, and not kept: n1 and n2 differ" in text for text in found)

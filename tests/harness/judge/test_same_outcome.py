@@ -20,10 +20,9 @@ from harness import pages
 from harness.campaigns.journal import ToJudge
 from harness.campaigns.judging import judged
 from harness.errors import HarnessError
-from harness.judge import EXIT_CODES, outcome_of
+from harness.judge import EXIT_CODES, Case, Left, judge, outcome_of
 from harness.judge.audit import SETTLED
-from harness.judge.outcome import CONDITIONAL, OF_READS, _result
-from harness.judge.whole_run import verdict_of
+from harness.judge.outcome import CONDITIONAL, OF_READS, result_of
 from harness.results import RunFolder, find_runs
 from harness.results.scan import scan
 from harness.run.assemble import parts_of
@@ -308,7 +307,7 @@ def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_p
             known[check.name] = run_here(check, of)
         return known[check.name]
 
-    whole = verdict_of(plan, history, logs, run_check=once)
+    whole = judge(Case(plan, history, Left(logs=logs), run_check=once))
     names = [name for name in promised(whole) if name != "audit"]
     assert len(names) >= 4
     assert "audit" in promised(whole) or configuration == "I"
@@ -323,10 +322,13 @@ def test_a_promised_check_that_is_not_judged_is_never_valid(workload: str, tmp_p
             return run_here(replace(check, run=broken), of) if check.name == skipped else once(check, of)
 
         for run_check in (skipping, breaking):
-            found = verdict_of(plan, history, logs, run_check=run_check)
+            found = judge(Case(plan, history, Left(logs=logs), run_check=run_check))
             assert found["outcome"] != "valid", skipped
             assert skipped in found["promise"]
-    assert configuration == "I" or verdict_of(plan, history, (), run_check=once)["outcome"] != "valid"
+    assert (
+        configuration == "I"
+        or judge(Case(plan, history, Left(logs=()), run_check=once))["outcome"] != "valid"
+    )
 
 
 @pytest.mark.parametrize(("name", "asked_in"), [("prefix", "read-confirmed"), ("dirty", "dirty")])
@@ -353,7 +355,7 @@ def test_a_class_of_reads_that_was_asked_and_never_answered_is_not_valid(
         operations = [
             kept for each in history.operations for kept in (replaced(each) if of_class(each) else [each])
         ]
-        verdict = verdict_of(plan, replace(history, operations=tuple(operations)), logs)
+        verdict = judge(Case(plan, replace(history, operations=tuple(operations)), Left(logs=logs)))
         (check,) = (each for each in verdict["checks"] if each["checker"] == name)
         return verdict["outcome"], check["result"]
 
@@ -390,7 +392,7 @@ def test_answers_of_replicas_without_a_role_are_judged_by_the_stronger_promise_o
         return structs.replace(each, role=None, node=elsewhere) if number % 2 else each
 
     def judged_as(operations: Iterable[Operation]) -> tuple[str, str]:
-        verdict = verdict_of(plan, replace(history, operations=tuple(operations)), logs)
+        verdict = judge(Case(plan, replace(history, operations=tuple(operations)), Left(logs=logs)))
         (check,) = (each for each in verdict["checks"] if each["checker"] == "prefix")
         return verdict["outcome"], check["result"]
 
@@ -408,9 +410,9 @@ def test_what_had_nothing_to_judge_is_not_valid() -> None:
     """If it failed, a check would be a green light by having looked at nothing."""
     for name in ("linearizable", "a check of tomorrow"):
         empty = Verdict(checker=name, result="valid", summary="", details={"vacuous": True})
-        assert _result(empty) == "unknown"
+        assert result_of(empty) == "unknown"
     starved = Verdict(checker="quorum", result="valid", summary="", details={"vacuous": True})
-    assert _result(starved) == "valid"
+    assert result_of(starved) == "valid"
 
 
 def broken(history: History) -> Verdict:

@@ -16,6 +16,7 @@ from checkers import limits
 from checkers.limits import Limits
 from checkers.verdict import Verdict, run_safely
 from harness.campaigns.hunt.seeds import try_seed
+from harness.judge import Case
 from harness.judge.time_limit import Elsewhere, limited
 from harness.results import RunFolder
 from harness.run.finish import finish, read_history
@@ -98,7 +99,7 @@ def test_a_verification_that_is_cut_short_takes_the_word_back(tmp_path: Path, qs
     verdict = msgspec.json.decode(folder.path.joinpath("verdict.json").read_bytes())
     assert verdict["outcome"] == "valid"
     history = read_history(folder)
-    judged = verified.verifiers(verified.judged_in_run(read(folder.plan_file), history))
+    judged = verified.verifiers(verified.judged_in_run(Case(read(folder.plan_file), history)))
     ticks = count()
     with limited(Limits(timeout_s=1e6), clock=lambda: 1e9 * next(ticks)):
         verified.add_to(verdict, history, judged)

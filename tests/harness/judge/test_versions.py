@@ -8,7 +8,7 @@ import pytest
 
 from checkers.history.history import History
 from harness.faults.rollout import UPGRADE
-from harness.judge.versions import UNTOLD, incompatible, missing_steps, versions_json
+from harness.judge.evidence.versions import UNTOLD, incompatible, missing_steps, versions_json
 from harness.plan.plan import Drawn, Plan
 from harness.systems.plans import planned
 from tests.harness.judge.test_judge_attacks import HEADER, Run

@@ -18,7 +18,7 @@ from harness.pages.fault_bands import fault_bands
 from harness.pages.page import html, linked
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.finish import finish
+from harness.run.finish import Recorded, finish
 from harness.systems.plans import planned
 from tests.harness.pages.run_folders import build
 
@@ -182,7 +182,7 @@ def test_the_page_of_a_seeded_bug(
     asked = planned(system=system, cluster="sim", seed=seed, bugs=(bug,))
     plan = hunted(asked, frozenset({"system", "seed"}))
     folder = execute(parts_of(plan), tmp_path).folder
-    verdict = finish(folder, plan, is_new=True)
+    verdict = finish(folder, plan, Recorded(str(folder.path)))
     lead = ranked(json.loads((folder.path / "verdict.json").read_bytes()))[0]
     assert lead.rule == rule
     assert re.match(begins, verdict["sentence"])

@@ -19,7 +19,7 @@ from harness.results import RunFolder, bundle, hashes, segmented_file
 from harness.results.segmented_file import SegmentedFile
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.finish import finish, judged_again
+from harness.run.finish import Recorded, finish, judged_again
 from harness.run.watch import Watched
 from harness.serve.lines import Lines
 from harness.serve.under_way import UnderWay
@@ -198,7 +198,9 @@ def test_a_run_in_segments_is_judged_as_one_in_one_file(
     assert len(segments.segments(split.history)) > 3
     assert jsonl.read(split.history) == jsonl.read(whole.history)
     assert hashes.of_history(split.history) == hashes.of_file(whole.history)
-    verdicts: list[dict[str, Any]] = [finish(folder, PLAN, is_new=True) for folder in (whole, split)]
+    verdicts: list[dict[str, Any]] = [
+        finish(folder, PLAN, Recorded(str(folder.path))) for folder in (whole, split)
+    ]
     for check in (
         each for verdict in verdicts for each in (*verdict["checks"], *verdict["settled"]["checks"])
     ):

@@ -16,7 +16,7 @@ from harness.run import execute as executing
 from harness.run.assemble import parts_of
 from harness.run.conductor import Conductor
 from harness.run.execute import Executed, execute
-from harness.run.finish import finish
+from harness.run.finish import Failure, Recorded, finish
 from harness.systems.plans import read
 from harness.systems.qsync.system import Qsync
 from tests.harness.results.full_disk import FullDisk
@@ -69,7 +69,8 @@ def test_a_full_disk_ends_the_run_and_what_was_recorded_is_judged(
     assert "No space left on device" in executed.failure.message
     history = jsonl.read(executed.folder.history)
     assert 200 < len(history.events) < 600
-    verdict = finish(executed.folder, QUICK, failure=executed.failure.message)
+    over = Recorded(str(executed.folder.path), failure=Failure.of(executed.failure))
+    verdict = finish(executed.folder, QUICK, over)
     assert verdict["outcome"] == "inconclusive"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.faults.fault import Fault
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.plan.plan import SECOND_NS
 from harness.run.assemble import parts_of
 from harness.run.failover import Failover, ReelectionOperator, fail_over, may_keep_owners_away
@@ -154,6 +154,6 @@ def test_what_is_not_promised_is_told_and_no_violation() -> None:
     history, verdict = judged(plan)
     assert verdict["outcome"] == "anomaly"
     unpromised = planned(cluster="sim", configuration="D", **given)
-    told = judge(unpromised, PROMISES["D"], history)
+    told = judge(Case(unpromised, history, given_promise=PROMISES["D"]))
     assert told["violations"] == ["quorum"]  # that is promised everywhere
     assert any("not promised here" in finding["summary"] for finding in told["findings"])

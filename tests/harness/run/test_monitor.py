@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
-from harness.judge.detected import could_not_join
+from harness.judge.evidence.damage import could_not_join
 from harness.run.conductor import Conductor
 from harness.systems.qsync.system import Qsync
 from tests.harness.fake_cluster import FakeCluster

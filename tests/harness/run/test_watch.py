@@ -12,8 +12,7 @@ import pytest
 from checkers.check import run_here
 from checkers.history.jsonl import parse
 from checkers.history.operation import Event
-from harness.judge.outcome import checks_of
-from harness.judge.promised import promise_of
+from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import SECOND_NS, Plan
 from harness.results import RunFolder
 from harness.run.assemble import header, parts_of

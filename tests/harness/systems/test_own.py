@@ -16,7 +16,7 @@ from harness.cli.main import main
 from harness.clients.client import Library
 from harness.clients.operations import MEMBER_CHANGES, AddMember
 from harness.errors import WrongUse
-from harness.judge import judge, repeat_line
+from harness.judge import Case, judge, repeat_line
 from harness.plan.plan import Leadership
 from harness.run.assemble import parts_of
 from harness.systems import SYSTEMS, system_of
@@ -108,7 +108,7 @@ def test_reads_of_replicas_may_be_promised_to_be_fresh(word: str, violated: list
     promise = OwnStore("a store", promised={"replica_reads": word}).promise(planned())
     stale = operation(2_500, "read", 3, process=8, node="n3", role="replica", mode="read-confirmed")
     plan = planned(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
-    assert judge(plan, promise, history([*good(), *stale]))["violations"] == violated
+    assert judge(Case(plan, history([*good(), *stale]), given_promise=promise))["violations"] == violated
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:

@@ -17,7 +17,7 @@ from checkers.verdict import Verdict
 from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.judge.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
+from harness.judge.evidence.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
 from harness.plan.plan import Drawn, Operation, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw

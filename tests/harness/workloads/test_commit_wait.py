@@ -14,7 +14,7 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.operations import Completion, Insert, Read, Transaction
 from harness.clients.reply import Replied
 from harness.errors import WrongUse
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.judge.words import repeat_line
 from harness.pages.terminal.last_screen import last_screen
 from harness.plan.plan import Operation, Plan
@@ -146,7 +146,7 @@ def test_what_is_shown_before_a_quorum_has_it_is_found_among_submitted_ones() ->
 
 def judged(run: Run, **fields: Any) -> dict[str, Any]:
     plan = PLAN.changed(commit_wait="mixed", **fields)
-    return judge(plan, FIXED_OWNER, History.of(HEADER, run.events))
+    return judge(Case(plan, History.of(HEADER, run.events), given_promise=FIXED_OWNER))
 
 
 def test_a_lost_write_is_not_excused_by_one_that_was_submitted_before_it() -> None:
@@ -195,7 +195,7 @@ def test_the_screen_says_how_many_were_only_submitted() -> None:
     run.end(20)
     text = last_screen(judged(run), Path("run"))
     assert "1 info, 1 of them submitted" in text
-    plain = judge(PLAN, FIXED_OWNER, History.of(HEADER, run.events))
+    plain = judge(Case(PLAN, History.of(HEADER, run.events), given_promise=FIXED_OWNER))
     assert "of them submitted" not in last_screen(plain, Path("run"))
 
 
@@ -206,5 +206,5 @@ def test_the_promise_of_submitted_writes_is_told_only_where_there_are_some() -> 
     run.ask("write", 100, "info", role="owner", error=SUBMITTED)
     run.end(20)
     assert judged(run)["promise"]["queue-order"]
-    plain = judge(PLAN, system_of("qsync").promise(PLAN), History.of(HEADER, run.events))
+    plain = judge(Case(PLAN, History.of(HEADER, run.events), given_promise=system_of("qsync").promise(PLAN)))
     assert "queue-order" not in plain["promise"]

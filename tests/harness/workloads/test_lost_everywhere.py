@@ -12,7 +12,7 @@ from checkers.history.operation import Event
 from checkers.replicas import kept
 from checkers.verdict import Verdict
 from harness.campaigns.hunt.seeds import try_seed
-from harness.judge.outcome import _without_reads
+from harness.judge.outcome import without_reads
 from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
@@ -135,12 +135,12 @@ def test_nothing_is_excused_that_nothing_stands_for() -> None:
     plan = planned(cluster="sim", workload="counter", configuration="A")
     promise = system_of("qsync").promise(plan)
     counter, judged = a_verdict("counter", vacuous=True), a_verdict(kept.NAME, vacuous=False)
-    assert _without_reads(plan, promise, [counter, judged]) == {"counter"}
-    assert not _without_reads(plan, promise, [counter, a_verdict(kept.NAME, vacuous=True)])
-    assert not _without_reads(plan, promise, [counter])
-    assert not _without_reads(plan, promise, [a_verdict("counter", vacuous=False), judged])
-    assert not _without_reads(plan, promise, [a_verdict("crash", vacuous=True), judged])
+    assert without_reads(plan, promise, [counter, judged]) == {"counter"}
+    assert not without_reads(plan, promise, [counter, a_verdict(kept.NAME, vacuous=True)])
+    assert not without_reads(plan, promise, [counter])
+    assert not without_reads(plan, promise, [a_verdict("counter", vacuous=False), judged])
+    assert not without_reads(plan, promise, [a_verdict("crash", vacuous=True), judged])
     fresh = planned(cluster="sim", workload="counter", configuration="C")
-    assert not _without_reads(fresh, system_of("qsync").promise(fresh), [counter, judged])
+    assert not without_reads(fresh, system_of("qsync").promise(fresh), [counter, judged])
     stricter = planned(cluster="sim", workload="counter", configuration="A", promise="linearizable")
-    assert not _without_reads(stricter, promise, [counter, judged])
+    assert not without_reads(stricter, promise, [counter, judged])

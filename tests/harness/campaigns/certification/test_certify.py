@@ -22,7 +22,7 @@ from harness.campaigns.certification.making import BUNDLE, DECIDED, certify
 from harness.campaigns.certification.sensitivity import Clean, Measured
 from harness.campaigns.plan import Campaign
 from harness.errors import WrongUse
-from harness.judge.rare_turns import POWER_LOST_BYTES, rows_of
+from harness.judge.evidence.rare_turns import POWER_LOST_BYTES, rows_of
 from harness.results import RunFolder
 from harness.systems import system_of
 from tests.harness.campaigns.certification.conftest import BUGS, PLAN, Sample, asked

@@ -12,10 +12,10 @@ import pytest
 
 from checkers.history.history import History
 from harness.judge.files import verified
-from harness.judge.whole_run import files_in
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
-from harness.run.finish import finish, read_history
+from harness.run.finish import Recorded, stored
+from harness.run.finish import judged as judge
 from harness.systems.plans import planned
 
 PROVED = {
@@ -33,9 +33,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Any:
         results: Path = tmp_path_factory.mktemp(system)
         plan = planned(system=system, cluster="sim", seed=1, time_limit_s=6.0, faults=("kill",))
         folder = execute(parts_of(plan), results).folder
-        verdict = msgspec.json.decode(msgspec.json.encode(finish(folder, plan, is_new=True)))
-        history = read_history(folder)
-        return verdict, history, verified.verifiers_in_run(plan, history, files_in(folder.nodes, plan))
+        run = stored(folder, plan, Recorded(str(folder.path)))
+        verdict = msgspec.json.decode(msgspec.json.encode(judge(run)))
+        return verdict, run.case.history, verified.verifiers_in_run(run.case)
 
     return made
 

@@ -12,7 +12,7 @@ from checkers.history import jsonl
 from checkers.logs.log_cuts import LogCuts, spread
 from checkers.logs.wal.effects import Begun, Durable, Effect
 from checkers.logs.wal.replay import transactions
-from harness.judge.whole_run import log_rules
+from harness.judge.case import log_rules
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.system import KeepsLogs

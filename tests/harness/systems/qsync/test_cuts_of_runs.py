@@ -14,7 +14,8 @@ from checkers.history import History, jsonl
 from checkers.verdict import Verdict
 from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
-from harness.judge.whole_run import files_in, verdict_of
+from harness.judge import Case, Left, judge
+from harness.judge.case import files_in
 from harness.pages.terminal.last_screen import last_screen
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
@@ -44,7 +45,7 @@ def whole(plan: Plan, history: History, files: NodeFiles) -> dict[str, Any]:
     """The verdict of a run, as verdict.json has it."""
     system = parts_of(plan).system
     assert isinstance(system, KeepsLogs)
-    return verdict_of(plan, history, system.logs_of(files), files=files)
+    return judge(Case(plan, history, Left(logs=system.logs_of(files), files=files)))
 
 
 def judged(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verdict]:

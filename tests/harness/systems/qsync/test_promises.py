@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.judge import judge
+from harness.judge import Case, judge
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
 from harness.systems.promise import (
@@ -108,7 +108,7 @@ def test_each_class_of_answers_is_judged_by_its_own_promise(
     assert promise == PROMISES[letter]
     check, letters = VIOLATES[seen]
     expected = [check] if letter in letters else []
-    assert judge(plan, promise, history(seen(good())))["violations"] == expected
+    assert judge(Case(plan, history(seen(good())), given_promise=promise))["violations"] == expected
 
 
 def two_lead_one_term(lines: list[Line]) -> list[Line]:
@@ -133,10 +133,12 @@ def test_a_quorum_that_is_no_majority_weakens_what_elections_promise(
         assert promise == PROMISES[letter]
         return
     assert promise == without_majority(PROMISES[letter], 1, 3)
-    lost = judge(plan, promise, history(an_old_state_is_compared_with(good())))
+    lost = judge(Case(plan, history(an_old_state_is_compared_with(good())), given_promise=promise))
     assert lost["violations"] == []
     assert any(finding["checker"] == "linearizable" for finding in lost["findings"])
-    assert judge(plan, promise, history(two_lead_one_term(good())))["violations"] == []
-    assert judge(plan, PROMISES[letter], history(two_lead_one_term(good())))["violations"] == ["leadership"]
-    invented = judge(plan, promise, history(a_dirty_read_shows_what_nobody_wrote(good())))
+    assert judge(Case(plan, history(two_lead_one_term(good())), given_promise=promise))["violations"] == []
+    assert judge(Case(plan, history(two_lead_one_term(good())), given_promise=PROMISES[letter]))[
+        "violations"
+    ] == ["leadership"]
+    invented = judge(Case(plan, history(a_dirty_read_shows_what_nobody_wrote(good())), given_promise=promise))
     assert invented["violations"] == ["dirty"]

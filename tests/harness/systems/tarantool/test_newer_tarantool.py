@@ -19,7 +19,7 @@ import pytest
 from harness.cli.main import main
 from harness.clients.reply import Replied
 from harness.errors import WrongUse
-from harness.judge.outcome import checks_of
+from harness.judge.promised import checks_of
 from harness.systems.plans import planned
 from harness.systems.promise import LINEARIZABLE_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.options import settings_of

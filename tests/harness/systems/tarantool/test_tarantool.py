@@ -16,7 +16,7 @@ from checkers.history import Event, Header, History
 from harness.cli.main import main
 from harness.cluster.faketime_files import SHARED
 from harness.errors import WrongUse
-from harness.judge.outcome import checks_of
+from harness.judge.promised import checks_of
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.run.draw import faults_of

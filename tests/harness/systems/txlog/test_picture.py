@@ -10,6 +10,7 @@ import pytest
 
 from bench.txlog_figure import FIGURE, example, figure
 from checkers.history.history import Header, History
+from harness.judge import Case
 from harness.run import finish
 from harness.systems.plans import planned
 from harness.systems.txlog.picture import BOXES, MARKS_MAX, POINTS, STRETCHES_MAX, drawn
@@ -261,4 +262,4 @@ def test_a_defect_of_the_picture_takes_no_verdict_away(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("harness.systems.txlog.picture.drawn", broken)
     plan = planned(system="txlog", cluster="sim")
-    assert "a defect" in finish.drawings_of(plan, {}, NONE, {})["broken"]
+    assert "a defect" in finish.drawings_of(Case(plan, NONE), {})["broken"]

@@ -9,8 +9,9 @@ that took effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from checkers.history.faults import FaultSpan
@@ -18,13 +19,35 @@ from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.rollout import UPGRADE
-from harness.faults.table import DIRECTED, SCENIC, TOGETHER
-from harness.judge.versions import was_refused
+from harness.faults.table import SCENIC, TOGETHER
+from harness.judge.case import Case
+from harness.judge.evidence.faults import was_directed
+from harness.judge.evidence.versions import was_refused
 from harness.plan.plan import ALL, LEAVES_OUT, USUAL, Plan
 from harness.plan.schedule import names_for
 from harness.systems import system_of
 
 NO_FAULT_IN_PARTICULAR = (USUAL, ALL, "none")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFaults:
+    """`missing`: a sentence for each fault that was asked for by name and never took effect."""
+
+    facts: Mapping[str, Any]
+    missing: Sequence[str]
+    findings: Sequence[str]
+
+
+def named_faults_of(case: Case, skipped: Sequence[Mapping[str, Any]]) -> NamedFaults:
+    """`skipped`: faults that never began, and why."""
+    plan, history = case.plan, case.history
+    must_take_effect = case.names_faults and history.faults and case.is_whole
+    return NamedFaults(
+        {"observed": asked_in_effect(plan, history), "not_observed": never_in_effect(plan, history)},
+        list(_missing_by_name(plan, history, skipped)) if must_take_effect else (),
+        list(absent_of_a_group(plan, history)),
+    )
 
 
 def never_in_effect(plan: Plan, history: History) -> list[str]:
@@ -39,7 +62,7 @@ def asked_in_effect(plan: Plan, history: History) -> list[str]:
     return [name for name in _asked(plan) if name in in_effect]
 
 
-def missing_by_name(plan: Plan, history: History, skipped: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _missing_by_name(plan: Plan, history: History, skipped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A sentence for each fault that was asked for by name and never took effect.
 
     Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
@@ -87,14 +110,10 @@ def _in_effect(history: History) -> set[str]:
 
 
 def _names(fault: FaultSpan) -> tuple[str, ...]:
-    return (*SCENIC, fault.name) if _is_directed(fault) else (fault.name,)
+    return (*SCENIC, fault.name) if was_directed(fault) else (fault.name,)
 
 
-def _is_directed(fault: FaultSpan) -> bool:
-    return fault.asked.get("on") is not None or fault.does in DIRECTED
-
-
-def _why(plan: Plan, history: History, names: Sequence[str], skipped: Sequence[dict[str, Any]]) -> str:
+def _why(plan: Plan, history: History, names: Sequence[str], skipped: Sequence[Mapping[str, Any]]) -> str:
     begun = sum(not {*_names(fault)}.isdisjoint(names) for fault in history.faults)
     if begun:
         return f"it began {begun} times" if begun > 1 else "it began once"

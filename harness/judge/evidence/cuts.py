@@ -8,14 +8,13 @@ from typing import Any
 from checkers.cuts.report import LEVELS as OF_MESSAGES
 from checkers.cuts.report import OF_REPLICA_SETS
 from checkers.verdict import Verdict
-from harness.plan.plan import Plan
-from harness.systems import system_of
+from harness.judge.case import Case
 from harness.systems.system import TellsWhyNoCuts
 
 LEVELS = frozenset(f"cuts-{level}" for level in (*OF_MESSAGES, *OF_REPLICA_SETS))
 
 
-def cuts_of(plan: Plan, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def cuts_of(case: Case, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """`evidence.cuts`: {"asked", "judged"}, numbers; or {"why"}: the reason in words. Empty if nothing is to be said.
 
     A cut is judged if some level had something to judge of it.
@@ -25,6 +24,6 @@ def cuts_of(plan: Plan, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         asked = {cut["cut"] for cuts in told for cut in cuts}
         judged = {cut["cut"] for cuts in told for cut in cuts if cut["standing"] == "judged"}
         return {"asked": len(asked), "judged": len(judged)}
-    system = system_of(plan.system)
-    why = system.why_no_cuts(plan) if isinstance(system, TellsWhyNoCuts) else ""
+    system = case.system
+    why = system.why_no_cuts(case.plan) if isinstance(system, TellsWhyNoCuts) else ""
     return {"why": why} if why else {}

@@ -17,21 +17,25 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
 import numpy
 
+from checkers.history.columns import TYPES
 from checkers.history.faults import CUTS, FaultSpan, Span
 from checkers.history.history import History
-from checkers.history.line_kernels import OK, OTHER
+from checkers.history.line_kernels import FAIL, INFO, OK, OTHER
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Operation
 from checkers.history.spans import are_within, united
+from checkers.replicas.availability import Asked
 from harness.faults.node_options import Decisive
 from harness.faults.overlap import FAILS_WRITES, STOPS_PROCESSES
 from harness.faults.table import SCENIC
+from harness.judge.case import Case
+from harness.judge.evidence.faults import was_directed
 from harness.plan.plan import SECOND_NS, SUBMITTING, Plan
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.workload import Workload
@@ -66,6 +70,45 @@ PACE_NS = SECOND_NS // 2
 """A shorter quiet time shows no pace."""
 TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
 """Errors that are answers: what was asked for could not be, and the store says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`missing`: a sentence for each part of the load that did not come through, those under faults by themselves."""
+
+    facts: Mapping[str, Any]
+    missing: Sequence[str]
+    missing_under_faults: Sequence[str]
+
+
+def load_of(case: Case) -> Load:
+    """What clients asked, and what came of it."""
+    plan, history = case.plan, case.history
+    load = Asked.of_load(history)
+    in_effect = united(sure for fault in history.faults if (sure := fault.sure) is not None)
+    asked = int(plan.rate * plan.time_limit_s) if plan.drawn is None else len(plan.drawn.operations)
+    counts = {TYPES[how]: load.count(how) for how in (OK, FAIL, INFO)}
+    counts["ok_under_fault"] = int((load.under(in_effect) & (load.type == OK)).sum())
+    if plan.submits:  # answered, but not acknowledged: load all the same
+        submitted = load.is_served & (load.type == INFO)
+        counts["submitted"] = int(submitted.sum())
+        counts["submitted_under_fault"] = int((submitted & load.under(in_effect)).sum())
+    answers = answers_of(case.workload, history, plan)
+    quiet = Quiet.of(answers, history.faults)
+    missing = list(_missing(plan, history, answers, quiet, counts, asked))
+    if counts.get("submitted") == 0:
+        missing.append("no write was answered as submitted, although some were to be")
+    return Load(
+        {"asked": asked, **counts, "skipped": _skipped(history), "quiet": quiet.to_json()},
+        missing,
+        list(_missing_under_faults(plan, history, quiet, counts, asked)),
+    )
+
+
+def _skipped(history: History) -> int:
+    """Operations that were skipped because their worker was late. Records of before have no such lines."""
+    told = (event.value for event in history.told("harness", "skipped"))
+    return sum(int(value.get("count", 0)) for value in told if isinstance(value, dict))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +200,10 @@ class Quiet:
         }
 
 
-def missing_load(
-    plan: Plan, history: History, answers: Answers, quiet: Quiet, ok: int, submitted: int, asked: int
+def _missing(
+    plan: Plan, history: History, answers: Answers, quiet: Quiet, counts: Mapping[str, int], asked: int
 ) -> Iterator[str]:
-    """A sentence for each part of the load that did not come through; those under faults have their own."""
+    ok, submitted = counts["ok"], counts.get("submitted", 0)
     is_piled_up = _is_piled_up(plan, history)
     share = USEFUL_SHARE_OF_PILED_UP if is_piled_up else USEFUL_SHARE
     wanted = max(_share(asked, LEAST_SHARE), min(_share(asked, share), ENOUGH), plan.least_ok)
@@ -184,7 +227,22 @@ def missing_load(
         yield from _standstills(plan, history, answers)
 
 
-def wanted_under_faults(plan: Plan, history: History, quiet: Quiet, asked: int, *, least: int) -> int:
+def _missing_under_faults(
+    plan: Plan, history: History, quiet: Quiet, counts: Mapping[str, int], asked: int
+) -> Iterator[str]:
+    if not history.faults:
+        return
+    least = 1 if plan.drawn is None else 0  # a plan that was cut down to a few operations may have none
+    are_directed = all(map(was_directed, history.faults))
+    wanted = least if are_directed else _wanted_under_faults(plan, history, quiet, asked, least)
+    if counts["ok_under_fault"] + counts.get("submitted_under_fault", 0) < wanted:
+        yield (
+            f"too little load under faults: {counts['ok_under_fault']} operations succeeded while one was active, "
+            f"expected at least {wanted}"
+        )
+
+
+def _wanted_under_faults(plan: Plan, history: History, quiet: Quiet, asked: int, least: int) -> int:
     """So many operations must succeed while faults are at work. `least`: where any node is there to answer."""
     nodes, decisive = history.header.nodes, plan.expectations.decisive
     if not any(leaves_a_node(fault, nodes, decisive) for fault in history.faults):

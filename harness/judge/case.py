@@ -1,0 +1,175 @@
+"""A run to be judged: the one value that goes all the way to its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from checkers.check import Check, RunCheck, run_here
+from checkers.history.errors import HistoryError
+from checkers.history.history import History
+from checkers.logs.wal import LogRules, NodeLog
+from checkers.logs.wal.effects import FILE as EFFECTS_FILE
+from checkers.logs.wal.effects import Effect, of_lines
+from harness.cluster.place import TRACE
+from harness.errors import FAILED, StoreError
+from harness.judge.promised import checks_of, logs_of_members, promise_of, rules_of
+from harness.plan.plan import Plan
+from harness.systems import System, system_of
+from harness.systems.promise import Promise
+from harness.systems.system import DrawsRuns, JudgesLogs, JudgesNodes, KeepsLogs, NodeFiles
+from harness.workloads import WORKLOADS
+from harness.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class Left:
+    """What the nodes of a run left: their logs (None: nodes of this system keep none); all their files, for a system
+    that judges or draws these (None: nobody looked); and what their disks and links did, where a simulator kept it."""
+
+    logs: Sequence[NodeLog] | None = None
+    files: NodeFiles | None = None
+    effects: Sequence[Effect] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, files: NodeFiles, effects: Sequence[Effect]) -> Left:
+        """Of nodes in memory."""
+        system = system_of(plan.system)
+        return cls(system.logs_of(files) if isinstance(system, KeepsLogs) else None, files, effects)
+
+    @classmethod
+    def in_folder(cls, nodes: Path, plan: Plan) -> Left:
+        """Of nodes with a folder each. Raises StoreError."""
+        return cls(logs_in(nodes, plan), files_in(nodes, plan), effects_in(nodes))
+
+
+NOTHING_LEFT = Left()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a person asked beside the run's own verdict: `key` is the only one that checks of single keys judge, the
+    others are skipped; `promise`: a stricter one than the plan's."""
+
+    key: str | None = None
+    promise: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """`plan` and `history` say what was to happen and what did.
+
+    `interrupted`, `failure`: how the run ended, as far as the record does not say it. `plan_file`: where the plan is
+    kept, for the line that repeats the run. `names_faults`: a person wrote down the names of the faults, and each must
+    take effect (`harness.judge.evidence.named_faults`). `run_check` runs a check: here, or spread over workers.
+    `given_promise`: instead of that of the plan's system.
+    """
+
+    plan: Plan
+    history: History
+    left: Left = NOTHING_LEFT
+    interrupted: bool = False
+    failure: str | None = None
+    key: str | None = None
+    plan_file: Path | None = None
+    names_faults: bool = True
+    run_check: RunCheck = run_here
+    given_promise: Promise | None = None
+
+    @cached_property
+    def system(self) -> System:
+        return system_of(self.plan.system)
+
+    @cached_property
+    def workload(self) -> Workload:
+        return WORKLOADS[self.plan.workload]
+
+    @cached_property
+    def promise(self) -> Promise:
+        """Raises WrongUse if the plan's system is unknown."""
+        return self.given_promise or promise_of(self.plan, self.history)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Of what clients saw, by the promise."""
+        return checks_of(self.plan, self.promise)
+
+    @cached_property
+    def checks_of_nodes(self) -> tuple[Check, ...]:
+        """The system's own, of what its nodes left."""
+        of_files: tuple[Check, ...] = ()
+        of_logs: tuple[Check, ...] = ()
+        if isinstance(self.system, JudgesNodes) and self.left.files is not None:
+            of_files = self.system.checks_of_nodes(self.plan, self.left.files)
+        if isinstance(self.system, JudgesLogs) and self.left.logs is not None:
+            of_logs = self.system.checks_of_logs(self.plan, self.left.logs)
+        return (*of_files, *of_logs)
+
+    @cached_property
+    def log_rules(self) -> LogRules | None:
+        """How the logs are audited; None if there are none to audit."""
+        return None if self.left.logs is None else rules_of(log_rules(self.plan), self.history)
+
+    @cached_property
+    def logs(self) -> tuple[NodeLog, ...]:
+        """Of the members."""
+        return logs_of_members(self.left.logs or (), self.history)
+
+    @cached_property
+    def why_broken_off(self) -> str | None:
+        """Why the harness broke the run off, if it did."""
+        told = self.history.told("harness", FAILED)
+        return self.failure or next((str(event.value) for event in told), None)
+
+    @cached_property
+    def was_interrupted(self) -> bool:
+        """A person ended the run. It stands in the record, so a later judgement sees it too."""
+        return self.interrupted or any(True for _ in self.history.told("harness", "interrupted"))
+
+    @property
+    def is_whole(self) -> bool:
+        """The run came to its own end."""
+        return self.why_broken_off is None and not self.was_interrupted
+
+
+def log_rules(plan: Plan) -> LogRules | None:
+    """None if the nodes of its system leave no logs."""
+    system = system_of(plan.system)
+    return system.log_rules(plan) if isinstance(system, KeepsLogs) else None
+
+
+def logs_in(nodes: Path, plan: Plan) -> tuple[NodeLog, ...] | None:
+    """The logs of these nodes, as the system of the plan reads them; None if it keeps none."""
+    system = system_of(plan.system)
+    return system.read_logs(nodes) if isinstance(system, KeepsLogs) else None
+
+
+def files_in(nodes: Path, plan: Plan) -> NodeFiles:
+    """All that these nodes left, if the system of the plan has checks or pictures of it. Raises StoreError."""
+    system = system_of(plan.system)
+    has_checks = isinstance(system, JudgesNodes) and system.checks_of_nodes(plan, {})
+    if not (has_checks or isinstance(system, DrawsRuns)):
+        return {}
+    try:
+        return {folder.name: _files(folder) for folder in sorted(nodes.iterdir()) if folder.is_dir()}
+    except OSError as error:
+        raise StoreError(f"cannot read what the nodes left: {error}") from error
+
+
+def _files(folder: Path) -> Mapping[str, bytes]:
+    paths = sorted((*folder.glob("*"), *folder.glob(f"{TRACE}/*")))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.is_file()}
+
+
+def effects_in(nodes: Path) -> tuple[Effect, ...]:
+    """The recorded effects of the disks and links of these nodes, if any are; StoreError if they cannot be read."""
+    try:
+        return of_lines((nodes / EFFECTS_FILE).read_bytes())
+    except FileNotFoundError:
+        return ()
+    except HistoryError as error:
+        raise StoreError(f"{nodes / EFFECTS_FILE}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"cannot read {nodes / EFFECTS_FILE}: {error.strerror}") from error

@@ -1,0 +1,293 @@
+"""Whether the faults of a run took effect, and healed. Effects are judged by kind, and by the reason where an attempt
+took none.
+
+A run of a minute attempts some kinds once; a run of an hour attempts each a hundred times, and some of these attempts
+come to nothing. Decision 23 says why these shares (`ALLOWED`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from checkers.history.faults import CUTS, FaultSpan
+from checkers.history.history import History
+from checkers.history.spans import NEVER, Spans, of_faults
+from harness.faults.fault import is_directed
+from harness.faults.node_options import Decisive
+from harness.faults.overlap import hinders_no_owner
+from harness.judge.case import Case
+from harness.judge.evidence.versions import was_refused
+from harness.plan.plan import Plan
+from harness.systems.system import TellsMore
+
+REFUSED: Final = "refused"
+HIDDEN: Final = "beside another fault"
+UNUSED: Final = "nothing was sent on its links"
+UNEXPLAINED: Final = "unexplained"
+ALLOWED: Final[Mapping[str, float]] = {
+    REFUSED: 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
+    "nothing to damage": 1 / 2,  # the log of that node was too short at that moment
+    UNEXPLAINED: 1 / 10,  # the fault did not do what it is for: hardly ever, and never in a short run
+}
+"""Reason → the share of the attempts of a kind that may take no effect for it.
+
+Two kinds of attempts are not counted: one beside another fault, which may have kept it from taking effect, and one on
+links over which no node had ever sent anything, such as those between two replicas of a fixed primary.
+"""
+_REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
+    REFUSED: lambda fault: fault.does == "failover" and bool(_detail(fault)),
+    "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
+    UNUSED: lambda fault: _counted(fault, "links_used") == 0 or _lacks_used_shapes(fault),
+}
+"""Of a fault that took no effect: whether its evidence says this reason."""
+_OUTRUN: Final = ("was promoted first", "The term is outdated", "Interfering elections started")
+"""Words of Tarantool, and of the reference node, for a promotion that lost a race against an election."""
+ENOUGH_KINDS: Final = 3
+"""If so many other kinds took effect, promotions that lost a race are a fact of the run, however many they are."""
+_DETAIL_MAX: Final = 120
+MANY_SKIPPED: Final = 1 / 4
+"""If a larger share of the faults of a schedule was skipped, that is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """`missing`: a sentence for each fault, or kind of them, that did not do what it was for."""
+
+    facts: Mapping[str, Any]
+    missing: Sequence[str]
+    findings: Sequence[str]
+
+
+def faults_of(case: Case, *, may_differ: bool) -> Faults:
+    """`may_differ`: nodes stopped for good, and may do so here."""
+    faults = case.history.faults
+    every = of_faults(faults)
+    kinds = attempts(faults, every)
+    skipped = skipped_faults(case.history)
+    return Faults(
+        {
+            "faults": [
+                {
+                    "id": fault.id,
+                    "name": fault.name,
+                    "took_effect": fault.took_effect,
+                    "healed": fault.healed,
+                    "ended": fault.end_index is not None,
+                }
+                for fault in faults
+            ],
+            "attempts": [kind.to_json() for kind in kinds],
+            "skipped_faults": skipped,
+            "kinds_in_effect": sorted({fault.name for fault in faults if fault.took_effect}),
+        },
+        [*_unhealed(case, every, may_differ), *_missing_effects(kinds)]
+        if faults
+        else ["faults were asked for, but there was no time for one"] * _asks_for_faults(case.plan),
+        [*_skipped_in_words(faults, skipped), *_without_effect(kinds)],
+    )
+
+
+def _unhealed(case: Case, every: Spans[FaultSpan], may_differ: bool) -> Iterator[str]:
+    """A sentence for each fault that did not end, or was not seen to heal although that could be tried."""
+    history = case.history
+    decisive = case.plan.expectations.decisive
+    for fault in history.faults:
+        if _is_steered(fault, every) or was_refused(fault):
+            continue
+        if fault.end_index is None:
+            yield f"fault {fault.id} ({fault.name}) never ended"
+        elif (may_differ and _is_of_stopped(case, fault)) or fault.healed:
+            continue
+        elif not fault.took_effect and any(_beside(fault, every)):
+            continue  # it took none, maybe because of another: there was nothing to heal
+        elif not _was_hidden(fault, history.faults, decisive):
+            yield f"fault {fault.id} ({fault.name}) was not seen to heal"
+
+
+def skipped_faults(history: History) -> list[dict[str, Any]]:
+    """Faults that the schedule had and that never began, and why."""
+    lines = (*history.told("harness", "skipped-fault"), *history.told("harness", "left-out"))
+    skipped = [event.value for event in lines if isinstance(event.value, dict)]
+    return [
+        {"id": value["fault"].get("id"), "name": value["fault"].get("name"), "why": value["why"]}
+        for value in skipped
+    ]
+
+
+def _skipped_in_words(faults: Sequence[FaultSpan], skipped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence if so many faults were skipped, or all of a name, that a reader would think of another run."""
+    absent = Counter(each["name"] for each in skipped)
+    begun = Counter(fault.name for fault in faults)
+    many = absent.total() > MANY_SKIPPED * (absent.total() + begun.total())
+    never = [name for name in sorted(absent) if not begun[name]]
+    if many or never:
+        most, times = Counter(each["why"] for each in skipped).most_common(1)[0]
+        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were skipped"
+        nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
+        yield f"{text} ({times} times because {most}){nothing}"
+
+
+def _asks_for_faults(plan: Plan) -> bool:
+    if plan.drawn is not None:
+        return bool(plan.drawn.faults)
+    return any(name != "none" for name in plan.faults)
+
+
+def was_directed(fault: FaultSpan) -> bool:
+    """It was a step of a directed schedule."""
+    return is_directed(fault.does, fault.asked.get("on"))
+
+
+def _is_steered(fault: FaultSpan, others: Spans[FaultSpan]) -> bool:
+    """A directed fault need not take effect; nor one that a directed fault got in the way of."""
+    return any(map(was_directed, (fault, *_beside(fault, others))))
+
+
+def _beside(fault: FaultSpan, others: Spans[FaultSpan]) -> Iterator[FaultSpan]:
+    """The faults that were active at the same time: they may have kept this one from taking effect."""
+    at_once = others.touching(fault.start_ns, fault.end_ns or fault.start_ns)
+    return (other for other in at_once if other is not fault)
+
+
+def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisive) -> bool:
+    """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
+    return fault.healed is None and any(
+        other is not fault and _hides(other, fault, decisive) for other in others
+    )
+
+
+def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
+    """Whether `other` was active while `fault` healed. A removed node never returns; an added one is not up yet."""
+    since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
+    whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
+    are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
+    if hinders_no_owner(other.does, other.asked.get("options", {}), decisive) and not are_absent:
+        return False
+    until_ns = NEVER if other.does == "remove" and are_absent else other.end_ns or NEVER
+    return other.start_ns <= (fault.end_ns or NEVER) and until_ns >= since_ns
+
+
+def _is_of_stopped(case: Case, fault: FaultSpan) -> bool:
+    """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
+    links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
+    system = case.system
+    return isinstance(system, TellsMore) and any(
+        frozenset((state.node, peer)) in links
+        for state in case.history.states
+        for peer in system.stopped(state.status)
+    )
+
+
+@dataclass(slots=True)
+class Attempts:
+    """All faults of a kind that ended. `failed`: those that took no effect, by reason."""
+
+    name: str
+    is_cut: bool = False
+    took_effect: int = 0
+    failed: dict[str, list[FaultSpan]] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> int:
+        """Those that say something of the kind."""
+        return self.took_effect + sum(len(each) for reason, each in self.failed.items() if reason in ALLOWED)
+
+    @property
+    def too_many(self) -> tuple[str, ...]:
+        """The reasons for which more attempts took no effect than are allowed."""
+        return tuple(
+            reason
+            for reason, share in ALLOWED.items()
+            if len(self.failed.get(reason, ())) > share * self.counted
+        )
+
+    @property
+    def lost_races(self) -> bool:
+        """Each that was refused came too late: an election was quicker, so the leader did change."""
+        refused = self.failed.get(REFUSED, ())
+        return bool(refused) and all(any(word in _detail(fault) for word in _OUTRUN) for fault in refused)
+
+    def in_words(self, reason: str) -> str:
+        faults = self.failed[reason]
+        counted = self.counted + (0 if reason in ALLOWED else len(faults))
+        said = next((detail for detail in map(_detail, reversed(faults)) if detail), "")
+        told = ": ".join(word for word in (reason if reason != UNEXPLAINED else "", said) if word)
+        why = f" ({told})" if told else ""
+        if counted == 1:
+            return f"fault {faults[0].id} ({self.name}) took no effect{why}"
+        numbers = ", ".join(str(fault.id) for fault in faults[:5]) + (", …" if len(faults) > 5 else "")
+        which = f"fault{'s' if len(faults) > 1 else ''} {numbers}"
+        return f"{self.name} took effect in {self.took_effect} of {counted} attempts; {which} did not{why}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "took_effect": self.took_effect,
+            "without_effect": {reason: len(faults) for reason, faults in self.failed.items()},
+        }
+
+
+def attempts(faults: Iterable[FaultSpan], every: Spans[FaultSpan]) -> tuple[Attempts, ...]:
+    """The faults that have to take effect, by kind, in the order of their first attempt."""
+    kinds: dict[str, Attempts] = {}
+    for fault in faults:
+        if fault.end_index is None or _is_steered(fault, every) or was_refused(fault):
+            continue
+        kind = kinds.setdefault(fault.name, Attempts(fault.name, fault.does in CUTS))
+        if fault.took_effect:
+            kind.took_effect += 1
+        else:
+            reason = HIDDEN if any(_beside(fault, every)) else _reason(fault)
+            kind.failed.setdefault(reason, []).append(fault)
+    return tuple(kinds.values())
+
+
+def _missing_effects(kinds: Sequence[Attempts]) -> Iterator[str]:
+    """A sentence for each kind of which too many attempts took no effect."""
+    for kind in kinds:
+        yield from map(kind.in_words, _too_many(kind, kinds))
+    cuts = [kind for kind in kinds if kind.is_cut]
+    if any(UNUSED in kind.failed for kind in cuts) and not any(kind.took_effect for kind in cuts):
+        yield (
+            "no partition took effect, because nothing was sent on the links that they cut: either the nodes do not "
+            "replicate, or they do not use the addresses that the harness gave them"
+        )
+
+
+def _without_effect(kinds: Sequence[Attempts]) -> Iterator[str]:
+    """A sentence for each kind of which some attempts took no effect, as few as are allowed."""
+    for kind in kinds:
+        for reason in kind.failed:
+            if reason != HIDDEN and reason not in _too_many(kind, kinds):
+                yield kind.in_words(reason)
+
+
+def _too_many(kind: Attempts, kinds: Sequence[Attempts]) -> tuple[str, ...]:
+    """The reasons for which too many attempts of the kind took no effect, in a run with these kinds."""
+    others = sum(other is not kind and other.took_effect > 0 for other in kinds)
+    is_excused = kind.lost_races and others >= ENOUGH_KINDS
+    return tuple(reason for reason in kind.too_many if not (is_excused and reason == REFUSED))
+
+
+def _reason(fault: FaultSpan) -> str:
+    return next((reason for reason, holds in _REASONS.items() if holds(fault)), UNEXPLAINED)
+
+
+def _detail(fault: FaultSpan) -> str:
+    return str(fault.evidence.get("detail") or "")[:_DETAIL_MAX]
+
+
+def _lacks_used_shapes(fault: FaultSpan) -> bool:
+    """A changing partition needs two shapes with an effect; here each shape without one cut unused links alone."""
+    shapes, affected, unused = (
+        _counted(fault, name) for name in ("shapes", "shapes_affected", "shapes_unused")
+    )
+    return bool(unused) and shapes == (affected or 0) + (unused or 0)
+
+
+def _counted(fault: FaultSpan, name: str) -> int | None:
+    counters = fault.evidence.get("counters")
+    return counters.get(name) if isinstance(counters, Mapping) else None
