@@ -12,6 +12,10 @@
 
     TestRegisters = Registers.TestCase
 
+`Stepped.ask`, `begin`, `end` and `run_for` are one step each: the conductor's workers wait for operations that they are
+given, and virtual time goes on until an answer comes, or the time is over. `finish` ends all faults, settles, reads
+everything, and judges as every run is judged.
+
 docs/stateful.md has the rules, and how to add some. Hypothesis is in the group of the tests, which `./qsync test FILE`
 installs.
 """
