@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NoReturn
 
 from harness.cluster.probe import Prober
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Commands
+from harness.errors import WrongUse
 from harness.faults.fault import Evidence, Fault
 
 _FRESH_WITHIN_S: Final = 3.0
@@ -159,8 +160,43 @@ def _summed(links: ByLink, affected: int) -> dict[str, int]:
     return totals | {"shortest_delay_ns": min(shortest, default=0)}
 
 
+class RelayLinks:
+    """Implements `harness.faults.hands.Links`. `cluster`: its name; `nodes`: all nodes, and the name of the clients'
+    end."""
+
+    def __init__(
+        self,
+        cluster: str,
+        nodes: Iterable[str],
+        relay: Commands,
+        probes: Callable[[], Prober],
+        times: tuple[int, int],
+    ) -> None:
+        """`times`: a heartbeat, and when the run began."""
+        self._cluster = cluster
+        self._nodes = tuple(nodes)
+        self._relay = relay
+        self._probes = probes
+        self._times = times
+
+    def cut(self, fault: Fault) -> NetworkFault:
+        return NetworkFault(fault, self._relay, self._probes(), *self._times)
+
+    def shape(self, fault: Fault) -> NetworkFault:
+        return self._refused(fault) if fault.does == "reorder" else self.cut(fault)
+
+    def lose(self, fault: Fault) -> NetworkFault:
+        return self._refused(fault)
+
+    def isolation(self) -> RelayIsolation:
+        return RelayIsolation(self._relay, self._nodes)
+
+    def _refused(self, fault: Fault) -> NoReturn:
+        raise WrongUse(f"fault {fault.name}: --cluster {self._cluster} cannot do {fault.does!r}")
+
+
 class RelayIsolation:
-    """Implements `harness.cluster.power_faults.Isolation`. `nodes` are all nodes, and the name of the clients' end."""
+    """Implements `harness.faults.hands.Isolation`. `nodes` are all nodes, and the name of the clients' end."""
 
     def __init__(self, relay: Commands, nodes: Iterable[str]) -> None:
         self._relay = relay

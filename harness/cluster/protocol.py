@@ -6,41 +6,17 @@ processes, containers, SSH) or in virtual time (the simulator) without knowing w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from harness.clients.reply import Reply
 from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
+from harness.faults.hands import Time
 
 LINES_TOLD = 5
 """How many of its last lines are reported of a node that did not start: enough for the end of a traceback."""
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Task(Protocol[T_co]):
-    """A coroutine that runs beside the caller; await it for its result."""
-
-    def __await__(self) -> Generator[Any, None, T_co]: ...
-
-    def cancel(self) -> object: ...
-
-    def done(self) -> bool: ...
-
-
-class Time(Protocol):
-    """Real or virtual: what coroutines may wait for."""
-
-    def now_ns(self) -> int:
-        """Nanoseconds since the run began, monotonic."""
-        ...
-
-    def sleep_until(self, time_ns: int) -> Awaitable[None]: ...
-
-    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Task[T]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
 """The common part of all clusters of real nodes: the life of a run, its clients, and active faults.
 
-A cluster says how its nodes are brought up and ended (`_begin`, `_end`), what carries out a fault (`_at_work_for`),
-which nodes may answer and which ended unexpectedly. All else that `harness.cluster.protocol.Cluster` asks for is here.
+A cluster says how its nodes are brought up and ended (`_begin`, `_end`), what it offers to faults (`processes`,
+`links`, `storage`, …), which nodes may answer and which ended unexpectedly. All else that
+`harness.cluster.protocol.Cluster` asks for is here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final
 
 from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
@@ -21,15 +23,16 @@ from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
 from harness.cluster.node_log import rare_turns, shift_log
 from harness.cluster.place import FROM, Which
-from harness.cluster.process_faults import Processes
 from harness.cluster.protocol import Ended
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
-from harness.cluster.storage import Storage
 from harness.cluster.talk import AsksStatus
 from harness.cluster.used import disk_bytes, memory_bytes, memory_of_all_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
+from harness.faults.action import changing
 from harness.faults.fault import Evidence, Fault
+from harness.faults.hands import AtWork, Limits, Links, Processes, Storage
+from harness.faults.table import action_of
 
 CLIENT: Final = "client"
 HARNESS: Final = "harness"
@@ -39,21 +42,10 @@ ENDS_WITHIN_NS: Final = 5_000_000_000
 _ASK_AGAIN_S: Final = 0.02
 
 
-class FaultAtWork(Protocol):
-    """One fault, from its beginning to its verified end."""
-
-    async def begin(self) -> None: ...
-
-    async def end(self) -> Evidence: ...
-
-
-@runtime_checkable
-class ChangingAtWork(Protocol):
-    async def change(self, number: int) -> None: ...
-
-
 class RealCluster(RealTime):
-    """Implements `harness.cluster.protocol.Cluster` but for what is abstract here."""
+    """Implements `harness.cluster.protocol.Cluster` and `harness.faults.hands.Hands` but for what is abstract here."""
+
+    name: ClassVar[str]
 
     def __init__(
         self, nodes: Iterable[str], epoch_ns: int, clients: Connections | LibraryClients, admin: AsksStatus
@@ -62,7 +54,7 @@ class RealCluster(RealTime):
         self._nodes = tuple(nodes)
         self._clients = clients
         self._admin = admin
-        self._at_work: dict[int, FaultAtWork] = {}
+        self._at_work: dict[int, AtWork] = {}
         self._not_begun: dict[str, None] = {}
         """Newcomers that ended instead of coming up."""
         self._stalls = StallWatch(epoch_ns)
@@ -82,16 +74,31 @@ class RealCluster(RealTime):
         """End everything that `_begin` began, however far it got."""
 
     @abstractmethod
-    def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        """The object that carries the fault out; WrongUse if this cluster cannot."""
-
-    @abstractmethod
     def _may_answer(self, node: str) -> bool:
         """The node was started and is neither dead nor paused."""
 
+    @property
     @abstractmethod
-    def _processes(self) -> Processes:
+    def heartbeat_ns(self) -> int: ...
+
+    @property
+    def may_refuse(self) -> bool:
+        """As `harness.faults.hands.Hands` says."""
+        return False
+
+    @property
+    @abstractmethod
+    def processes(self) -> Processes:
         """The processes of the nodes, which were started."""
+
+    @property
+    @abstractmethod
+    def links(self) -> Links:
+        """The network between the nodes, which were started."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> Limits: ...
 
     @abstractmethod
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
@@ -102,8 +109,16 @@ class RealCluster(RealTime):
         """The node's folder on this machine."""
 
     @abstractmethod
-    def _storage(self, node: str) -> Storage:
+    def storage(self, node: str) -> Storage:
         """The disk under the node."""
+
+    @abstractmethod
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        """How wrong the node's clocks are from now on."""
+
+    def wall_ns(self, node: str) -> int:
+        """The right time where the node runs: on this machine, that of this machine."""
+        return time.time_ns()
 
     @abstractmethod
     def ended(self) -> tuple[Ended, ...]: ...
@@ -197,26 +212,23 @@ class RealCluster(RealTime):
         why = self._admin.why_silent(node)
         return f"; its status: {why}" if why else ""
 
-    async def _answers(self, node: str) -> bool:
-        return await self.status(node) is not None
-
     # Administration
 
     async def terminate(self, node: str) -> bool:
-        return await self._processes().terminate(node)
+        return await self.processes.terminate(node)
 
     async def destroy(self, node: str) -> None:
-        await self._processes().kill(node)
+        await self.processes.kill(node)
 
     async def start_again(
         self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
     ) -> None:
         if configuration is not None:
-            await self._storage(node).forget()
+            await self.storage(node).forget()
             await self._configure(node, configuration)
         if members:
             await self._renew(node, FROM, members)
-        processes = self._processes()
+        processes = self.processes
         try:
             if node in self._not_begun:  # the fault that had it down is over
                 del self._not_begun[node]
@@ -237,7 +249,7 @@ class RealCluster(RealTime):
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
         """A node that refuses to start has not crashed: it then runs in `otherwise` again. Returns its last words."""
-        processes = self._processes()
+        processes = self.processes
         with processes.may_refuse(node) as said:
             try:
                 await self._renew(node, version)
@@ -257,7 +269,7 @@ class RealCluster(RealTime):
         """Raises NodeEnded, or ClusterError if it takes too long."""
         deadline_ns = self.now_ns() + UP_WITHIN_NS
         while await self._admin.status(node, STATUS_WITHIN_NS) is None:
-            if not self._processes().is_alive(node):
+            if not self.processes.is_alive(node):
                 raise NodeEnded(f"{node} ended before it answered")
             if self.now_ns() > deadline_ns:
                 raise ClusterError(f"{node} did not answer within {UP_WITHIN_NS // 1_000_000_000} s")
@@ -266,25 +278,20 @@ class RealCluster(RealTime):
     async def _has_ended(self, node: str) -> bool:
         """A node that refuses to start ends soon after it says so."""
         deadline_ns = self.now_ns() + ENDS_WITHIN_NS
-        while self._processes().is_alive(node) and self.now_ns() < deadline_ns:
+        while self.processes.is_alive(node) and self.now_ns() < deadline_ns:
             await asyncio.sleep(_ASK_AGAIN_S)
-        return not self._processes().is_alive(node)
-
-    def _disks(self, fault: Fault) -> dict[str, Storage]:
-        return {node: self._storage(node) for node in fault.nodes}
+        return not self.processes.is_alive(node)
 
     # Faults
 
     async def inject(self, fault: Fault) -> None:
         """Raises WrongUse for what this cluster cannot do."""
         self._check_names(fault)
-        at_work = self._at_work[fault.id] = self._at_work_for(fault)
+        at_work = self._at_work[fault.id] = action_of(fault).real(fault, self)
         await at_work.begin()
 
     async def change(self, fault: Fault, number: int) -> None:
-        at_work = self._at_work[fault.id]
-        assert isinstance(at_work, ChangingAtWork), f"{fault.does} has one shape"
-        await at_work.change(number)
+        await changing(self._at_work[fault.id]).change(number)
 
     async def heal(self, fault: Fault) -> Evidence:
         at_work = self._at_work.pop(fault.id, None)

@@ -12,7 +12,7 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from harness.cluster import damaged_files
 from harness.cluster.damaged_files import NodeDisk
@@ -27,43 +27,6 @@ Word = Literal["order", "affected", "lose-unsynced", "save", "damage", "restore"
 WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
 Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Told]]
-
-
-class Storage(Protocol):
-    """A disk, for faults. Raises ClusterError if something cannot be done."""
-
-    async def order(self, orders: Mapping[str, Any]) -> None:
-        """Give orders about errors from now on: the fields of `nodes.host.medium.Orders`."""
-        ...
-
-    async def effects(self) -> Told:
-        """id: the orders it has read; delayed, failed: how many calls they affected. Empty if it does not report."""
-        ...
-
-    async def power_fails(self) -> None:
-        """The node is about to die: nothing reaches the disk by itself from now on."""
-        ...
-
-    async def lose_unsynced(self, seed: str) -> int:
-        """The node is dead: throw away what was not synced; how many bytes were lost or spoilt."""
-        ...
-
-    async def save(self) -> None:
-        """Keep a copy of all files of the node, which is dead."""
-        ...
-
-    async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
-        """Of the files with names of these patterns, one: how many bytes were added, cut off or changed; 0 if nothing
-        was long enough."""
-        ...
-
-    async def restore(self) -> None:
-        """Put back what `save` kept."""
-        ...
-
-    async def forget(self) -> None:
-        """Empty the folder of the node, which is dead; what people read, and its configuration, stay."""
-        ...
 
 
 class FileStorage:

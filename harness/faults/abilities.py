@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from harness.faults.fault import Does
-
 Ability = Literal[
     "torn logs",
     "lost records",
@@ -41,21 +39,6 @@ Ability = Literal[
 """
 ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
 """The abilities of our own nodes; in the simulator every node has them."""
-NEEDED: Final[Mapping[Does, Ability]] = {
-    "damage": "torn logs",
-    "power": "disk layer",
-    "slow-fsync": "disk layer",
-    "disk-error": "disk layer",
-    "clock": "clock",
-    "remove": "members",
-    "add": "newcomers",
-    "replace": "members",
-    "options": "options",
-    "upgrade": "versions",
-    "downgrade": "versions",
-    "failover": "failover",
-}
-"""A fault's action → the ability it needs; an action that is not here needs none."""
 LACKS: Final[Mapping[Ability, str]] = {
     "torn logs": "names no logs with ends that could be damaged",
     "lost records": "does not say how its nodes take the loss of records that were safely written",

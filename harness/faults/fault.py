@@ -6,60 +6,16 @@ of the line that ends it. Times are nanoseconds since the run began.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
-Does = Literal[
-    "cut",
-    "changing-cut",
-    "slow",
-    "jitter",
-    "reorder",
-    "bandwidth",
-    "loss",
-    "kill",
-    "terminate",
-    "pause",
-    "power",
-    "slow-fsync",
-    "disk-error",
-    "damage",
-    "clock",
-    "cpu-limit",
-    "memory-limit",
-    "oom",
-    "failover",
-    "hold",
-    "slow-disk",
-    "restart",
-    "upgrade",
-    "downgrade",
-    "options",
-    "remove",
-    "add",
-    "replace",
-]
+Does = str
+"""What a fault does: the word of its action (`harness.faults.table.ACTIONS`)."""
 DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
 Option = bool | int | float | str
-NEEDS: Mapping[Does, tuple[str, ...]] = {
-    "cut": ("links",),
-    "changing-cut": ("links", "shapes"),
-    "slow": ("links", "delay_ns"),
-    "jitter": ("links", "jitter_ns"),
-    "reorder": ("links", "delay_ns", "percent"),
-    "bandwidth": ("links", "bytes_per_s"),
-    "hold": ("links",),
-    "loss": ("links", "percent"),
-    "cpu-limit": ("nodes", "percent"),
-    "slow-fsync": ("nodes", "delay_ns"),
-    "disk-error": ("nodes", "error"),
-    "damage": ("nodes", "damage"),
-}
-"""The fields without which it would do nothing; ("nodes",) if it is not here."""
 DISK_ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -89,46 +45,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out.
-
-    - cut: the directed `links` (source, target) pass nothing, silently. On healing, connections with
-      held bytes go on or are reset, drawn from `seed`.
-    - changing-cut: one of the `shapes` after the other is cut; nothing is healed between. `links` is all that is cut
-      at some time.
-    - slow: the directed `links` delay what they carry by `delay_ns` ± `jitter_ns`; order is kept.
-    - jitter: the same; takes effect only if the delays differ: by half of `jitter_ns` at least.
-    - reorder: `percent` of what the directed `links` carry comes later by `delay_ns`, and what is behind overtakes it.
-    - bandwidth: over each of the directed `links` pass `bytes_per_s` at most.
-    - kill: the processes of `nodes` are killed (-9) and started again at the end.
-    - pause: the processes of `nodes` are stopped and continued at the end.
-    - terminate: the processes of `nodes` are asked to end (SIGTERM), and started again at the end.
-    - power: as kill, but no peer sees a connection end, and unsynced bytes are lost.
-    - slow-fsync: every sync of `nodes` takes `delay_ns` longer.
-    - disk-error: writes, or where `at_sync` says so syncs, of `nodes` fail with `error` (ENOSPC, EIO).
-    - damage: the processes of `nodes` are killed, one of their `logs` (patterns of names) gets the `damage`, and they
-      are started again at the end; from undamaged files if they refuse the damaged ones.
-    - loss: `percent` of the packets on the directed `links` are dropped.
-    - cpu-limit: `nodes` get `percent` of one core.
-    - memory-limit: the limit of `nodes` is little above the memory that they need, and a second process takes some too.
-    - oom: there is no memory left for `nodes`, so that the kernel ends them; they are started again at the end.
-    - failover: the one of `nodes` is asked to become the owner, again and again until it is.
-    - hold: over the directed `links` nothing of `kinds` (nothing at all if none are named) arrives, nor what is behind
-      it (simulator).
-    - slow-disk: records of `kinds` of `nodes` (all if none are named) are not synced until the end (simulator).
-    - restart: `nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has
-      all that there is; all of them `at_once` if it says so. With `options` they start with these, and are restarted in
-      the same way without them at the end, unless that `stays`.
-    - upgrade, downgrade: the one of `nodes` is stopped (SIGTERM) and started on its data in the newer version, or in
-      the older one again.
-    - options: `options`, by their names in box.cfg, are changed on `nodes` while they run, and changed back at the end,
-      unless that `stays`: then nodes start with them from then on. `delay_ns` passes between one node and the next.
-    - remove: the one of `nodes` is stopped and leaves the cluster for good; no node counts it any more.
-    - add: the one of `nodes`, which had left, comes as a fresh node with an identity of its own.
-    - replace: the one of `nodes` is killed and loses its disk; at the end a fresh node with another identity takes its
-      place, and the old identity never returns.
-    - clock: the wall clock of `nodes` jumps by `jump_ns`, their monotonic clock drifts by `drift_ppm`. With `delay_ns`
-      it strobes: every `delay_ns` the wall clock jumps back to the right time, and away from it again.
-    """
+    """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out. Which of the
+    other fields it has, and what they are, says its action: a class of `harness.faults.table.ACTIONS`."""
 
     id: Count
     name: str

@@ -16,34 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from harness.faults.fault import Does, Fault
+from harness.faults.fault import Fault
 from harness.faults.node_options import Decisive
+from harness.faults.table import which
 
-MEMBERSHIP: frozenset[Does] = frozenset(("remove", "add", "replace"))
+MEMBERSHIP = which(lambda action: action.changes_members)
 """These change the members: one at a time."""
-STEPS: frozenset[Does] = frozenset(("upgrade", "downgrade"))
+STEPS = which(lambda action: action.is_step)
 """These bring one node to another version."""
-ADMINISTERED: frozenset[Does] = MEMBERSHIP | STEPS | frozenset[Does](("restart", "options"))
+ADMINISTERED = which(lambda action: action.is_administered)
 """Operator actions on a working cluster: one at a time."""
-STOPS_PROCESSES: frozenset[Does] = (
-    MEMBERSHIP | STEPS | frozenset[Does](("kill", "terminate", "pause", "power", "damage", "restart"))
-)
-FAILS_WRITES: frozenset[Does] = frozenset(("disk-error",))
-LIMITS: frozenset[Does] = frozenset(("cpu-limit", "memory-limit", "oom"))
+STOPS_PROCESSES = which(lambda action: action.stops_processes)
+FAILS_WRITES = which(lambda action: action.fails_writes)
+LIMITS = which(lambda action: action.limits_nodes)
 """Limits on what a node may use of its machine: one at a time, while it runs."""
-ORDERS_DISKS: frozenset[Does] = frozenset(("disk-error", "slow-fsync"))
-OF_DISKS: frozenset[Does] = ORDERS_DISKS | frozenset[Does](("damage",))
-"""These do nothing to a node that writes nothing."""
+ORDERS_DISKS = which(lambda action: action.orders_disks)
 EXCLUSIVE = (
     STOPS_PROCESSES | FAILS_WRITES,
     ORDERS_DISKS,
     STOPS_PROCESSES | LIMITS,
-    FAILS_WRITES | frozenset[Does](("oom", "memory-limit")),
+    FAILS_WRITES | which(lambda action: action.takes_memory),
 )
 """A node has at most one of each set at a time."""
-SETS_CLOCKS: frozenset[Does] = frozenset(("clock",))
+SETS_CLOCKS = which(lambda action: action.sets_clocks)
 """The same for these, where a file sets a node's clock."""
-HINDER_NO_OWNER: frozenset[Does] = frozenset(("failover", "options", "clock", "add"))
+HINDER_NO_OWNER = which(lambda action: not action.hinders_owner)
 
 
 def hinders_no_owner(does: str, options: Collection[str], decisive: Decisive) -> bool:

@@ -15,27 +15,17 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
-from harness.faults.changing import all_links, draw_shapes, draw_steps
+from harness.faults.action import RECOVERY_NS, Fields, Situation
 from harness.faults.directed import draw_directed
+from harness.faults.failover import FAILOVER
 from harness.faults.fault import Fault
+from harness.faults.held import SCENIC
+from harness.faults.members import ADD, REMOVE
 from harness.faults.membership import Membership
-from harness.faults.node_options import CHANGE_OPTIONS
-from harness.faults.overlap import OF_DISKS, impossible
+from harness.faults.options import QUORUM
+from harness.faults.overlap import impossible
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
-from harness.faults.table import (
-    ADD,
-    CHANGING,
-    FAILOVER,
-    FAULTS,
-    IN_STEPS,
-    OOM,
-    POWER_ALL,
-    QUORUM,
-    REMOVE,
-    SCENIC,
-    TOGETHER,
-    why_not,
-)
+from harness.faults.table import ACTIONS, FAULTS, TOGETHER, why_not
 from harness.plan.capabilities import BringsScenes, DrawsOptions, HasAbilities, NamesLogs
 from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
 
@@ -44,8 +34,6 @@ COMES_FIRST = ("partition", "kill", "clock")
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
 LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
-RECOVERY_NS = SECOND_NS * 12 // 10
-"""How much longer it stays quiet after faults from which whole nodes recover."""
 LAST_SCENE_NS = 4 * SECOND_NS
 """How long before the end of the load the last scene of holds may begin."""
 LAST_HEALED_NS = SECOND_NS * 7 // 10
@@ -174,7 +162,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
             break
         slot = free_ns.index(min(free_ns))
         at_ns = free_ns[slot]
-        until_ns = at_ns + _lasts_ns(name, plan, chance.randrange(*LASTS_NS))
+        until_ns = at_ns + FAULTS[name].lasts(chance.randrange(*LASTS_NS), plan.cluster != "sim")
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults, system)
@@ -227,23 +215,9 @@ def _rollout(plan: Plan, names: Sequence[str]) -> Rollout:
     return Rollout(tuple(turn), returns=DOWNGRADE in names)
 
 
-def _lasts_ns(name: str, plan: Plan, drawn_ns: int) -> int:
-    """While real nodes are all dead nothing is to be seen, and they take their own time to come up again.
-
-    Several shapes of a partition need the time of two: where pending writes are cut off, an operator has to notice it,
-    and the next owner waits in vain for them. Memory takes its time to run out, and what is to be seen begins with the
-    death of the node.
-    """
-    if name in (CHANGING, IN_STEPS):
-        return 2 * drawn_ns
-    if name == OOM:
-        return drawn_ns + RECOVERY_NS
-    return drawn_ns // 4 if name == POWER_ALL and plan.cluster != "sim" else drawn_ns
-
-
 def _quiet_ns(name: str, plan: Plan, drawn_ns: int) -> int:
-    """Real nodes find each other anew, and elect, before they serve again."""
-    is_long = FAULTS[name].does in ("power", "damage") and plan.cluster != "sim"
+    """It stays quiet for longer after faults from which whole nodes recover."""
+    is_long = ACTIONS[FAULTS[name].does].recovers_slowly and plan.cluster != "sim"
     return drawn_ns + (RECOVERY_NS if is_long else 0)
 
 
@@ -300,27 +274,25 @@ def _fault(
 ) -> Fault | None:
     """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
+    action = ACTIONS[kind.does]
     chance = plan.streams()[f"fault {number}"]
-    nodes = [node for node in members.present if node not in plan.voters or name != FAILOVER]
-    nodes = list(members.absent) if name == ADD else nodes
-    if kind.does in OF_DISKS and plan.cluster != "sim":  # a simulated schedule stays as it was drawn before
+    nodes = action.candidates(members.present, members.absent, plan.voters)
+    if action.is_of_disks and plan.cluster != "sim":  # a simulated schedule stays as it was drawn before
         nodes = [node for node in nodes if node not in plan.expectations.without_disk]
     if not nodes or (members.absent and name != ADD and len(nodes) < kind.nodes_min):
         return None
-    drawn = kind.draw(nodes, owner, chance)
-    if name in (CHANGING, IN_STEPS):
-        draw = draw_shapes if name == CHANGING else draw_steps
-        shapes = draw(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns)
-        drawn = {"shapes": shapes, "links": all_links(shapes)}
-    if name in CHANGE_OPTIONS:
+
+    def options() -> Fields | None:
         assert isinstance(system, DrawsOptions), "the ability says so"
-        options = system.draw_options(name, plan, members, owner, chance, before)
-        if options is None:
-            return None
-        drawn = options
-    if kind.does == "damage":
+        return system.draw_options(name, plan, members, owner, chance, before)
+
+    def logs() -> tuple[str, ...]:
         assert isinstance(system, NamesLogs), "the ability says so"
-        drawn = {**drawn, "logs": system.torn_logs}
+        return system.torn_logs
+
+    drawn = kind.draw(Situation(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns, options, logs))
+    if drawn is None:
+        return None
     named: Any = drawn.get("nodes", ())
     if "on" not in drawn and members.why_not(kind.does, named):
         return None

@@ -23,8 +23,9 @@ from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED, Phase
 from harness.clients.operations import Completion, Done, Dump
 from harness.cluster.performing import Performs, performing
-from harness.cluster.protocol import BeginsAnew, Cluster, Task
+from harness.cluster.protocol import BeginsAnew, Cluster
 from harness.errors import ClusterError
+from harness.faults.hands import Task
 from harness.plan.plan import SECOND_NS, SUBMITTING, Operation, Plan
 from harness.run.administration.deployed import Deployed
 from harness.run.course import Course

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cluster.protocol import Time
+from harness.faults.hands import Time
 from harness.plan.plan import SECOND_NS
 
 

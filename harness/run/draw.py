@@ -15,10 +15,10 @@ import msgspec
 from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
 from harness.faults.directed import PLACEHOLDERS
-from harness.faults.fault import DISK_ERRORS, NEEDS, Fault
+from harness.faults.fault import DISK_ERRORS, Fault
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
-from harness.faults.table import can_do, why_not_to
+from harness.faults.table import ACTIONS, can_do, why_not_to
 from harness.plan.expectations import COMPLETE
 from harness.plan.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.plan.schedule import draw_faults
@@ -91,7 +91,7 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
         raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
-    for needed in NEEDS.get(fault.does, ("nodes",)):
+    for needed in ACTIONS[fault.does].needs:
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
     if fault.does == "clock" and (why := _no_clock_is_wrong(plan, able, fault)):

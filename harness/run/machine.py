@@ -23,7 +23,7 @@ import msgspec
 from harness.errors import WrongUse
 from harness.faults.fault import Does
 from harness.faults.overlap import LIMITS
-from harness.faults.table import FAULTS, TOGETHER
+from harness.faults.table import FAULTS, TOGETHER, which
 from harness.plan.plan import LEAVES_OUT, Plan
 from harness.plan.schedule import names_for
 from harness.systems.system import DependsOnMachine, System
@@ -31,8 +31,8 @@ from harness.systems.system import DependsOnMachine, System
 Look = Callable[[], str]
 NOT_HERE = "not-here"
 """A line of the harness: faults that "all" left out on this machine, and why."""
-SHAPED: frozenset[Does] = frozenset(("slow", "jitter", "reorder", "bandwidth"))
-PACKETS: frozenset[Does] = SHAPED | {"cut", "changing-cut", "loss", "power"}
+SHAPED = which(lambda action: action.packets == "shaped")
+PACKETS = which(lambda action: action.packets != "")
 """The effects that the cluster docker has by packet rules. A node that loses its power is cut off first."""
 
 

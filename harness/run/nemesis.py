@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.cluster.protocol import ChangesShapes, Cluster, Task, WatchesMoments
+from harness.cluster.protocol import ChangesShapes, Cluster, WatchesMoments
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
+from harness.faults.hands import Task
 from harness.faults.overlap import ADMINISTERED, STEPS, exclude, slots_of
 from harness.plan.plan import SECOND_NS, Plan
 from harness.run.administration.actions import Action, action_of

@@ -11,8 +11,8 @@ import msgspec
 
 from checkers.history.jsonl import Writer
 from checkers.history.rest import UNSETTLED
-from harness.cluster.protocol import Time
 from harness.faults.fault import Fault
+from harness.faults.hands import Time
 from harness.faults.node_options import OPTION
 from harness.plan.plan import Operation
 

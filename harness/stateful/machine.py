@@ -33,8 +33,8 @@ from hypothesis.stateful import (
 from harness.campaigns.hunt import try_seed
 from harness.clients.operations import Completion
 from harness.errors import WrongUse
+from harness.faults.cut import between
 from harness.faults.fault import Does
-from harness.faults.partitions import between
 from harness.faults.table import can_do, why_not_to
 from harness.plan.plan import to_json
 from harness.stateful.stepped import Stepped

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from harness.errors import WrongUse
+from harness.faults.table import ACTIONS
 from harness.plan.plan import Options, Plan
 from harness.systems import SYSTEMS, system_of
 from harness.systems.long_options import long_options
@@ -88,12 +89,21 @@ def from_json(data: bytes, source: str) -> Plan:
     try:
         fields = msgspec.json.decode(data)
         fields = msgspec.convert(fields, dict[str, Any])
-        return planned(**_of_any_version(fields))
+        plan = planned(**_of_any_version(fields))
+        why = _unknown_action(plan)
     except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
-        told = problem(error, fields if isinstance(fields, dict) else {})
-        raise WrongUse(
-            f"{source}: not a plan: {told}; try: qsync run --write-plan FILE writes one"
-        ) from error
+        why = problem(error, fields if isinstance(fields, dict) else {})
+    if why:
+        raise WrongUse(f"{source}: not a plan: {why}; try: qsync run --write-plan FILE writes one")
+    return plan
+
+
+def _unknown_action(plan: Plan) -> str:
+    """The first drawn fault that does something unknown, and what is expected; "" if there is none."""
+    for place, fault in enumerate(() if plan.drawn is None else plan.drawn.faults):
+        if fault.does not in ACTIONS:
+            return f"drawn.faults[{place}].does: expected one of {', '.join(sorted(ACTIONS))}, got {fault.does!r}"
+    return ""
 
 
 def read(path: Path) -> Plan:

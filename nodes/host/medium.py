@@ -24,9 +24,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from nodes.host.orders import Orders
 from nodes.kernel.effects import REMOVED
 
 ORDERS = "disk.json"
@@ -44,16 +44,6 @@ def sync_data(file: int) -> None:
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(file)
-
-
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """The faults of a medium; the plain value: none. Errors by their names in `errno`."""
-
-    id: int = -1
-    sync_delay_ns: int = 0
-    write_error: str = ""
-    sync_error: str = ""
 
 
 class Medium:

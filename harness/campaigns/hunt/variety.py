@@ -19,17 +19,10 @@ from typing import Any
 
 from harness.clients.operations import Delete
 from harness.errors import WrongUse
-from harness.faults.table import (
-    FAULTS,
-    HOLDS,
-    LOST_DISK,
-    MEMBERSHIP,
-    MOMENTS,
-    QUORUM,
-    SCENIC,
-    TOGETHER,
-    why_not,
-)
+from harness.faults.held import HOLDS, MOMENTS, SCENIC
+from harness.faults.members import LOST_DISK
+from harness.faults.options import QUORUM
+from harness.faults.table import FAULTS, MEMBERSHIP, TOGETHER, why_not
 from harness.plan.dice import Dice, Weighted
 from harness.plan.plan import Plan
 from harness.plan.schedule import names_for

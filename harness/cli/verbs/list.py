@@ -113,16 +113,15 @@ def _rows_of(title: str, about: str, promise: Promise) -> Iterator[tuple[str, st
 
 def _fault(name: str, cluster: str | None) -> str:
     """The fault's action, what a correct system must do about it, and where it can be done or why not."""
-    from harness.faults.abilities import NEEDED
-    from harness.faults.table import FAULTS, SUMMARIES, why_not
+    from harness.faults.table import ACTIONS, FAULTS, why_not
     from harness.systems import SYSTEMS
 
     kind = FAULTS[name]
     if cluster is None:
-        return f"{SUMMARIES[name]}; {kind.must} ({', '.join(kind.where.clusters)})"
+        return f"{kind.summary}; {kind.must} ({', '.join(kind.where.clusters)})"
     if why := why_not(name, cluster):
         return f"not here: {why}"
-    needed = None if cluster == "sim" else NEEDED.get(kind.does)
+    needed = None if cluster == "sim" else ACTIONS[kind.does].ability
     able = [system for system, each in SYSTEMS.items() if needed is None or needed in each.abilities]
     ours = "" if len(able) == len(SYSTEMS) else f" (nodes of {', '.join(able)})"
-    return f"{SUMMARIES[name]}; {kind.must}{ours}"
+    return f"{kind.summary}; {kind.must}{ours}"

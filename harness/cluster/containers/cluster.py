@@ -13,30 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.cluster.changing_cut import ChangingCut
-from harness.cluster.clock_faults import ClockFault, write_clock
+from harness.cluster.clock_files import write_clock
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image, usual_image
 from harness.cluster.containers.nodes import DATA, PORT, ContainerNodes, ContainerSpec, Limits
-from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
+from harness.cluster.containers.packet_faults import Packets
 from harness.cluster.containers.packet_filter import PacketFilter
-from harness.cluster.containers.shaped_faults import PacketShaping, ShapedFault
+from harness.cluster.containers.shaped_faults import PacketLinks, PacketShaping
 from harness.cluster.containers.shaping.namespace import dial_as
-from harness.cluster.disk_faults import DiskFault
 from harness.cluster.empty_disk import CONFIG
-from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
 from harness.cluster.ownership import RunId, remove_leftovers
 from harness.cluster.place import FROM, Command, Place, Version, Which
-from harness.cluster.power_faults import DamagedDisk, PowerLoss
-from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.protocol import Ended
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
-from harness.cluster.storage import FileStorage, Storage
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
+from harness.cluster.storage import FileStorage
 from harness.cluster.talk import Talk, admin_of, clients_of
-from harness.errors import ClusterError, NodeEnded, WrongUse
-from harness.faults.fault import Fault, Link
+from harness.errors import ClusterError, NodeEnded
+from harness.faults.fault import Link
+from harness.faults.hands import Storage
 
 _READY_WITHIN_S: Final = 20.0
 PROGRAM: Final = "/opt/version"
@@ -71,6 +67,8 @@ class ContainerSettings:
 
 class ContainerCluster(RealCluster):
     """Implements `harness.cluster.protocol.Cluster`."""
+
+    name = "docker"
 
     def __init__(self, settings: ContainerSettings) -> None:
         super().__init__(
@@ -207,9 +205,6 @@ class ContainerCluster(RealCluster):
     def _may_answer(self, node: str) -> bool:
         return self._started is not None and self._started.may_answer(node)
 
-    def _processes(self) -> ContainerNodes:
-        return self._running()
-
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
@@ -230,50 +225,32 @@ class ContainerCluster(RealCluster):
 
     # ---- faults
 
-    def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        processes, packets = self._running(), self._packets
-        assert packets is not None
-        match fault.does:
-            case "cut" | "loss":
-                return PacketFault(fault, packets)
-            case "changing-cut":
-                return ChangingCut(fault, lambda part: PacketFault(part, packets))
-            case "slow" | "jitter" | "reorder" | "bandwidth":
-                assert self._shaping is not None
-                return ShapedFault(fault, self._shaping)
-            case "terminate":
-                return Terminate(fault, processes, self.now_ns, self._answers)
-            case "power":
-                isolation = PacketIsolation(packets)
-                disks, may_refuse = self._disks(fault), self._settings.may_refuse
-                return PowerLoss(
-                    fault, processes, self.now_ns, self._answers, isolation, disks, may_refuse=may_refuse
-                )
-            case "damage":
-                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
-            case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
-            case "kill":
-                return Kill(fault, processes, self.now_ns, self._answers)
-            case "pause":
-                return Pause(fault, processes, self.now_ns, self._answers)
-            case "cpu-limit":
-                return CpuLimit(
-                    fault, processes, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
-                )
-            case "memory-limit":
-                return MemoryLimit(fault, processes, self.now_ns, self._answers, self._limits)
-            case "oom":
-                return OutOfMemory(fault, processes, self.now_ns, self._answers, self._limits)
-            case "clock":
-                return ClockFault(fault, self._set_clock, self.now_ns, self.status)
-            case other:
-                raise WrongUse(f"fault {fault.name}: --cluster docker cannot do {other!r}")
+    @property
+    def heartbeat_ns(self) -> int:
+        return self._settings.heartbeat_ns
 
-    def _storage(self, node: str) -> Storage:
+    @property
+    def may_refuse(self) -> bool:
+        return self._settings.may_refuse
+
+    @property
+    def processes(self) -> ContainerNodes:
+        return self._running()
+
+    @property
+    def limits(self) -> LimitsHere:
+        return self._limits
+
+    @property
+    def links(self) -> PacketLinks:
+        assert self._packets is not None
+        assert self._shaping is not None
+        return PacketLinks(self._packets, self._shaping)
+
+    def storage(self, node: str) -> Storage:
         return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
 
-    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
 
     def _running(self) -> ContainerNodes:

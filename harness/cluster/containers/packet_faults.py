@@ -167,7 +167,7 @@ class PacketFault:
 
 
 class PacketIsolation:
-    """Implements `harness.cluster.power_faults.Isolation`: every packet of a node without power is dropped.
+    """Implements `harness.faults.hands.Isolation`: every packet of a node without power is dropped.
 
     A container that starts has a new network, which answers what comes for old connections with a reset.
     """

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Final
 
 from harness.cluster.containers.nodes import ContainerNodes
-from harness.cluster.containers.packet_faults import Packets
+from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.relay.remote import Helper
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault, Link
@@ -147,6 +147,26 @@ class ShapedFault:
     async def _round_trips(self, process: ShapingProcess) -> list[int]:
         told = await process.ask("ask", links=self._fault.links, within_s=ECHO_WITHIN_S)
         return [time_ns for time_ns in told["round_trips_ns"] if time_ns is not None]
+
+
+class PacketLinks:
+    """Implements `harness.faults.hands.Links`."""
+
+    def __init__(self, packets: Packets, shaping: PacketShaping) -> None:
+        self._packets = packets
+        self._shaping = shaping
+
+    def cut(self, fault: Fault) -> PacketFault:
+        return PacketFault(fault, self._packets)
+
+    def shape(self, fault: Fault) -> ShapedFault:
+        return ShapedFault(fault, self._shaping)
+
+    def lose(self, fault: Fault) -> PacketFault:
+        return PacketFault(fault, self._packets)
+
+    def isolation(self) -> PacketIsolation:
+        return PacketIsolation(self._packets)
 
 
 def took_effect(fault: Fault, row: Row) -> bool:

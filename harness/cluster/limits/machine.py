@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from harness.cluster.limits.group import Counts, Group
 
@@ -18,30 +18,6 @@ _PROGRAM: Final = Path(__file__).with_name("ballast.py")
 _INSIDE_WITHIN_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 0.005
 _LIKELIEST: Final = "1000"
-
-
-class Limits(Protocol):
-    """Limits nodes, on this machine or on theirs. All raise OSError or ValueError where it cannot be done."""
-
-    async def counts(self, node: str) -> Counts: ...
-
-    async def limit_cpu(self, node: str, percent: int) -> None: ...
-
-    async def limit_memory(self, node: str, spare_bytes: int) -> None:
-        """So much more than it cannot do without."""
-        ...
-
-    async def press(self, node: str, ballast: Ballast) -> None:
-        """A second process in its group wants memory from now on; returns when it is there."""
-        ...
-
-    async def release(self, node: str) -> None:
-        """End that process."""
-        ...
-
-    async def lift(self, node: str) -> bool:
-        """All limits are as they were; whether the kernel says so."""
-        ...
 
 
 class LimitsHere:

@@ -23,32 +23,27 @@ from pathlib import Path
 from typing import Final
 
 from harness.cluster import faketime_files
-from harness.cluster.changing_cut import ChangingCut
-from harness.cluster.clock_faults import ClockFault, write_clock
-from harness.cluster.disk_faults import DiskFault
+from harness.cluster.clock_files import write_clock
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.enclosure import Enclosure, remove_leftovers
-from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
-from harness.cluster.network_faults import NetworkFault, RelayIsolation
+from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId, lives, this_harness
 from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
-from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
-from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.protocol import Ended, Orphans
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
-from harness.cluster.storage import FileStorage, Storage
+from harness.cluster.storage import FileStorage
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
-from harness.faults.fault import Fault
+from harness.faults.hands import Storage
 from nodes.kernel.outbox import Durability
 
 _HOST: Final = "127.0.0.1"
@@ -93,6 +88,8 @@ class LocalSettings:
 
 class LocalCluster(RealCluster):
     """Implements `harness.cluster.protocol.Cluster` on asyncio."""
+
+    name = "local"
 
     def __init__(self, settings: LocalSettings) -> None:
         super().__init__(
@@ -162,9 +159,6 @@ class LocalCluster(RealCluster):
     def _is_down(self, node: str) -> bool:
         return self._started is not None and self._started.is_down(node)
 
-    def _processes(self) -> LocalNodes:
-        return self._running()
-
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
@@ -180,60 +174,32 @@ class LocalCluster(RealCluster):
 
     # Faults
 
-    def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        processes, relay, settings = self._running(), self._relay, self._settings
-        assert relay is not None
-        match fault.does:
-            case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = Probes(self._routes, processes.may_answer, probe_of(settings.talk))
-                return NetworkFault(fault, relay, probes, settings.heartbeat_ns, self._epoch_ns)
-            case "changing-cut":
-                return ChangingCut(
-                    fault,
-                    lambda part: NetworkFault(
-                        part,
-                        relay,
-                        Probes(self._routes, processes.may_answer, probe_of(settings.talk)),
-                        settings.heartbeat_ns,
-                        self._epoch_ns,
-                    ),
-                )
-            case "kill":
-                return Kill(fault, processes, self.now_ns, self._answers)
-            case "terminate":
-                return Terminate(fault, processes, self.now_ns, self._answers)
-            case "power":
-                isolation = RelayIsolation(relay, (CLIENT, *self._nodes))
-                disks = self._disks(fault)
-                return PowerLoss(
-                    fault,
-                    processes,
-                    self.now_ns,
-                    self._answers,
-                    isolation,
-                    disks,
-                    may_refuse=settings.may_refuse,
-                )
-            case "damage":
-                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
-            case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
-            case "pause":
-                return Pause(fault, processes, self.now_ns, self._answers)
-            case "cpu-limit":
-                return CpuLimit(
-                    fault, processes, self.now_ns, self._answers, self._limits, self._settings.heartbeat_ns
-                )
-            case "memory-limit":
-                return MemoryLimit(fault, processes, self.now_ns, self._answers, self._limits)
-            case "oom":
-                return OutOfMemory(fault, processes, self.now_ns, self._answers, self._limits)
-            case "clock":
-                return ClockFault(fault, self._set_clock, self.now_ns, self.status)
-            case other:
-                raise WrongUse(f"fault {fault.name}: --cluster local cannot do {other!r}")
+    @property
+    def heartbeat_ns(self) -> int:
+        return self._settings.heartbeat_ns
 
-    def _storage(self, node: str) -> Storage:
+    @property
+    def may_refuse(self) -> bool:
+        return self._settings.may_refuse
+
+    @property
+    def processes(self) -> LocalNodes:
+        return self._running()
+
+    @property
+    def limits(self) -> LimitsHere:
+        return self._limits
+
+    @property
+    def links(self) -> RelayLinks:
+        assert self._relay is not None
+        nodes, times = (CLIENT, *self._nodes), (self.heartbeat_ns, self._epoch_ns)
+        return RelayLinks(self.name, nodes, self._relay, self._probes, times)
+
+    def _probes(self) -> Probes:
+        return Probes(self._routes, self.processes.may_answer, probe_of(self._settings.talk))
+
+    def storage(self, node: str) -> Storage:
         return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
 
     async def _group(self, node: str) -> Group:
@@ -319,7 +285,7 @@ class LocalCluster(RealCluster):
 
         return answers
 
-    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
 
     def _relay_errors(self) -> Path:

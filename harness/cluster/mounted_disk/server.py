@@ -37,7 +37,8 @@ from harness.cluster.mounted_disk.mounts import DEVICE, mount, unmount
 from harness.cluster.mounted_disk.undo import torn
 from harness.cluster.mounted_disk.volume import Volume
 from harness.cluster.mounted_disk.wire import Asked, Request
-from nodes.host.medium import Orders, sync_data
+from nodes.host.medium import sync_data
+from nodes.host.orders import Orders
 
 _SYNCS_AT_ONCE: Final = 16
 _NO_ANSWER: Final = (Asked.FORGET, Asked.BATCH_FORGET, Asked.INTERRUPT)

@@ -20,11 +20,14 @@ from harness.clients.wire import SimulatedWire
 from harness.cluster.place import TRACE
 from harness.cluster.protocol import Ended
 from harness.cluster.sim.clients import VirtualClients
-from harness.cluster.sim.faults import VirtualFaults
 from harness.cluster.sim.moments import Moments
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import ClusterError, StoreError
+from harness.faults.action import changing
 from harness.faults.fault import Evidence, Fault, Moment
+from harness.faults.hands import AtWork
+from harness.faults.table import action_of
+from harness.faults.virtual import VirtualHands
 from nodes.kernel.effects import REMOVED, Log
 from nodes.kernel.node import CountsRareTurns, Node
 from nodes.kernel.outbox import Durability
@@ -96,7 +99,8 @@ class SimCluster:
         )
         self.world.network.size_of = lambda message: len(wire.encode(message))
         self._clients = VirtualClients(self.world, wire)
-        self._faults = VirtualFaults(self.world, self.sleep_until, heartbeat_ns)
+        self._hands = VirtualHands(self.world, self.sleep_until, heartbeat_ns)
+        self._at_work: dict[int, AtWork] = {}
         self._moments = Moments(self.world, wire.kinds_of)
         self._effects = watch(self.world, self._clients.process_of) if watch is not None else None
         for node, held in (files or {}).items():
@@ -187,13 +191,14 @@ class SimCluster:
         return await self._clients.call(process, node, request, timeout_ns)
 
     async def inject(self, fault: Fault) -> None:
-        await self._faults.inject(fault)
+        at_work = self._at_work[fault.id] = action_of(fault).virtual(fault, self._hands)
+        await at_work.begin()
 
     async def change(self, fault: Fault, number: int) -> None:
-        self._faults.change(fault, number)
+        await changing(self._at_work[fault.id]).change(number)
 
     async def heal(self, fault: Fault) -> Evidence:
-        return await self._faults.heal(fault)
+        return await self._at_work.pop(fault.id).end()
 
     # ---- Administered
 

@@ -14,19 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.cluster.changing_cut import ChangingCut
-from harness.cluster.clock_faults import ClockFault, clock_files, this_wall_ns
-from harness.cluster.disk_faults import DiskFault
+from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
-from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
-from harness.cluster.network_faults import NetworkFault, RelayIsolation
+from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, Command, Place, Version, Which
-from harness.cluster.power_faults import DamagedDisk, PowerLoss
 from harness.cluster.probe import Probes
-from harness.cluster.process_faults import Kill, Pause, Terminate
 from harness.cluster.protocol import Ended, Orphans
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, FaultAtWork, RealCluster
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.ssh.bundle import PROGRAM, place_of
@@ -35,10 +30,10 @@ from harness.cluster.ssh.limits import SshLimits
 from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.nodes import STOP_WITHIN_S, SshNodes, StartOptions
 from harness.cluster.ssh.relays import Relays, SshProbes
-from harness.cluster.storage import FileStorage, Storage, Word
+from harness.cluster.storage import FileStorage, Word
 from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
-from harness.errors import ClusterError, WrongUse
-from harness.faults.fault import Fault
+from harness.errors import ClusterError
+from harness.faults.hands import Storage
 
 _RELAY_HOST: Final = "127.0.0.1"
 
@@ -63,6 +58,8 @@ class SshSettings:
 
 class SshCluster(RealCluster):
     """Implements `harness.cluster.protocol.Cluster`."""
+
+    name = "ssh"
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__(
@@ -162,7 +159,7 @@ class SshCluster(RealCluster):
         await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=text)
 
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
-        self._processes().start_with(self._options(node, version, members))
+        self.processes.start_with(self._options(node, version, members))
 
     def _options(self, node: str, which: Which, members: Collection[str] = ()) -> StartOptions:
         machine, settings = self._machines[node], self._settings
@@ -208,11 +205,6 @@ class SshCluster(RealCluster):
     def _folder(self, node: str) -> Path:
         return self._settings.folder / "nodes" / node
 
-    def _processes(self) -> SshNodes:
-        if self._started is None:
-            raise ClusterError("the cluster was not started")
-        return self._started
-
     def _relay_errors(self) -> Path:
         return self._settings.folder / "relay.txt"
 
@@ -236,55 +228,31 @@ class SshCluster(RealCluster):
 
     # Faults
 
-    def _probes(self, processes: SshNodes) -> SshProbes:
-        here = Probes(self._routes, processes.may_answer, probe_of(self._settings.talk))
+    @property
+    def heartbeat_ns(self) -> int:
+        return self._settings.heartbeat_ns
+
+    @property
+    def processes(self) -> SshNodes:
+        if self._started is None:
+            raise ClusterError("the cluster was not started")
+        return self._started
+
+    @property
+    def limits(self) -> SshLimits:
+        return SshLimits(self._machines)
+
+    @property
+    def links(self) -> RelayLinks:
+        assert self._relays is not None
+        nodes, times = (CLIENT, *self._nodes), (self.heartbeat_ns, self._epoch_ns)
+        return RelayLinks(self.name, nodes, self._relays, self._probes, times)
+
+    def _probes(self) -> SshProbes:
+        here = Probes(self._routes, self.processes.may_answer, probe_of(self._settings.talk))
         return SshProbes(here, self._routes, self._machines)
 
-    def _at_work_for(self, fault: Fault) -> FaultAtWork:
-        processes, relays, settings = self._started, self._relays, self._settings
-        if processes is None or relays is None:
-            raise ClusterError("the cluster was not started")
-        match fault.does:
-            case "cut" | "slow" | "jitter" | "bandwidth":
-                probes = self._probes(processes)
-                return NetworkFault(fault, relays, probes, settings.heartbeat_ns, self._epoch_ns)
-            case "changing-cut":
-                return ChangingCut(
-                    fault,
-                    lambda part: NetworkFault(
-                        part,
-                        relays,
-                        self._probes(processes),
-                        settings.heartbeat_ns,
-                        self._epoch_ns,
-                    ),
-                )
-            case "kill":
-                return Kill(fault, processes, self.now_ns, self._answers)
-            case "terminate":
-                return Terminate(fault, processes, self.now_ns, self._answers)
-            case "pause":
-                return Pause(fault, processes, self.now_ns, self._answers)
-            case "cpu-limit":
-                limits = SshLimits(self._machines)
-                return CpuLimit(fault, processes, self.now_ns, self._answers, limits, settings.heartbeat_ns)
-            case "memory-limit":
-                return MemoryLimit(fault, processes, self.now_ns, self._answers, SshLimits(self._machines))
-            case "oom":
-                return OutOfMemory(fault, processes, self.now_ns, self._answers, SshLimits(self._machines))
-            case "clock":
-                return ClockFault(fault, self._set_clock, self.now_ns, self.status, self._wall_ns)
-            case "power":
-                isolation = RelayIsolation(relays, (CLIENT, *self._nodes))
-                return PowerLoss(fault, processes, self.now_ns, self._answers, isolation, self._disks(fault))
-            case "damage":
-                return DamagedDisk(fault, processes, self.now_ns, self._answers, self._disks(fault))
-            case "slow-fsync" | "disk-error":
-                return DiskFault(fault, self._disks(fault), self.now_ns, processes)
-            case other:
-                raise WrongUse(f"fault {fault.name}: --cluster ssh cannot do {other!r}")
-
-    def _storage(self, node: str) -> Storage:
+    def storage(self, node: str) -> Storage:
         """The supervisor of a node's host changes the node's files."""
 
         async def done(word: Word, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,12 +264,12 @@ class SshCluster(RealCluster):
     async def _configure(self, node: str, configuration: bytes) -> None:
         await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=configuration.decode())
 
-    async def _set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
         for name, text in clock_files(wall_offset_ns, drift_ppm).items():
             await self._machines[node].ask("write", path=f"nodes/{node}/clock/{name}", text=text)
 
-    def _wall_ns(self, node: str) -> int:
-        return this_wall_ns(node) + self._machines[node].clocks.wall_ns
+    def wall_ns(self, node: str) -> int:
+        return super().wall_ns(node) + self._machines[node].clocks.wall_ns
 
 
 async def _all(awaited: Any) -> None:

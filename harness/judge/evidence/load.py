@@ -31,9 +31,9 @@ from checkers.history.line_kernels import FAIL, INFO, OK, OTHER
 from checkers.history.operation import NOTHING_THERE, SUBMITTED, Operation
 from checkers.history.spans import are_within, united
 from checkers.replicas.availability import Asked
+from harness.faults.held import SCENIC
 from harness.faults.node_options import Decisive
 from harness.faults.overlap import FAILS_WRITES, STOPS_PROCESSES
-from harness.faults.table import SCENIC
 from harness.judge.case import Case
 from harness.judge.evidence.faults import was_directed
 from harness.plan.plan import SECOND_NS, SUBMITTING, Plan

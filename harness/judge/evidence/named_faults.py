@@ -18,8 +18,9 @@ from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
+from harness.faults.held import SCENIC
 from harness.faults.rollout import UPGRADE
-from harness.faults.table import SCENIC, TOGETHER
+from harness.faults.table import TOGETHER
 from harness.judge.case import Case
 from harness.judge.evidence.faults import was_directed
 from harness.judge.evidence.versions import was_refused

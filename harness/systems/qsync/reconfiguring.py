@@ -18,12 +18,12 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.faults.draws import MILLISECOND_NS
+from harness.faults.action import MILLISECOND_NS
 from harness.faults.fault import Fault, Moment
 from harness.faults.membership import Membership
 from harness.faults.node_options import Value
-from harness.faults.table import OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TIMEOUTS
-from harness.faults.table import QUORUM as RAISED_QUORUM
+from harness.faults.options import OTHERWISE, RECONFIGURE, RECONFIGURE_AT, TIMEOUTS
+from harness.faults.options import QUORUM as RAISED_QUORUM
 from harness.plan.plan import Plan
 from harness.systems.qsync.node_options import (
     AT_START,

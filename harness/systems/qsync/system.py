@@ -18,9 +18,10 @@ from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.directed import Scenes
 from harness.faults.fault import Fault
+from harness.faults.held import HOLDS, MOMENTS
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.node_options import CHANGE_OPTIONS, Value
-from harness.faults.table import FAULTS, HOLDS, MOMENTS, TOGETHER
+from harness.faults.table import FAULTS, TOGETHER
 from harness.plan.expectations import READ_MIXES
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.schedule import draw_faults

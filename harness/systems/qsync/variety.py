@@ -17,7 +17,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from harness.faults.table import LOST_DISK, MEMBERSHIP
+from harness.faults.members import LOST_DISK
+from harness.faults.table import MEMBERSHIP
 from harness.plan.dice import Dice
 from harness.plan.plan import Plan
 from harness.systems.qsync import node_options as options_of

@@ -12,7 +12,7 @@ from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
-from harness.faults.table import HOLDS, MOMENTS
+from harness.faults.held import HOLDS, MOMENTS
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
-from harness.faults.table import HOLDS, MOMENTS
+from harness.faults.held import HOLDS, MOMENTS
 
 MESSAGES = ("post", "difference", "digest", "updates?", "updates", "seen")
 RECORDS = ("made", "heard", "acquired", "added", "caught-up", "executed")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.faults.table import ADD
+from harness.faults.members import ADD
 from harness.plan.dice import Dice, Weighted
 from harness.plan.plan import Plan
 

@@ -19,12 +19,12 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
-from harness.cluster.changing_cut import part_of
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.place import Place, node_host
 from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
+from harness.faults.changing_cut import part_of
 from harness.faults.fault import Evidence, Fault, Shape
 from harness.systems.iproto_wire import IPROTO
 from nodes.iproto.messages import Answer, Call, Replace
@@ -542,7 +542,7 @@ def uuid(number: int) -> str:
 
 HARNESS = """
 import asyncio, os, pathlib, sys, time
-from harness.cluster.changing_cut import part_of
+from harness.faults.changing_cut import part_of
 from harness.cluster.local.cluster import LocalCluster
 from harness.faults.fault import Fault
 from tests.harness.cluster import test_local

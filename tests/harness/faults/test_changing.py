@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from harness.cluster.changing_cut import merged, part_of
-from harness.faults import partitions
-from harness.faults.changing import all_links, draw_shapes, draw_steps
+from harness.faults import cut as partitions
+from harness.faults.changing_cut import all_links, draw_shapes, draw_steps, merged, part_of
 from harness.faults.fault import Evidence, Fault
 from harness.plan.schedule import draw_faults, names_for
 from harness.systems import SYSTEMS

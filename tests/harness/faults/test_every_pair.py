@@ -8,14 +8,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from harness.cluster.containers.cluster import ContainerCluster
-from harness.cluster.local.cluster import LocalCluster
-from harness.cluster.ssh.cluster import SshCluster
+from harness.cluster.containers.shaped_faults import PacketLinks
+from harness.cluster.network_faults import RelayLinks
 from harness.errors import WrongUse
-from harness.faults.abilities import NEEDED
-from harness.faults.fault import NEEDS, Fault
+from harness.faults.fault import Fault
+from harness.faults.held import SCENIC
 from harness.faults.overlap import ADMINISTERED
-from harness.faults.table import FAULTS, SCENIC
+from harness.faults.table import ACTIONS, FAULTS
 from harness.plan.plan import Drawn, Plan
 from harness.run.assemble import CLUSTERS, parts_of
 from harness.run.draw import faults_of
@@ -23,7 +22,6 @@ from harness.systems import system_of
 from harness.systems.plans import planned
 from harness.systems.system import AddsMembers, ChangesMembers, HasVersions
 
-REAL = {"local": LocalCluster, "docker": ContainerCluster, "ssh": SshCluster}
 OWN = "docs/mystore.py"
 BEFORE = {"add-node": "remove-node", "rolling-downgrade": "rolling-upgrade"}
 
@@ -73,11 +71,13 @@ def test_a_fault_can_take_effect_or_is_refused_before_the_run(system: str, clust
 def _takes_effect(parts: Any, fault: Fault) -> None:
     """Something carries it out, and the system lacks nothing that it needs."""
     system, plan = parts.system, parts.plan
-    needed = NEEDED.get(fault.does)
+    needed = ACTIONS[fault.does].ability
     assert needed is None or needed in system.abilities or plan.disk == "mounted"
     if plan.cluster != "sim" and fault.does not in ADMINISTERED | {"failover"}:
-        cluster = MagicMock(_nodes=plan.node_names)
-        assert REAL[plan.cluster]._at_work_for(cluster, fault) is not None
+        packets, relay = MagicMock(), MagicMock()
+        links = PacketLinks(packets, MagicMock()) if plan.cluster == "docker" else None
+        links = links or RelayLinks(plan.cluster, plan.node_names, relay, MagicMock(), (1, 0))
+        assert ACTIONS[fault.does].real(fault, MagicMock(links=links)) is not None
     if needed == "members":
         assert isinstance(system, ChangesMembers)
     if needed == "newcomers":
@@ -86,7 +86,7 @@ def _takes_effect(parts: Any, fault: Fault) -> None:
         assert isinstance(system, HasVersions)
 
 
-@pytest.mark.parametrize("does", [*NEEDED])
+@pytest.mark.parametrize("does", [does for does, action in ACTIONS.items() if action.ability])
 def test_a_written_plan_asks_for_nothing_that_its_system_is_not_able_to_do(does: Any) -> None:
     """If it failed, a plan file would bring to a run what its faults by name are refused for."""
     fields: dict[str, Any] = {
@@ -96,15 +96,15 @@ def test_a_written_plan_asks_for_nothing_that_its_system_is_not_able_to_do(does:
         "damage": "torn-tail",
         "jump_ns": 1,
     }
-    kept = {name: value for name, value in fields.items() if name == "nodes" or name in NEEDS.get(does, ())}
+    kept = {name: value for name, value in fields.items() if name == "nodes" or name in ACTIONS[does].needs}
     kept |= {"jump_ns": 1} if does == "clock" else {}
     fault = Fault(id=0, name="written", does=does, at_ns=0, until_ns=1, **kept)
     plan = planned(
         system=OWN, cluster="local", node_from="older", drawn=Drawn(faults=(fault,), operations=())
     )
-    if NEEDED[does] == "disk layer":
+    if ACTIONS[does].ability == "disk layer":
         assert parts_of(plan).plan.disk == "mounted"
         return
     with pytest.raises(WrongUse, match="mystore"):
         parts_of(plan)
-    assert NEEDED[does] not in system_of(OWN).abilities
+    assert ACTIONS[does].ability not in system_of(OWN).abilities

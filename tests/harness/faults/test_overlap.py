@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.fault import Fault
+from harness.faults.held import SCENIC
 from harness.faults.overlap import exclude, impossible, meet, slots_of
-from harness.faults.table import FAULTS, SCENIC
+from harness.faults.table import FAULTS
 from harness.plan.schedule import draw_faults
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned

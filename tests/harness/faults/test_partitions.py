@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from harness.faults import partitions
+from harness.faults import cut as partitions
 from harness.faults.fault import Link
 
 Shape = Callable[[Sequence[str], str, random.Random], tuple[Link, ...]]

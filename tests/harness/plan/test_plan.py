@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import WrongUse
-from harness.faults.fault import Damage, Does, Fault
+from harness.faults.fault import Damage, Fault
+from harness.faults.table import ACTIONS
 from harness.plan.plan import Drawn, Operation, Plan, to_json
 from harness.systems.plans import from_json, planned, read
 from harness.systems.tarantool.options import TarantoolOptions
@@ -30,7 +31,7 @@ FAULTS = st.builds(
     Fault,
     id=COUNTS,
     name=TEXT,
-    does=st.sampled_from(get_args(Does)),
+    does=st.sampled_from([*ACTIONS]),
     at_ns=COUNTS,
     until_ns=COUNTS,
     nodes=st.lists(NODES, max_size=3).map(tuple),

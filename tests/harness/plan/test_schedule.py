@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import WrongUse
-from harness.faults.fault import NEEDS, Fault
-from harness.faults.overlap import OF_DISKS, exclude, meet
-from harness.faults.table import FAULTS, SUMMARIES, TOGETHER, can_do, why_not
+from harness.faults.fault import Fault
+from harness.faults.overlap import exclude, meet
+from harness.faults.table import ACTIONS, FAULTS, TOGETHER, can_do, which, why_not
 from harness.plan.plan import CONNECTION_NAME
 from harness.plan.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
 from harness.systems import SYSTEMS, system_of
@@ -97,8 +97,10 @@ def test_no_disk_fails_that_nothing_is_written_to(cluster: str) -> None:
     """If it failed, a run with a near node that only coordinates would be inconclusive whenever its disk was drawn."""
     fields = {"nodes": 5, "near_clients": 2, "time_limit_s": 400.0}
     plan = system_of("twophase").completed(planned(system="twophase", cluster=cluster, seed=1, **fields))
-    of_disks = [fault for fault in draw_faults(plan, "", system_of("twophase")) if fault.does in OF_DISKS]
-    assert {fault.does for fault in of_disks} == OF_DISKS
+    do_to_disks = which(lambda action: action.is_of_disks)
+    drawn = draw_faults(plan, "", system_of("twophase"))
+    of_disks = [fault for fault in drawn if fault.does in do_to_disks]
+    assert {fault.does for fault in of_disks} == do_to_disks
     assert {node for fault in of_disks for node in fault.nodes} == {"n1", "n2", "n3"}
 
 
@@ -267,7 +269,7 @@ def _with(name: str) -> tuple[str, ...]:
 def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     """If it failed, `qsync list faults` would show a name without a sentence, or one that nobody can run."""
     kind = FAULTS[name]
-    assert SUMMARIES[name]
+    assert kind.summary
     assert kind.group
     assert set(kind.where.clusters) <= set(CLUSTERS)
     assert kind.where.clusters
@@ -280,7 +282,7 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     for fault in faults:
         if fault.name != name:
             continue
-        needs = NEEDS.get(fault.does, ("nodes",))
+        needs = ACTIONS[fault.does].needs
         assert all(getattr(fault, needed) for needed in needs)
         assert bool(fault.links) == ("links" in needs)
         assert bool(fault.nodes) == ("nodes" in needs)

@@ -25,7 +25,7 @@ from harness.cluster.mounted_disk.disks import MountedDisk, MountedDisks, mounte
 from harness.cluster.mounted_disk.volume import GRAVES
 from harness.errors import ClusterError
 from harness.systems.iproto_wire import IPROTO
-from nodes.host.medium import Orders
+from nodes.host.orders import Orders
 from tests import needs
 from tests.harness.processes import is_gone, wait_until
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.limits import faults
-from harness.cluster.limits.faults import CpuLimit, MemoryLimit, OutOfMemory
 from harness.cluster.limits.group import Counts
+from harness.faults import limits
 from harness.faults.fault import Evidence, Fault
+from harness.faults.limits import RealCpuLimit, RealMemoryLimit, RealOutOfMemory
+from tests.harness.faults.made_up_hands import MadeUpHands
 
-HEARTBEAT_NS = 250_000_000
 NOTHING = Counts(throttled=0, throttled_ns=0, limit_hits=0, refaults=0, oom_kills=0)
 
 
@@ -86,18 +86,18 @@ class Node:
     def is_alive(self, node: str) -> bool:
         return self.alive
 
-    async def answers(self, node: str) -> bool:
-        return self.alive
+    async def status(self, node: str) -> dict[str, object] | None:
+        return {} if self.alive else None
 
     def may_refuse(self, node: str) -> AbstractContextManager[list[str]]:
         return nullcontext([])
 
 
-def carried_out(kind: Any, node: Node, *more: Any, **fields: Any) -> Evidence:
+def carried_out(kind: Any, node: Node, **fields: Any) -> Evidence:
     fault = Fault(id=0, name="x", does="oom", at_ns=0, until_ns=9, nodes=("n1",), **fields)
 
     async def both() -> Evidence:
-        at_work = kind(fault, node, lambda: 5, node.answers, node, *more)
+        at_work = kind(fault, MadeUpHands(node.status, processes=node, limits=node))
         await at_work.begin()
         evidence = await at_work.end()
         assert isinstance(evidence, Evidence)
@@ -109,7 +109,7 @@ def carried_out(kind: Any, node: Node, *more: Any, **fields: Any) -> Evidence:
 def test_a_node_that_has_to_wait_is_limited() -> None:
     """Broken, a limit that held nobody up would count as a fault that was survived."""
     node = Node()
-    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=8)
+    evidence = carried_out(RealCpuLimit, node, percent=8)
     assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters == {"periods_throttled": 9, "throttled_ms": 900, "percent": 8}
     assert node.asked == ["cpu 8", "lift"]
@@ -118,10 +118,10 @@ def test_a_node_that_has_to_wait_is_limited() -> None:
 def test_a_node_that_needs_less_gets_less() -> None:
     """Broken, a quiet replica would never feel the fault, and its run would be no evidence."""
     node = Node(needs_percent=3)
-    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=9)
+    evidence = carried_out(RealCpuLimit, node, percent=9)
     assert (evidence.took_effect, node.asked) == (True, ["cpu 9", "cpu 4", "cpu 2", "lift"])
     idle = Node(needs_percent=0)
-    evidence = carried_out(CpuLimit, idle, HEARTBEAT_NS, percent=2)
+    evidence = carried_out(RealCpuLimit, idle, percent=2)
     assert (evidence.took_effect, evidence.healed, idle.asked) == (False, True, ["cpu 2", "cpu 1", "lift"])
 
 
@@ -129,14 +129,14 @@ def test_limits_that_stay_are_no_heal() -> None:
     """Broken, a node that stays slow for the rest of the run would count as well."""
     node = Node()
     node.lifts = False
-    evidence = carried_out(CpuLimit, node, HEARTBEAT_NS, percent=8)
+    evidence = carried_out(RealCpuLimit, node, percent=8)
     assert evidence.healed is False
     assert "not what they were" in evidence.detail
 
 
 def test_pressure_is_believed_by_what_the_kernel_took_back() -> None:
     """Broken, a node with memory to spare would count as one under pressure."""
-    evidence = carried_out(MemoryLimit, Node())
+    evidence = carried_out(RealMemoryLimit, Node())
     assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters == {"limit_hits": 0, "refaults": 50, "oom_kills": 0}
 
@@ -145,7 +145,7 @@ def test_who_dies_under_pressure_is_told_and_comes_back() -> None:
     """Broken, a node that the fault ended would be called a crash of the store."""
     node = Node()
 
-    class Deadly(MemoryLimit):
+    class Deadly(RealMemoryLimit):
         async def _until_in_effect(self, name: str) -> None:
             await super()._until_in_effect(name)
             node.die()
@@ -190,7 +190,7 @@ class EndedAtTheEnd(Node):
 def test_who_is_ended_when_the_pressure_is_over_is_told_too() -> None:
     """Broken, a node that the fault ended in its last moment would be called a crash of the store."""
     node = EndedAtTheEnd(told=True)
-    evidence = carried_out(MemoryLimit, node)
+    evidence = carried_out(RealMemoryLimit, node)
     assert (evidence.took_effect, evidence.healed, node.alive, node.untold, node.starved) == (
         True,
         True,
@@ -204,7 +204,7 @@ def test_who_is_ended_when_the_pressure_is_over_is_told_too() -> None:
 def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
     """Broken, an end for want of memory would be a crash, or the node be gone for the rest of the run."""
     node = Node()
-    evidence = carried_out(OutOfMemory, node)
+    evidence = carried_out(RealOutOfMemory, node)
     assert (evidence.took_effect, evidence.healed, node.untold, node.starved) == (True, True, 0, 0)
     assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
     assert node.asked[:2] == ["memory", "fill"]
@@ -213,15 +213,15 @@ def test_the_kernel_ends_the_node_and_the_fault_brings_it_back() -> None:
 
 def test_an_end_that_the_kernel_did_not_count_is_no_bite() -> None:
     """Broken, any death while memory was short would be taken for the kernel's doing."""
-    assert not carried_out(OutOfMemory, Node(counted=False)).took_effect
-    evidence = carried_out(OutOfMemory, Node(counted=False, told=True))
+    assert not carried_out(RealOutOfMemory, Node(counted=False)).took_effect
+    evidence = carried_out(RealOutOfMemory, Node(counted=False, told=True))
     assert evidence.took_effect, "a container's counts go with it; who saw it end knows"
     assert evidence.counters == {"oom_kills": 1, "processes_seen_dead": 1}
 
 
 def test_a_node_that_the_kernel_spares_did_not_feel_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken, the harness would wait for ever, or call a node dead that lives."""
-    monkeypatch.setattr(faults, "_DEAD_WITHIN_S", 0.05)
-    evidence = carried_out(OutOfMemory, Node(dies=False))
+    monkeypatch.setattr(limits, "DEAD_WITHIN_NS", 50_000_000)
+    evidence = carried_out(RealOutOfMemory, Node(dies=False))
     assert (evidence.took_effect, evidence.healed) == (False, True)
     assert "was not ended" in evidence.detail

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cluster import clock_faults
-from harness.cluster.clock_faults import ClockFault, Off, write_clock
+from harness.cluster.clock_files import write_clock
+from harness.faults import clock
+from harness.faults.clock import Off, RealClocks
 from harness.faults.fault import Evidence, Fault
 from nodes.host.clock import Clock
+from tests.harness.faults.made_up_hands import MadeUpHands
 
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000_000_000
@@ -39,8 +40,8 @@ class Node:
     async def status(self, node: str) -> Mapping[str, object]:
         return {"wall_ns": self._clock.now().wall_ns}
 
-    def at_work(self, fault: Fault) -> ClockFault:
-        return ClockFault(fault, self.set, time.monotonic_ns, self.status)
+    def at_work(self, fault: Fault) -> RealClocks:
+        return RealClocks(fault, MadeUpHands(self.status, set_clock=self.set))
 
 
 def endure(node: Node, asked: Fault, *, least_turns: int = 0, lasts_s: float = 0.0) -> Evidence:
@@ -72,7 +73,9 @@ def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(
     tmp_path: Path, jump_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it failed, a jump that is no longer than what is taken for right would be felt by every clock."""
-    monkeypatch.setattr(clock_faults, "_SEEN_WITHIN_S", 0.1)  # nothing will be seen, however long one looks
+    monkeypatch.setattr(
+        clock, "SEEN_WITHIN_NS", 100 * MILLISECOND_NS
+    )  # nothing will be seen, however long one looks
     evidence = endure(Node(tmp_path, is_deaf=True), fault(jump_ns=jump_ns))
     assert not evidence.took_effect
     assert evidence.all_in_effect_ns is None

@@ -1,0 +1,251 @@
+"""What a cluster of real nodes offers to faults. They wait for nothing else, so they hang on no clock and no thread."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, TypeVar
+
+from harness.faults.fault import Damage, Evidence, Fault
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Ballast = Literal["fill", "press"]
+
+
+class Task(Protocol[T_co]):
+    """A coroutine that runs beside the caller; await it for its result."""
+
+    def __await__(self) -> Generator[Any, None, T_co]: ...
+
+    def cancel(self) -> object: ...
+
+    def done(self) -> bool: ...
+
+
+class Time(Protocol):
+    """Real or virtual: what coroutines may wait for."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the run began, monotonic."""
+        ...
+
+    def sleep_until(self, time_ns: int) -> Awaitable[None]: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Task[T]: ...
+
+
+class Processes(Protocol):
+    """The nodes of a cluster: local processes, those of other hosts, or containers."""
+
+    async def kill(self, node: str) -> None: ...
+
+    async def terminate(self, node: str) -> bool: ...
+
+    async def revive(self, node: str) -> bool: ...
+
+    async def start_again(self, node: str) -> None: ...
+
+    def may_refuse(self, node: str) -> AbstractContextManager[list[str]]: ...
+
+    async def pause(self, node: str) -> bool: ...
+
+    async def resume(self, node: str) -> bool: ...
+
+    def pid(self, node: str) -> int: ...
+
+    def is_alive(self, node: str) -> bool: ...
+
+    async def is_stopped(self, node: str) -> bool: ...
+
+    async def left(self, node: str) -> str:
+        """The remains of a node that was killed or stopped: a process or a port; "" if there are none."""
+        ...
+
+    def starve(self, node: str) -> None:
+        """From now on the kernel may end it for want of memory, and that is not an unexpected end."""
+        ...
+
+    async def feed(self, node: str) -> bool:
+        """Not any more; before `revive`, which undoes that it was ended. Whether the kernel has ended it since
+        `starve`."""
+        ...
+
+
+class Storage(Protocol):
+    """A disk, for faults. Raises ClusterError if something cannot be done."""
+
+    async def order(self, orders: Mapping[str, Any]) -> None:
+        """Give orders about errors from now on: the fields of `nodes.host.orders.Orders`."""
+        ...
+
+    async def effects(self) -> dict[str, Any]:
+        """id: the orders it has read; delayed, failed: how many calls they affected. Empty if it does not report."""
+        ...
+
+    async def power_fails(self) -> None:
+        """The node is about to die: nothing reaches the disk by itself from now on."""
+        ...
+
+    async def lose_unsynced(self, seed: str) -> int:
+        """The node is dead: throw away what was not synced; how many bytes were lost or spoilt."""
+        ...
+
+    async def save(self) -> None:
+        """Keep a copy of all files of the node, which is dead."""
+        ...
+
+    async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
+        """Of the files with names of these patterns, one: how many bytes were added, cut off or changed; 0 if nothing
+        was long enough."""
+        ...
+
+    async def restore(self) -> None:
+        """Put back what `save` kept."""
+        ...
+
+    async def forget(self) -> None:
+        """Empty the folder of the node, which is dead; what people read, and its configuration, stay."""
+        ...
+
+
+class Counts(Protocol):
+    """The kernel's counts of a group of processes since it was made (`harness.cluster.limits.group`)."""
+
+    @property
+    def throttled(self) -> int: ...
+
+    @property
+    def throttled_ns(self) -> int: ...
+
+    @property
+    def limit_hits(self) -> int: ...
+
+    @property
+    def refaults(self) -> int: ...
+
+    @property
+    def oom_kills(self) -> int: ...
+
+
+class Limits(Protocol):
+    """Limits nodes, on this machine or on theirs. All raise OSError or ValueError where it cannot be done."""
+
+    async def counts(self, node: str) -> Counts: ...
+
+    async def limit_cpu(self, node: str, percent: int) -> None: ...
+
+    async def limit_memory(self, node: str, spare_bytes: int) -> None:
+        """So much more than it cannot do without."""
+        ...
+
+    async def press(self, node: str, ballast: Ballast) -> None:
+        """A second process in its group wants memory from now on; returns when it is there."""
+        ...
+
+    async def release(self, node: str) -> None:
+        """End that process."""
+        ...
+
+    async def lift(self, node: str) -> bool:
+        """All limits are as they were; whether the kernel says so."""
+        ...
+
+
+class AtWork(Protocol):
+    """One fault, from its beginning to its verified end."""
+
+    async def begin(self) -> None: ...
+
+    async def end(self) -> Evidence: ...
+
+
+class CutAtWork(AtWork, Protocol):
+    """A cut, which may end in two steps: it is healed, and it was seen to be whole."""
+
+    async def heal(self) -> None: ...
+
+    async def evidence(self) -> Evidence:
+        """Waits for fresh traffic."""
+        ...
+
+
+class Isolation(Protocol):
+    """Silence around nodes without power."""
+
+    async def cut_off(self, fault: Fault) -> None:
+        """From now on nothing reaches the nodes of the fault or comes from them."""
+        ...
+
+    async def forget(self, fault: Fault) -> None:
+        """The nodes are dead: what is held for them or of them is gone."""
+        ...
+
+    async def join(self, fault: Fault) -> None:
+        """They run again; connections of before are reset."""
+        ...
+
+
+class Links(Protocol):
+    """The network between nodes: a relay, or packets. Raises WrongUse for what cannot be done here."""
+
+    def cut(self, fault: Fault) -> CutAtWork: ...
+
+    def shape(self, fault: Fault) -> AtWork:
+        """Its links deliver late, out of order, or little."""
+        ...
+
+    def lose(self, fault: Fault) -> AtWork: ...
+
+    def isolation(self) -> Isolation: ...
+
+
+class Hands(Time, Protocol):
+    """A cluster of real nodes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def heartbeat_ns(self) -> int: ...
+
+    @property
+    def may_refuse(self) -> bool:
+        """A store that does not promise to survive a loss of power may say so instead of coming up."""
+        ...
+
+    @property
+    def processes(self) -> Processes: ...
+
+    @property
+    def links(self) -> Links: ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+    def storage(self, node: str) -> Storage:
+        """The disk under the node."""
+        ...
+
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        """How wrong its clocks are from now on."""
+        ...
+
+    def wall_ns(self, node: str) -> int:
+        """The right time where the node runs."""
+        ...
+
+    async def status(self, node: str) -> Mapping[str, object] | None:
+        """The node's report of itself; None if it does not answer."""
+        ...
+
+
+async def together(time: Time, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Side by side; their results in order. The first error ends the wait."""
+    tasks = [time.spawn(each) for each in coroutines]
+    try:
+        return [await task for task in tasks]
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise

@@ -1,0 +1,79 @@
+"""Faults of real nodes: what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from harness.faults.fault import Evidence, Fault
+from harness.faults.hands import Hands, together
+
+T = TypeVar("T")
+SECOND_NS = 1_000_000_000
+ANSWERS_WITHIN_NS = 10 * SECOND_NS
+ASK_AGAIN_NS = 5_000_000
+
+
+class RealFault:
+    """Times, and which nodes the fault did not change as it should."""
+
+    def __init__(self, fault: Fault, hands: Hands) -> None:
+        self.fault = fault
+        self.hands = hands
+        self.processes = hands.processes
+        self.asked_ns = hands.now_ns()
+        self.heal_asked_ns: int | None = None
+        self.seen_ns: list[int] = []
+        """When a node was seen to be as the fault makes it."""
+        self.details: list[str] = []
+
+    def saw(self) -> None:
+        self.seen_ns.append(self.hands.now_ns())
+
+    @property
+    def all_seen(self) -> bool:
+        return bool(self.seen_ns) and len(self.seen_ns) == len(self.fault.nodes)
+
+    async def each(self, work: Callable[[str], Coroutine[Any, Any, T]]) -> list[T]:
+        """Do it to all nodes of the fault, side by side."""
+        return await together(self.hands, map(work, self.fault.nodes))
+
+    async def sleep(self, time_ns: int) -> None:
+        await self.hands.sleep_until(self.hands.now_ns() + time_ns)
+
+    async def answers_again(self, node: str) -> bool:
+        """The node was asked until it answered."""
+        deadline_ns = self.hands.now_ns() + ANSWERS_WITHIN_NS
+        while await self.hands.status(node) is None:
+            if not self.processes.is_alive(node):
+                self.details.append(f"{node} is dead")
+                return False
+            if self.hands.now_ns() > deadline_ns:
+                self.details.append(f"{node} did not answer within {ANSWERS_WITHIN_NS / SECOND_NS:.0f} s")
+                return False
+            await self.sleep(ASK_AGAIN_NS)
+        return True
+
+    async def is_dead(self, node: str, within_ns: int, look_again_ns: int) -> bool:
+        """Whether the cluster has seen within that time that the node is dead."""
+        deadline_ns = self.hands.now_ns() + within_ns
+        while self.processes.is_alive(node) and self.hands.now_ns() < deadline_ns:
+            await self.sleep(look_again_ns)
+        return not self.processes.is_alive(node)
+
+    def evidence(
+        self, took_effect: bool, healed: Iterable[bool | None], counters: Mapping[str, int]
+    ) -> Evidence:
+        """`healed`: of each node; None where that could not be tried."""
+        tried = [outcome for outcome in healed if outcome is not None]
+        return Evidence(
+            took_effect=took_effect,
+            asked_ns=self.asked_ns,
+            first_effect_ns=min(self.seen_ns, default=None),
+            all_in_effect_ns=max(self.seen_ns) if self.all_seen else None,
+            heal_asked_ns=self.heal_asked_ns,
+            last_effect_ns=self.hands.now_ns(),
+            healed=all(tried) if tried else None,
+            counters=dict(counters),
+            detail="; ".join(self.details),
+        )
