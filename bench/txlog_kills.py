@@ -27,8 +27,8 @@ import msgspec
 from bench.table import print_table
 from harness.cli.main import main as qsync
 from harness.cluster.place import Command, node_host
-from harness.faults.fault import Fault
 from harness.faults.cut import between
+from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS, Drawn, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw

@@ -54,7 +54,20 @@ class _End(msgspec.Struct, frozen=True):
     shapes: tuple[_Shape, ...] = ()
 
 
+# What faults do to the nodes that they name (`FaultSpan.does`): all that a checker or a page concludes from. A new
+# fault that is in none of these sets excuses nothing.
 CUTS = frozenset({"cut", "changing-cut"})
+"""Actions of faults that cut links: `links` all the while, or one shape after the other."""
+ENDS_PROCESSES = frozenset({"kill", "terminate", "power", "damage", "oom"})
+"""A process is dead while these last."""
+STOPS_PROCESSES = ENDS_PROCESSES | {"pause"}
+"""It does nothing while these last."""
+RESTARTS_PROCESSES = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
+"""These end and start processes at moments of their own."""
+SLOWS_PROCESSES = frozenset({"cpu-limit", "memory-limit"})
+HOLDS_UP_NOBODY = frozenset({"failover", "clock", "options"})
+"""These stop neither a node nor its disk."""
+
 """Actions of faults that cut links: `links` all the while, or one shape after the other."""
 
 

@@ -26,7 +26,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from checkers.history.faults import Cut, FaultSpan
+from checkers.history.faults import (
+    HOLDS_UP_NOBODY,
+    RESTARTS_PROCESSES,
+    SLOWS_PROCESSES,
+    STOPS_PROCESSES,
+    Cut,
+    FaultSpan,
+)
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.history.spans import Spans, of_faults
@@ -43,12 +50,7 @@ MODE = "election_mode"
 CALM_BEATS = 6
 """After a cut of so many heartbeats a node knows that it hears no other node."""
 
-ASLEEP = frozenset(
-    {"pause", "kill", "terminate", "power", "damage", "restart", "upgrade", "downgrade", "add", "replace"}
-    | {"cpu-limit", "memory-limit", "oom"}
-)
-HOLD_UP_NOBODY = frozenset({"failover", "clock", "options"})
-"""Actions on a node that stop neither it nor its disk."""
+ASLEEP = STOPS_PROCESSES | SLOWS_PROCESSES | RESTARTS_PROCESSES - {"remove"}
 
 
 def check(history: History) -> Verdict:
@@ -128,7 +130,7 @@ def _goes_on(faults: Spans[FaultSpan], first: State, state: State) -> bool:
     """It is the same wait, and nothing done to the node holds it up."""
     is_same = first.status.get("election_term") == state.status.get("election_term")
     return is_same and not any(
-        state.node in fault.nodes and fault.does not in HOLD_UP_NOBODY
+        state.node in fault.nodes and fault.does not in HOLDS_UP_NOBODY
         for fault in faults.touching(first.time_ns, state.time_ns)
     )
 

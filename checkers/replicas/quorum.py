@@ -33,7 +33,7 @@ from typing import Any
 import numpy
 
 from checkers.history.declared import declared, needs_quorum, undeclared
-from checkers.history.faults import CUTS, FaultSpan, Link, Span
+from checkers.history.faults import CUTS, RESTARTS_PROCESSES, STOPS_PROCESSES, FaultSpan, Link, Span
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, INFO, OK, PAIR, PLAIN
 from checkers.history.members import Count, counts
@@ -47,10 +47,6 @@ MODEL = "no acknowledgement without a quorum"
 Array = Any  # numpy's
 InEffect = tuple[Span, FaultSpan]  # the time in which the fault surely did it
 NONE = Spans[FaultSpan](())
-
-STOPS_A_PROCESS = frozenset({"kill", "terminate", "pause", "power", "damage", "oom"})
-STARTS_A_PROCESS = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
-"""Actions that end and start processes at moments of their own."""
 
 
 def check(history: History) -> Verdict:
@@ -214,13 +210,13 @@ class _Faults:
             if span.does in CUTS:
                 for link, times in span.cut_times.items():
                     cuts.setdefault(link, []).extend((sure, span) for sure in times)
-            elif span.does in STOPS_A_PROCESS | STARTS_A_PROCESS:
+            elif span.does in STOPS_PROCESSES | RESTARTS_PROCESSES:
                 for node in span.nodes:
                     stopping.setdefault(node, []).append(span)
         downs: dict[str, Spans[FaultSpan]] = {}
         for node, stops in stopping.items():
             all_stops = of_faults(stops)
-            sure = [(_down(span, all_stops), span) for span in stops if span.does in STOPS_A_PROCESS]
+            sure = [(_down(span, all_stops), span) for span in stops if span.does in STOPS_PROCESSES]
             downs[node] = _by_id((when, span) for when, span in sure if when is not None)
         return cls({link: _by_id(times) for link, times in cuts.items()}, downs)
 
@@ -310,7 +306,7 @@ def _down(span: FaultSpan, stops: Spans[FaultSpan]) -> Span | None:
     for other in stops.touching(*span.sure):
         if other is span or other.start_ns >= end:
             continue
-        wakes_ns = None if other.does in STARTS_A_PROCESS else other.heal_asked_ns
+        wakes_ns = None if other.does in RESTARTS_PROCESSES else other.heal_asked_ns
         end = min(end, other.start_ns if wakes_ns is None else wakes_ns)
     return (start, end) if start <= end else None
 

@@ -55,7 +55,7 @@ class Place:
     """Paths and addresses of one node. `epoch_ns` is the monotonic time of its machine at which the run began.
 
     `python` is the interpreter there, `root` the folder that holds the package `nodes`; `clock` the folder in which
-    files say by how much the node's clocks are wrong (`harness.cluster.clock_faults`).
+    files say by how much the node's clocks are wrong (`harness.cluster.clock_files`).
     """
 
     node: str

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from checkers.history import Event
-from checkers.history.faults import CUTS
+from checkers.history.faults import CUTS, ENDS_PROCESSES
 from checkers.history.spans import Spans
 from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import as_mapping, as_text
@@ -29,9 +29,6 @@ Links = tuple[tuple[str, str], ...]
 
 LANE_HEIGHT = 22
 LABEL_SIZE = 11
-
-DOWN = ("kill", "terminate", "power", "damage", "oom")
-"""Faults that keep a process dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class NodeStory:
         clocks = [band.clock for band in active if band.clock]
         words = _cut_words(self.node, cuts) + (f", clock {clocks[-1]}" if clocks else "")
         is_paused = any(band.does == "pause" for band in active)
-        return _Faults(any(band.does in DOWN for band in active), is_paused, words, bool(cuts))
+        return _Faults(any(band.does in ENDS_PROCESSES for band in active), is_paused, words, bool(cuts))
 
     def _look(self, start_ns: int, faults: _Faults) -> tuple[str, str, bool]:
         if faults.is_down:
@@ -132,7 +129,7 @@ def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) 
         tuple(
             band
             for band in touching
-            if band.does in (*CUTS, "pause", "clock", *DOWN) and band.took_effect is not False
+            if band.does in (*CUTS, "pause", "clock", *ENDS_PROCESSES) and band.took_effect is not False
         ),
     )
 

@@ -203,12 +203,13 @@ def _headline(system: System, status: Status) -> tuple[str, ...]:
 
 def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     """The present moment of a run, as the live view shows it."""
+    from checkers.history.faults import ENDS_PROCESSES
     from harness.pages.terminal.snapshot import NodeCondition, Snapshot
 
     progress, plan = conductor.progress, conductor.plan
     time_ns = conductor.cluster.now_ns()
     targets = {node: fault.does for fault in progress.active.values() for node in fault.nodes}
-    conditions = {**dict.fromkeys(("kill", "terminate", "power", "damage", "oom"), "dead"), "pause": "paused"}
+    conditions = {**dict.fromkeys(ENDS_PROCESSES, "dead"), "pause": "paused"}
     system = conductor.system
     owner = (system.owner_now(progress.states) if plan.fails_over else system.owner(plan)) or ""
     state = progress.states.get(owner) or {}

@@ -1,6 +1,6 @@
 """The containers of one run: made, killed, paused, watched, removed.
 
-Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
+Has the methods of `harness.faults.hands.Processes`, so kill and pause are the same code on every cluster.
 The Docker client blocks; every call of it is made in a thread.
 
 The daemon is asked again and again which containers ended. If it does not answer, it is asked anew, because it may be

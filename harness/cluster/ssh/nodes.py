@@ -1,6 +1,6 @@
 """The nodes of all hosts: started, killed, paused, watched.
 
-Has the methods that `harness.cluster.process_faults` asks for, so kill and pause are the same code on every cluster.
+Has the methods of `harness.faults.hands.Processes`, so kill and pause are the same code on every cluster.
 """
 
 from __future__ import annotations

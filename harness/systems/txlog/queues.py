@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from checkers.history.faults import ENDS_PROCESSES
 from checkers.history.history import History
 from harness.systems.txlog.logs import Placed
 from nodes.txlog.refs import Ref, refs_of
@@ -21,9 +22,6 @@ from nodes.txlog.refs import Ref, refs_of
 LINES = "log.jsonl"
 LOGGED = {"split": "missing", "recovering": "epoch", "recovered": "epoch"}
 """Kinds of records that a line of the same word announces, and the field that says which."""
-
-ENDS = ("kill", "terminate", "power", "damage", "oom")
-"""Faults with which a process ends."""
 
 
 @dataclass(slots=True)
@@ -196,7 +194,7 @@ def _by_faults(records: Sequence[Placed], history: History) -> Iterator[tuple[in
         healed = [
             span
             for span in history.faults
-            if span.does in ENDS
+            if span.does in ENDS_PROCESSES
             and record.master in span.nodes
             and span.heal_asked_ns is not None
             and (seen_ns is None or span.heal_asked_ns <= seen_ns)
