@@ -18,7 +18,6 @@ from harness.judge.promised import checks_of
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.systems.plans import read
-from harness.systems.system import JudgesLogs, JudgesNodes
 from harness.workloads import WORKLOADS
 from nodes.qsync import bugs
 from tests.suites import mostly_long
@@ -48,8 +47,8 @@ def test_a_bug_names_checkers_that_there_are(name: str) -> None:
     plan = stored(name)
     system = parts_of(plan).system
     promise = system.promise(plan)
-    of_nodes = system.checks_of_nodes(plan, {}) if isinstance(system, JudgesNodes) else ()
-    of_logs = system.checks_of_logs(plan, ()) if isinstance(system, JudgesLogs) else ()
+    of_nodes = system.logs.checks_of_files(plan, {})
+    of_logs = system.logs.checks(plan, ())
     run = {check.name for check in (*checks_of(plan, promise), *of_nodes, *of_logs)} | {AUDIT}
     assert set(bugs.bug(name).checkers) & run
     elsewhere = {check.name for each in WORKLOADS.values() for check in each.checks(promise, None)}

@@ -88,9 +88,8 @@ def read_given(
 def _logs_of_any(path: Path) -> tuple[NodeLog, ...]:
     """As the first system reads them that finds logs there."""
     from harness.systems import SYSTEMS
-    from harness.systems.system import KeepsLogs
 
-    found = (system.read_logs(path) for system in SYSTEMS.values() if isinstance(system, KeepsLogs))
+    found = (system.logs.read(path) for system in SYSTEMS.values())
     return next((logs for logs in found if logs), ())
 
 

@@ -25,7 +25,7 @@ Ability = Literal[
 """
 | ability | the nodes |
 |---|---|
-| torn logs | keep logs whose last record may be torn (`harness.plan.capabilities.NamesLogs`) |
+| torn logs | keep logs whose last record may be torn (`harness.systems.parts.Logs`) |
 | lost records | refuse such a log, or get along, where records that were safely written are gone or changed |
 | disk layer | write through `nodes.host.files`, which takes orders about faults and reports what was synced |
 | clock | report their wall clock (`wall_ns` in `qsync.status`) and can be given another |
@@ -35,7 +35,7 @@ Ability = Literal[
 | options | change options while they run |
 | versions | run in another version on the same data |
 | failover | can be made the owner |
-| scenes | have moments and kinds of messages that scenes name (`harness.plan.capabilities.BringsScenes`) |
+| scenes | have moments and kinds of messages that scenes name (`harness.systems.parts.Variety`) |
 """
 ALL_ABILITIES: Final[frozenset[Ability]] = frozenset(get_args(Ability))
 """The abilities of our own nodes; in the simulator every node has them."""

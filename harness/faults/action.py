@@ -39,7 +39,7 @@ class Situation:
     heartbeat_ns: int
     options: Callable[[], Fields | None]
     """Those that the system draws for a fault of this name; None if it can change nothing now."""
-    logs: Callable[[], tuple[str, ...]]
+    logs: tuple[str, ...]
     """Patterns of the names of logs that may be damaged."""
 
 

@@ -51,7 +51,7 @@ class RealDamage(Spoilt):
 
 def damaged(what: What) -> Draw:
     def draw(situation: Situation) -> Fields:
-        return {**leader_or_one(situation), "damage": what, "logs": situation.logs()}
+        return {**leader_or_one(situation), "damage": what, "logs": situation.logs}
 
     return draw
 

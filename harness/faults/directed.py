@@ -3,7 +3,7 @@
 A scene is a few faults that belong together: a message reaches no node, its sender dies, and the next leader too. Each
 fault waits for a trigger (`harness.faults.fault.Moment`), so a scene fits whatever leader there is. Names that are
 known only then are placeholders, and replaced when the fault begins. The scenes come from the system, which knows what
-its nodes write and send (`harness.plan.capabilities.BringsScenes`).
+its nodes write and send (`harness.systems.parts.Variety`).
 """
 
 from __future__ import annotations

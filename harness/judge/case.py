@@ -18,8 +18,8 @@ from harness.errors import FAILED, StoreError
 from harness.judge.promised import checks_of, logs_of_members, promise_of, rules_of
 from harness.plan.plan import Plan
 from harness.systems import System, system_of
+from harness.systems.parts import NodeFiles
 from harness.systems.promise import Promise
-from harness.systems.system import DrawsRuns, JudgesLogs, JudgesNodes, KeepsLogs, NodeFiles
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Workload
 
@@ -36,13 +36,12 @@ class Left:
     @classmethod
     def of(cls, plan: Plan, files: NodeFiles, effects: Sequence[Effect]) -> Left:
         """Of nodes in memory."""
-        system = system_of(plan.system)
-        return cls(system.logs_of(files) if isinstance(system, KeepsLogs) else None, files, effects)
+        return cls(system_of(plan.system).logs.of(files), files, effects)
 
     @classmethod
     def in_folder(cls, nodes: Path, plan: Plan) -> Left:
         """Of nodes with a folder each. Raises StoreError."""
-        return cls(logs_in(nodes, plan), files_in(nodes, plan), effects_in(nodes))
+        return cls(system_of(plan.system).logs.read(nodes), files_in(nodes, plan), effects_in(nodes))
 
 
 NOTHING_LEFT = Left()
@@ -99,18 +98,15 @@ class Case:
     @cached_property
     def checks_of_nodes(self) -> tuple[Check, ...]:
         """The system's own, of what its nodes left."""
-        of_files: tuple[Check, ...] = ()
-        of_logs: tuple[Check, ...] = ()
-        if isinstance(self.system, JudgesNodes) and self.left.files is not None:
-            of_files = self.system.checks_of_nodes(self.plan, self.left.files)
-        if isinstance(self.system, JudgesLogs) and self.left.logs is not None:
-            of_logs = self.system.checks_of_logs(self.plan, self.left.logs)
+        judged, left = self.system.logs, self.left
+        of_files = () if left.files is None else judged.checks_of_files(self.plan, left.files)
+        of_logs = () if left.logs is None else judged.checks(self.plan, left.logs)
         return (*of_files, *of_logs)
 
     @cached_property
     def log_rules(self) -> LogRules | None:
         """How the logs are audited; None if there are none to audit."""
-        return None if self.left.logs is None else rules_of(log_rules(self.plan), self.history)
+        return None if self.left.logs is None else rules_of(self.system.logs.rules(self.plan), self.history)
 
     @cached_property
     def logs(self) -> tuple[NodeLog, ...]:
@@ -134,23 +130,10 @@ class Case:
         return self.why_broken_off is None and not self.was_interrupted
 
 
-def log_rules(plan: Plan) -> LogRules | None:
-    """None if the nodes of its system leave no logs."""
-    system = system_of(plan.system)
-    return system.log_rules(plan) if isinstance(system, KeepsLogs) else None
-
-
-def logs_in(nodes: Path, plan: Plan) -> tuple[NodeLog, ...] | None:
-    """The logs of these nodes, as the system of the plan reads them; None if it keeps none."""
-    system = system_of(plan.system)
-    return system.read_logs(nodes) if isinstance(system, KeepsLogs) else None
-
-
 def files_in(nodes: Path, plan: Plan) -> NodeFiles:
     """All that these nodes left, if the system of the plan has checks or pictures of it. Raises StoreError."""
     system = system_of(plan.system)
-    has_checks = isinstance(system, JudgesNodes) and system.checks_of_nodes(plan, {})
-    if not (has_checks or isinstance(system, DrawsRuns)):
+    if not (system.logs.checks_of_files(plan, {}) or system.pictures.are_there):
         return {}
     try:
         return {folder.name: _files(folder) for folder in sorted(nodes.iterdir()) if folder.is_dir()}

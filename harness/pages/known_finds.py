@@ -15,7 +15,6 @@ from harness.pages.json_door import as_mapping, as_mappings, as_text
 from harness.pages.material import Material
 from harness.systems import system_of
 from harness.systems.finds import Find, finds_of
-from harness.systems.system import HasReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +63,9 @@ def known_finds(read: Material) -> KnownFinds | None:
 def _reference(name: str) -> str:
     """The system whose seeded bugs stand for those of a real one; "" if there is none, or no such system any more."""
     try:
-        system = system_of(name)
+        return system_of(name).variety.reference
     except WrongUse:
         return ""
-    return system.reference if isinstance(system, HasReference) else ""
 
 
 def _sentence(here: int, finds: Mapping[str, Find]) -> str:

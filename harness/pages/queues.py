@@ -1,4 +1,4 @@
-"""The queues of a run: the values that its system drew (`DrawsRuns` in `harness.systems.system`), as pictures.
+"""The queues of a run: the values that its system drew (`Pictures` in `harness.systems.parts`), as pictures.
 
     {"whole": stretch, "stretches": [stretch with "board"], "not_drawn", "damage": [sentence]}
 

@@ -76,10 +76,10 @@ def wal(batches: Batches) -> Iterator[Any]:
 
 
 def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
-    from harness.judge.case import logs_in
-    from harness.systems import plans
+    from harness.systems import plans, system_of
 
-    for log in logs_in(path / "nodes", plans.read(path / "plan.json")) or ():
+    system = system_of(plans.read(path / "plan.json").system)
+    for log in system.logs.read(path / "nodes") or ():
         for record in log.records:
             key, value = _key_and_value(record.tuple)
             yield (

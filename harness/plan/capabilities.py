@@ -13,21 +13,27 @@ from harness.faults.membership import Membership
 from harness.plan.plan import Plan
 
 
+class NamesLogs(Protocol):
+    @property
+    def torn(self) -> tuple[str, ...]: ...
+
+
+class BringsScenes(Protocol):
+    @property
+    def scenes(self) -> Mapping[str, Scenes]: ...
+
+
 class HasAbilities(Protocol):
-    """The part of a system that every schedule needs."""
+    """The parts of a system that every schedule needs (`harness.systems.parts`)."""
 
     @property
     def abilities(self) -> frozenset[Ability]: ...
 
-
-@runtime_checkable
-class BringsScenes(Protocol):
-    """A system that names the moments of its nodes and the kinds of their messages, and has scenes made of them."""
+    @property
+    def logs(self) -> NamesLogs: ...
 
     @property
-    def scenes(self) -> Mapping[str, Scenes]:
-        """Name in the table of faults (`holds`, `moments`) → the scenes that it draws."""
-        ...
+    def variety(self) -> BringsScenes: ...
 
 
 @runtime_checkable
@@ -51,15 +57,4 @@ class DrawsOptions(Protocol):
 
     def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
         """One of these faults begins elections in a cluster that had none."""
-        ...
-
-
-@runtime_checkable
-class NamesLogs(Protocol):
-    """A system with logs whose last record may be torn by a crash."""
-
-    @property
-    def torn_logs(self) -> tuple[str, ...]:
-        """Patterns of their names in the folder of a node, such as "*.xlog". `harness.cluster.damaged_files` knows the
-        forms of records that are cut and torn."""
         ...

@@ -26,7 +26,7 @@ from harness.faults.options import QUORUM
 from harness.faults.overlap import impossible
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import ACTIONS, FAULTS, TOGETHER, why_not
-from harness.plan.capabilities import BringsScenes, DrawsOptions, HasAbilities, NamesLogs
+from harness.plan.capabilities import DrawsOptions, HasAbilities
 from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
 
 COMES_FIRST = ("partition", "kill", "clock")
@@ -184,7 +184,6 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
     for name in SCENIC:
         if name not in asked:
             continue
-        assert isinstance(system, BringsScenes), "`names_for` refuses it"
         last_ns = plan.time_limit_ns - LAST_SCENE_NS
         scenes = draw_directed(
             plan.node_names,
@@ -194,7 +193,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
             len(faults),
             fails_over=_can_fail_over(plan),
             calm=plan.calm_s,
-            scenes=system.scenes[name],
+            scenes=system.variety.scenes[name],
         )
         faults.extend(scenes)
     return tuple(faults)
@@ -286,11 +285,8 @@ def _fault(
         assert isinstance(system, DrawsOptions), "the ability says so"
         return system.draw_options(name, plan, members, owner, chance, before)
 
-    def logs() -> tuple[str, ...]:
-        assert isinstance(system, NamesLogs), "the ability says so"
-        return system.torn_logs
-
-    drawn = kind.draw(Situation(nodes, owner, chance, until_ns - at_ns, plan.heartbeat_ns, options, logs))
+    logs, lasts_ns = system.logs.torn, until_ns - at_ns
+    drawn = kind.draw(Situation(nodes, owner, chance, lasts_ns, plan.heartbeat_ns, options, logs))
     if drawn is None:
         return None
     named: Any = drawn.get("nodes", ())

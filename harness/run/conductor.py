@@ -35,7 +35,7 @@ from harness.run.monitor import Monitor
 from harness.run.nemesis import Nemesis
 from harness.run.present import Present
 from harness.run.recorder import Progress, Recorder
-from harness.systems.system import Operated, System, TellsMore
+from harness.systems.system import Operated, System
 from harness.workloads.completed import asked_of, completed
 from harness.workloads.generators.generator import Value
 from harness.workloads.workload import Remembers, Workload
@@ -138,8 +138,8 @@ class Conductor:
             await self.system.set_up(self.plan, self.cluster)
         except ClusterError:
             statuses = (await statuses_of(self.plan, self.cluster)).values()
-            tells = self.system if isinstance(self.system, TellsMore) else None
-            if tells is not None and any(status is not None and tells.stopped(status) for status in statuses):
+            reports = self.system.reports
+            if any(status is not None and reports.stopped(status) for status in statuses):
                 await self._monitor.look()  # nodes that cannot follow each other are why
             raise
         if isinstance(self.cluster, BeginsAnew):

@@ -29,7 +29,7 @@ from harness.run.machine import NOT_HERE, without_what_it_lacks
 from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
 from harness.run.watch import Watched
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 
 if TYPE_CHECKING:
     from harness.cluster.sim.cluster import SimCluster

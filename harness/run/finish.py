@@ -31,7 +31,6 @@ from harness.plan.plan import Plan
 from harness.results import RunFolder, hashes
 from harness.results.run_folder import COLUMNS, REPORT, VERDICT, Make
 from harness.systems import plans
-from harness.systems.system import DrawsRuns
 
 ANOMALY, UNKNOWN, BROKEN, INTERRUPTED = 1, 2, 70, 130
 NOTHING_ASKED = Asked()
@@ -169,10 +168,8 @@ def _strongest(case: Case, verdict: Mapping[str, Any]) -> str | None:
 
 def drawings_of(case: Case, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the system draws of the run, for the page; "broken" if it cannot."""
-    if not isinstance(case.system, DrawsRuns):
-        return {}
     try:
-        return case.system.drawings_of(case.plan, case.left.files or {}, case.history, verdict)
+        return case.system.pictures.of(case.plan, case.left.files or {}, case.history, verdict)
     except Exception as error:  # a defect of a picture takes no verdict away
         return {"broken": broke(error)}
 

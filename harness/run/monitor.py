@@ -23,7 +23,7 @@ from harness.run.course import Course
 from harness.run.failover import ReelectionOperator
 from harness.run.present import Present
 from harness.run.recorder import Recorder
-from harness.systems.system import CANNOT_JOIN, CountsRareTurns, System, TellsLittle, TellsWhyItCannotJoin
+from harness.systems.system import CANNOT_JOIN, System, TellsWhyItCannotJoin
 
 EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
@@ -89,8 +89,7 @@ class Monitor:
         while not settled and self.cluster.now_ns() < deadline_ns and not self.course.is_interrupted:
             statuses = await self.look()
             settled = self.system.is_settled(statuses)
-            if isinstance(self.system, TellsLittle):
-                self.untold = self.system.untold(statuses)
+            self.untold = self.system.reports.untold(statuses)
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
         return settled
@@ -133,7 +132,7 @@ class Monitor:
         writer = self.recorder.writer
         if not writer.time_ns:
             return
-        if isinstance(self.system, CountsRareTurns) and isinstance(self.cluster, NotesRareTurns):
+        if self.system.variety.rare_turns and isinstance(self.cluster, NotesRareTurns):
             found = self.cluster.sometimes()
             writer.record("info", "harness", RARE_TURNS, time_ns=writer.time_ns, value=dict(found))
 

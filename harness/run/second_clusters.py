@@ -24,6 +24,7 @@ from harness.errors import ClusterError
 from harness.plan.plan import SECOND_NS, Operation
 from harness.run.assemble import Parts
 from harness.run.draw import operations_of
+from harness.systems.parts import NodeFiles
 from harness.systems.restoring import (
     AGAIN,
     ASKED,
@@ -37,7 +38,6 @@ from harness.systems.restoring import (
     RestoresCuts,
     Rows,
 )
-from harness.systems.system import NodeFiles
 from harness.workloads.completed import asked_of
 from harness.workloads.workload import ReadsSecondClusters
 

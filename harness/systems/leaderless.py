@@ -10,6 +10,7 @@ from checkers.check import Check
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.plan.plan import SECOND_NS, Plan
+from harness.systems.parts import Parts
 from harness.systems.status import Statuses
 from nodes.host.systems import SYSTEMS as HOSTED
 from nodes.kernel.node import Node
@@ -19,7 +20,7 @@ SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 
 
-class Leaderless(ABC):
+class Leaderless(Parts, ABC):
     """That part of `harness.systems.system.System`."""
 
     hosted: ClassVar[str]

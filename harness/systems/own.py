@@ -43,6 +43,7 @@ from harness.faults.membership import Membership
 from harness.plan.expectations import Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
 from harness.systems.iproto_wire import IPROTO
+from harness.systems.parts import Parts, Reports
 from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
@@ -95,7 +96,7 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnStore:
+class OwnStore(Parts):
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
     `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promise.Promise` in
@@ -255,10 +256,9 @@ class OwnStore:
         is_led = self.leader == "none" or self.owner_now(statuses) is not None
         return len(known) == len(statuses) and same and is_led
 
-    def untold(self, statuses: Statuses) -> tuple[str, ...]:
-        """Nodes without a position. One that is alone follows no other node."""
-        silent = [node for node, status in statuses.items() if status and status.get("vclock") is None]
-        return tuple(silent) if len(statuses) > 1 else ()
+    @property
+    def reports(self) -> OwnReports:
+        return REPORTS
 
     def promise(self, plan: Plan) -> Promise:
         """As configuration C, but for what is only known of nodes of ours: that an owner rolls back.
@@ -285,6 +285,16 @@ class OwnStore:
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+class OwnReports(Reports):
+    def untold(self, statuses: Statuses) -> tuple[str, ...]:
+        """Nodes without a position. One that is alone follows no other node."""
+        silent = [node for node, status in statuses.items() if status and status.get("vclock") is None]
+        return tuple(silent) if len(statuses) > 1 else ()
+
+
+REPORTS = OwnReports()
 
 
 def load(path: str) -> System:

@@ -22,7 +22,8 @@ from typing import Protocol, runtime_checkable
 
 from harness.cluster.protocol import Cluster
 from harness.plan.plan import Plan
-from harness.systems.system import NodeFiles, System
+from harness.systems.parts import NodeFiles
+from harness.systems.system import System
 
 ASKED, REFUSED, BROKE = "restore-asked", "restore-refused", "restore-broke"
 READ, DUMP, CUT, AGAIN = "restored-read", "restored-dump", "restored-cut", "restored-again"

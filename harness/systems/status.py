@@ -11,7 +11,7 @@
 | `version` | the version of its program |
 | `wall_ns` | its wall clock |
 
-All other fields of a status are the system's own (`harness.systems.system.TellsMore`).
+All other fields of a status are the system's own (`harness.systems.parts.Reports`).
 """
 
 from __future__ import annotations

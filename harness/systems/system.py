@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from checkers.check import Check
-from checkers.history.history import History
-from checkers.logs.wal.record import LogRules, NodeLog
 from harness.clients.client import Client
 from harness.clients.wire import ClientWire
 from harness.cluster.place import Command, Version
@@ -17,10 +14,9 @@ from harness.faults.abilities import Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.faults.node_options import Value
-from harness.plan.dice import Dice
 from harness.plan.plan import Options, Plan
+from harness.systems.parts import Logs, Pictures, Reports, Variety
 from harness.systems.promise import Promise
-from harness.systems.status import Status
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 from nodes.kernel.trace import Described
@@ -119,55 +115,19 @@ class System(Protocol):
         """The seeded bugs by name, with what each does."""
         ...
 
+    # The optional parts (`harness.systems.parts`); a class that is a `Parts` has them all.
 
-@runtime_checkable
-class KeepsLogs(Protocol):
-    """A system with nodes that leave logs, decoded once into the records that `checkers.logs.wal` audits."""
+    @property
+    def logs(self) -> Logs: ...
 
-    def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
-        """The log of every node: `folder` has a folder for each, or is itself that of one."""
-        ...
+    @property
+    def reports(self) -> Reports: ...
 
-    def logs_of(self, disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
-        """The same, from the bytes of each node's files by name."""
-        ...
+    @property
+    def variety(self) -> Variety: ...
 
-    def log_rules(self, plan: Plan) -> LogRules:
-        """By which rules the logs of a run are audited."""
-        ...
-
-
-NodeFiles = Mapping[str, Mapping[str, bytes]]
-"""Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
-
-
-@runtime_checkable
-class JudgesNodes(Protocol):
-    """A system with nodes that leave files which checks of its own judge, beside what clients saw."""
-
-    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-        """The checks of a run that left these files; each gets the run's history."""
-        ...
-
-
-@runtime_checkable
-class JudgesLogs(Protocol):
-    """A system with checks of its own that judge the logs of its nodes."""
-
-    def checks_of_logs(self, plan: Plan, logs: Sequence[NodeLog]) -> tuple[Check, ...]:
-        """The checks of a run that left these logs; each gets the run's history."""
-        ...
-
-
-@runtime_checkable
-class DrawsRuns(Protocol):
-    """A system that draws more of a run than every system, in values that `harness.pages` has a picture for."""
-
-    def drawings_of(
-        self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """By the name of the picture ("queues": `harness.pages.queues`). `verdict`: what its checks said."""
-        ...
+    @property
+    def pictures(self) -> Pictures: ...
 
 
 @runtime_checkable
@@ -177,35 +137,6 @@ class TracesMessages(Protocol):
     @property
     def described(self) -> Described:
         """Which messages these are, and what to call them."""
-        ...
-
-
-class Inspected(Protocol):
-    """The state of one file. `is_torn` means that only its end is damaged, as a crash leaves it."""
-
-    @property
-    def is_sound(self) -> bool: ...
-
-    @property
-    def is_torn(self) -> bool: ...
-
-    @property
-    def sentence(self) -> str: ...
-
-
-@runtime_checkable
-class ShowsLogFiles(Protocol):
-    """A system with log files that a person can look into."""
-
-    @property
-    def log_files(self) -> tuple[str, ...]:
-        """Their suffixes; the first is that of logs that a crash may tear."""
-        ...
-
-    def inspected(self, data: bytes) -> Inspected: ...
-
-    def rows_in(self, data: bytes) -> list[dict[str, object]]:
-        """The good rows, with the names of what they hold."""
         ...
 
 
@@ -225,32 +156,6 @@ class ListsPromises(Protocol):
 
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
         """Each of them, with what is promised in which phase; with its source where that stands in no clause."""
-        ...
-
-
-@runtime_checkable
-class TellsMore(Protocol):
-    """A system with nodes that report more than every system (`harness.systems.status`)."""
-
-    def headline(self, status: Status) -> tuple[str, ...]:
-        """The leader's status in a few words, for the live view: ("term 2", "limbo 3")."""
-        ...
-
-    def stopped(self, status: Status) -> Mapping[str, str]:
-        """The nodes that it follows no more for good, because their logs contradict its own, and why."""
-        ...
-
-    def rollbacks(self, status: Status) -> int | None:
-        """How many transactions it rolled back since its start; None if it does not say."""
-        ...
-
-
-@runtime_checkable
-class TellsLittle(Protocol):
-    """A system with nodes that need not report anything by which they could be seen to settle."""
-
-    def untold(self, statuses: Mapping[str, Status | None]) -> tuple[str, ...]:
-        """The nodes that report nothing of that kind: whatever `is_settled` says, they may be behind."""
         ...
 
 
@@ -393,71 +298,6 @@ class ChangesOptions(Protocol):
 
     async def change_options(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
         """Ask the node to take these; "" if it did, else its answer."""
-        ...
-
-
-@runtime_checkable
-class HasReference(Protocol):
-    """A real system with a reference node, in which bugs can be switched on in its stead."""
-
-    @property
-    def reference(self) -> str:
-        """The name of that system."""
-        ...
-
-
-@runtime_checkable
-class CountsRareTurns(Protocol):
-    """A system with rare turns that a hunt is to reach: its nodes count some, plan and history tell the rest."""
-
-    @property
-    def rare_turns(self) -> tuple[str, ...]: ...
-
-    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
-        """How often each of the rest came about."""
-        ...
-
-
-@runtime_checkable
-class VariesItself(Protocol):
-    """A system with options that a hunt draws from each seed (`harness.campaigns.hunt.variety`).
-
-    `given` are the names of the fields that the user set: the hunt keeps them, whatever is drawn.
-    """
-
-    def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
-        """Fields of the plan: its nodes, its pace, its options."""
-        ...
-
-    def workloads(
-        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
-    ) -> dict[str, float]:
-        """How often each workload is drawn beside these fields; `weights` are the usual ones."""
-        ...
-
-    def submitting(self, dice: Dice) -> dict[str, Any]:
-        """Fields of the plan, for a workload with writes that may be answered before they are confirmed."""
-        ...
-
-    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
-        """The plan without the fields that have no meaning beside the drawn options."""
-        ...
-
-    def unfit(self, plan: Plan) -> frozenset[str]:
-        """The faults that these options have no room for."""
-        ...
-
-    def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
-        """The plan with its late additions. Their random streams are separate, because older seeds lack them."""
-        ...
-
-
-@runtime_checkable
-class PlansForBugs(Protocol):
-    """A system with seeded bugs of which each shows only in some plans."""
-
-    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
-        """The fields of a plan in which the first of these bugs shows."""
         ...
 
 

@@ -33,7 +33,6 @@ from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.systems import system_of
 from harness.systems.plans import OPTIONS, fields_of, fitting, planned
-from harness.systems.system import HasReference, PlansForBugs
 
 FOLDER = "_sensitivity"
 Word = Literal["found", "missed", "not measured"]
@@ -166,7 +165,7 @@ def simulated(campaign: Campaign) -> tuple[list[Plan], list[str]]:
     first = 1 if campaign.first_seed is None else campaign.first_seed
     for cell in campaign.cells:
         system = system_of(cell.plan.system)
-        name = system.reference if isinstance(system, HasReference) else cell.plan.system
+        name = system.variety.reference or cell.plan.system
         if not system_of(name).bugs():
             notes.append(f"{cell.plan.system} has no reference node, and so no seeded bugs: not measured")
             continue
@@ -206,7 +205,7 @@ def promising(plans: Sequence[Plan], bug: str, count: int) -> tuple[Plan, ...]:
 
 def _likeness(plan: Plan, bug: str) -> float:
     system = system_of(plan.system)
-    hunted = system.bug_plan((bug,)) if isinstance(system, PlansForBugs) else {}
+    hunted = system.variety.bug_plan((bug,))
     fields = fields_of(plan)
     likeness = 0.0
     for name, value in hunted.items():

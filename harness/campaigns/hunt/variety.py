@@ -5,10 +5,10 @@
 | cluster | how many nodes |
 | load | workload, rate, clients that roam |
 | faults | which and how dense, how many at once, members that come and go, scenes of directed faults |
-| system | its own options, and what clients ask of it alone (`harness.systems.system.VariesItself`) |
+| system | its own options, and what clients ask of it alone (`harness.systems.parts.Variety`) |
 
 One draw a seed, from one stream. If a draw has no room for a fault or a workload that was asked for by name, it is
-drawn again. For a seeded bug the system may say instead where the bug shows (`harness.systems.system.PlansForBugs`).
+drawn again. For a seeded bug the system may say instead where the bug shows (`Variety.bug_plan`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from harness.plan.plan import Plan
 from harness.plan.schedule import names_for
 from harness.run.assemble import parts_of
 from harness.systems import System, system_of
-from harness.systems.system import PlansForBugs, VariesItself
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Deletes, Submits
 
@@ -112,15 +111,15 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
 
 def _varied(dice: Dice, plan: Plan, given: frozenset[str]) -> Plan:
     system = system_of(plan.system)
-    own = system if isinstance(system, VariesItself) else None
+    own = system.variety
     if plan.bugs:
-        fields = {**LIGHT, **(system.bug_plan(plan.bugs) if isinstance(system, PlansForBugs) else {})}
+        fields = {**LIGHT, **own.bug_plan(plan.bugs)}
     else:
-        drawn = _any_drawn(dice) if own is None else own.drawn(dice, plan, given)
+        drawn = own.drawn(dice, plan, given)
         fields = {**LIGHT, **drawn, **_load(dice, plan, given, drawn, system)}
     fields = {name: value for name, value in fields.items() if name not in given}
     varied = plan.changed(**fields)
-    varied = varied if own is None else own.fitted(varied, given)
+    varied = own.fitted(varied, given)
     if plan.bugs:
         return varied
     if "faults" not in given:
@@ -140,15 +139,9 @@ def _late(plan: Plan, given: frozenset[str]) -> Plan:
     is_able = isinstance(WORKLOADS.get(plan.workload), Deletes) and Delete in system.client.speaks
     if is_able and field not in given and chance.random() < often:
         plan = plan.changed(**{field: chance.choice(values)})
-    if isinstance(system, VariesItself):
-        plan = system.varied_late(plan, given)
+    plan = system.variety.varied_late(plan, given)
     parts_of(plan)
     return plan
-
-
-def _any_drawn(dice: Dice) -> dict[str, Any]:
-    """For a system of which only its client and its abilities are known."""
-    return {"nodes": dice.nodes(), "rate": dice.rate(), "calm_s": dice.calm_s(), "overlap": dice.overlap()}
 
 
 def _crowd(plan: Plan) -> float:
@@ -161,19 +154,18 @@ def _load(
     dice: Dice, plan: Plan, given: frozenset[str], drawn: Mapping[str, Any], system: System
 ) -> dict[str, Any]:
     """The drawn fields of the load: the workload, the operations of its clients, and when nodes answer them."""
-    own = system if isinstance(system, VariesItself) else None
+    own = system.variety
     workload = plan.workload
     if "workload" not in given:
-        weights = _workloads(system)
-        weights = weights if own is None else own.workloads(plan, drawn, weights)
+        weights = own.workloads(plan, drawn, _workloads(system))
         if drawn.get("nodes", plan.nodes) == ALL_NEEDED:
             weights.pop(SEARCHED, None)
         workload = dice.weighted(tuple(weights.items())) if weights else workload
     load: dict[str, Any] = {"workload": workload}
     for field, often, values in SHARES:
-        if (own is not None or field in OF_ANY_SYSTEM) and dice.chance.random() < often:
+        if (own.has_all_loads or field in OF_ANY_SYSTEM) and dice.chance.random() < often:
             load[field] = dice.chance.choice(values)
-    if own is not None and isinstance(WORKLOADS.get(workload), Submits):
+    if isinstance(WORKLOADS.get(workload), Submits):
         load.update(own.submitting(dice))
     return load
 
@@ -206,7 +198,7 @@ def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
     if members and chance.random() < RESTARTED_BESIDE:
         operated = tuple(dict.fromkeys((*operated, "rolling-restart")))
     beside = (*members, *operated, *scenes)
-    unfit = system.unfit(plan) if isinstance(system, VariesItself) else frozenset[str]()
+    unfit = system.variety.unfit(plan)
     return (*names, *(name for name in beside if name not in unfit and _has_room(name, plan, system)))
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from harness.plan.plan import Plan
     from harness.run.conductor import Conductor
     from harness.run.finish import Recorded
-    from harness.systems.status import Status
-    from harness.systems.system import System
 
 
 @click.command(cls=PlanCommand)
@@ -192,15 +190,6 @@ class _Meter:
         return self._rate_per_s
 
 
-def _headline(system: System, status: Status) -> tuple[str, ...]:
-    from harness.systems.system import TellsMore
-
-    if isinstance(system, TellsMore):
-        return system.headline(status)
-    term = status.get("term")
-    return (f"term {term}",) if isinstance(term, int) else ()
-
-
 def snapshot(conductor: Conductor, meter: _Meter) -> Any:
     """The present moment of a run, as the live view shows it."""
     from checkers.history.faults import ENDS_PROCESSES
@@ -228,7 +217,7 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
         rate_per_s=meter.rate(time_ns, progress.ok),
         faults=tuple(fault.name for fault in progress.active.values()),
         owner=owner or None,
-        told=_headline(system, state),
+        told=system.reports.headline(state),
         nodes=tuple(NodeCondition(node, condition(node)) for node in plan.node_names),
         message="" if progress.phase == "load" else progress.phase,
     )

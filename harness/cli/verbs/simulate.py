@@ -143,14 +143,12 @@ class ProgressBar:
 
 
 def _summary(tried: list[Any], system: Any) -> None:
-    from harness.systems.system import CountsRareTurns
-
     counts = Counter(one.outcome for one in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     succeeded = f"{sum(one.ok for one in tried):,} operations succeeded"
     least = min((one.ok for one in tried), default=0)
     click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
-    if isinstance(system, CountsRareTurns):
+    if system.variety.rare_turns:
         letters = Counter(one.configuration for one in tried)
         told = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
         click.echo(f"configurations: {told}")

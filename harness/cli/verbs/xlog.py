@@ -12,7 +12,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.param_types import InputPath
 
 if TYPE_CHECKING:
-    from harness.systems.system import ShowsLogFiles
+    from harness.systems.parts import Logs
 
 
 @click.command()
@@ -25,10 +25,9 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     node: there the torn end of a log is not damage if no row behind it is missing (see qsync audit).
     """
     from harness.errors import WrongUse
-    from harness.systems.system import KeepsLogs
 
-    system = _shows()
-    suffixes = system.log_files
+    logs = _shown()
+    suffixes = logs.suffixes
     files = [file for path in paths for file in _files(path, suffixes)]
     if not files:
         expected = " or ".join(f"*{suffix}" for suffix in suffixes)
@@ -40,15 +39,15 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
             data = file.read_bytes()
         except OSError as error:
             raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
-        found = system.inspected(data)
+        found = logs.inspected(data)
         is_legal = found.is_torn and file.suffix == suffixes[0] and file.parent in folders
         is_sound = is_sound and (found.is_sound or is_legal)
         click.echo(f"{file}: {found.sentence}")
         if with_rows:
-            for row in system.rows_in(data):
+            for row in logs.rows_in(data):
                 click.echo(json.dumps(row, ensure_ascii=False, default=str))
     for folder in sorted(folders):
-        for log in system.read_logs(folder) if isinstance(system, KeepsLogs) else ():
+        for log in logs.read(folder) or ():
             for what, damage in (
                 ("rows are missing", log.damage),
                 ("snapshots are damaged", "; ".join(log.unread)),
@@ -59,12 +58,11 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     return int(ExitCode.VALID if is_sound else ExitCode.ANOMALY)
 
 
-def _shows() -> ShowsLogFiles:
-    """The first system with files to look into; the files of a second one would need an option that names it."""
+def _shown() -> Logs:
+    """Of the first system with files to look into; those of a second one would need an option that names it."""
     from harness.systems import SYSTEMS
-    from harness.systems.system import ShowsLogFiles
 
-    return next(system for system in SYSTEMS.values() if isinstance(system, ShowsLogFiles))
+    return next(system.logs for system in SYSTEMS.values() if system.logs.suffixes)
 
 
 def _files(path: Path, suffixes: tuple[str, ...]) -> list[Path]:

@@ -10,7 +10,6 @@ from checkers.history.history import History
 from checkers.history.members import is_settled_at_the_end
 from checkers.history.rest import Rest, at_rest
 from harness.judge.case import Case
-from harness.systems.system import TellsMore
 
 STALLED_MS_MAX = 1_000.0
 
@@ -91,12 +90,10 @@ def _waited_in_vain(history: History, rest: Rest) -> Iterator[str]:
 
 def stopped_for_good(case: Case) -> tuple[str, ...]:
     """A sentence for each node that in the end follows a peer no more, because its history contradicts its own."""
-    system = case.system
-    if not isinstance(system, TellsMore):
-        return ()
+    reports = case.system.reports
     newest = {state.node: state.status for state in case.history.states}
     return tuple(
         f"{node} stopped following {peer}: {why}"
         for node, status in sorted(newest.items())
-        for peer, why in sorted(system.stopped(status).items())
+        for peer, why in sorted(reports.stopped(status).items())
     )

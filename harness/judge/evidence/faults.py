@@ -21,7 +21,6 @@ from harness.faults.overlap import hinders_no_owner
 from harness.judge.case import Case
 from harness.judge.evidence.versions import was_refused
 from harness.plan.plan import Plan
-from harness.systems.system import TellsMore
 
 REFUSED: Final = "refused"
 HIDDEN: Final = "beside another fault"
@@ -173,11 +172,10 @@ def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
 def _is_of_stopped(case: Case, fault: FaultSpan) -> bool:
     """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
     links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
-    system = case.system
-    return isinstance(system, TellsMore) and any(
+    return any(
         frozenset((state.node, peer)) in links
         for state in case.history.states
-        for peer in system.stopped(state.status)
+        for peer in case.system.reports.stopped(state.status)
     )
 
 

@@ -19,7 +19,6 @@ from harness.cluster.protocol import RARE_TURNS
 from harness.faults.overlap import MEMBERSHIP
 from harness.plan.plan import Plan
 from harness.systems import System, system_of
-from harness.systems.system import CountsRareTurns
 from harness.workloads.failing import AS_IT_HAD_TO
 from harness.workloads.mixed_spaces import ASYNCHRONOUS as ASYNCHRONOUS_SPACE
 from harness.workloads.register import ONCE
@@ -52,18 +51,17 @@ OF_ANY_SYSTEM = (
 
 def rows_of(system: System) -> tuple[str, ...]:
     """All rows of the table for a system, in its order."""
-    return (*(system.rare_turns if isinstance(system, CountsRareTurns) else ()), *OF_ANY_SYSTEM)
+    return (*system.variety.rare_turns, *OF_ANY_SYSTEM)
 
 
 def rare_turns_of(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often, in the order of the table. Rows that the nodes of this run did not count are missing."""
     system = system_of(plan.system)
     found = _told_by(history)
-    if isinstance(system, CountsRareTurns):
-        found |= system.rare_turns_of(plan, history)
-        counted = _by_nodes(history)
-        if counted is not None:
-            found |= {row: counted.get(row, 0) for row in system.rare_turns if row not in found}
+    found |= system.variety.rare_turns_of(plan, history)
+    counted = _by_nodes(history)
+    if counted is not None:
+        found |= {row: counted.get(row, 0) for row in system.variety.rare_turns if row not in found}
     return {row: found[row] for row in rows_of(system) if row in found}
 
 

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from harness.judge.case import Case
 from harness.plan.plan import SECOND_NS
-from harness.systems.system import TellsMore
 
 
 def rollbacks_of(case: Case) -> int | None:
     """As the nodes counted them; a restart begins to count anew. None: the store does not count them."""
-    system = case.system
-    if not isinstance(system, TellsMore):
-        return None
-    counts = (system.rollbacks(state.status) for state in case.history.states)
+    reports = case.system.reports
+    counts = (reports.rollbacks(state.status) for state in case.history.states)
     return max((count for count in counts if count is not None), default=None)
 
 

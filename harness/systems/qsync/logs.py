@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from checkers.compiled import why_plain
 from checkers.logs.wal.record import NodeLog, NotPlain
+from harness.systems.parts import Logs, NodeFiles
 from harness.systems.qsync.log_reader import Shared, contradictions, rows_as_json
 from nodes.iproto import xlog
 from nodes.iproto.inspection import Inspection, inspect
@@ -22,22 +23,14 @@ LARGE = 4 << 20
 """Bytes of logs from which on they are read as columns; loading the code for that takes as long as reading so many."""
 
 
-class HasXlogs:
-    """Implements `harness.systems.system.KeepsLogs`, but for its rules, `ShowsLogFiles`, and
-    `harness.plan.capabilities.NamesLogs`."""
+class Xlogs(Logs):
+    suffixes = (LOGS, SNAPSHOTS)
+    torn = (f"*{LOGS}",)
 
-    @property
-    def log_files(self) -> tuple[str, ...]:
-        return LOGS, SNAPSHOTS
-
-    @property
-    def torn_logs(self) -> tuple[str, ...]:
-        return (f"*{LOGS}",)
-
-    def read_logs(self, folder: Path) -> tuple[NodeLog, ...]:
+    def read(self, folder: Path) -> tuple[NodeLog, ...]:
         return read_logs(folder)
 
-    def logs_of(self, disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
+    def of(self, disks: NodeFiles) -> tuple[NodeLog, ...]:
         return logs_of(disks)
 
     def inspected(self, data: bytes) -> Inspection:

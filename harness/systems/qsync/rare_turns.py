@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
@@ -60,15 +60,7 @@ ROWS = (
 )
 
 
-class HasRareTurns:
-    """Implements `harness.systems.system.CountsRareTurns`."""
-
-    @property
-    def rare_turns(self) -> tuple[str, ...]:
-        return (*sometimes.ROWS, *ROWS)
-
-    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
-        return counted(plan, history)
+RARE_TURNS = (*sometimes.ROWS, *ROWS)
 
 
 def counted(plan: Plan, history: History) -> dict[str, int]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.systems.parts import Reports
 from harness.systems.status import Status
 
 
-class ReadsStatus:
-    """Implements `harness.systems.system.TellsMore`."""
-
+class QsyncReports(Reports):
     def headline(self, status: Status) -> tuple[str, ...]:
         words = ((word, status.get(word)) for word in ("term", "limbo"))
         return tuple(f"{word} {number}" for word, number in words if isinstance(number, int))

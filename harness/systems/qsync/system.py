@@ -16,9 +16,7 @@ from harness.cluster.protocol import Administered, Cluster
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
-from harness.faults.directed import Scenes
 from harness.faults.fault import Fault
-from harness.faults.held import HOLDS, MOMENTS
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.node_options import CHANGE_OPTIONS, Value
 from harness.faults.table import FAULTS, TOGETHER
@@ -26,14 +24,14 @@ from harness.plan.expectations import READ_MIXES
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.schedule import draw_faults
 from harness.systems.iproto_wire import IPROTO, Iproto
+from harness.systems.parts import Parts
 from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient, why_refused
 from harness.systems.qsync.configurations import CONFIGURATIONS, letter_of
 from harness.systems.qsync.cut_operator import CutOperator
-from harness.systems.qsync.drawn_scenes import DRAWN
-from harness.systems.qsync.logs import HasXlogs
+from harness.systems.qsync.logs import Xlogs
 from harness.systems.qsync.node_options import (
     BEAT,
     CHECKPOINTS,
@@ -73,11 +71,9 @@ from harness.systems.qsync.promises import (
     without_majority,
     without_versions,
 )
-from harness.systems.qsync.rare_turns import HasRareTurns
 from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switches_on
-from harness.systems.qsync.scenes import READY_MADE
-from harness.systems.qsync.status import ReadsStatus
-from harness.systems.qsync.variety import Varies
+from harness.systems.qsync.status import QsyncReports
+from harness.systems.qsync.variety import QsyncVariety
 from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
@@ -107,12 +103,11 @@ OPERATOR_PROCESS = -2
 ACK_WITHOUT_TERM = "ack-without-term"
 """The seeded bug that was how Tarantool worked up to 2.10, and is so in configurations of that time."""
 PROMOTE_TIMEOUT_NS = SECOND_NS
-SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
 T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varies):
+class Qsync(ChangesInRuns, HasBoxCfg, Parts):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS
@@ -235,10 +230,6 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
         start = started_from(plan)
         rows = () if start is None else start.answered
         return {"space": starts.SPACE.name, "rows": rows} if rows else {}
-
-    @property
-    def scenes(self) -> Mapping[str, Scenes]:
-        return SCENES
 
     @property
     def watch(self) -> Watch:
@@ -464,7 +455,20 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             return ()
         return tuple(fault for fault in draw_faults(plan, self.owner(plan), self) if fault.options)
 
+    @property
+    def logs(self) -> QsyncLogs:
+        return QsyncLogs(self)
+
+    @property
+    def reports(self) -> QsyncReports:
+        return REPORTS
+
+    @property
+    def variety(self) -> QsyncVariety:
+        return VARIETY
+
     def log_rules(self, plan: Plan) -> LogRules:
+        """By which rules the logs of a run are audited."""
         is_synchronous = plan.has_elections and settings_of(plan).promote_waits
         begin_later = switches_on(plan, self._faults(plan))
         start = started_from(plan)
@@ -491,12 +495,6 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
             ),
         )
 
-    def checks_of_logs(self, plan: Plan, logs: Sequence[NodeLog]) -> tuple[Check, ...]:
-        from harness.systems.qsync.judging import checks_of_cuts  # not before a run is judged
-
-        is_promised = bool(self.promise(plan).model(LOGS))
-        return checks_of_cuts(plan, logs, self.log_rules(plan), is_promised=is_promised)
-
     def _kept_from_start(self, plan: Plan) -> Check:
         promise = self.promise(plan)
         return Check(
@@ -508,6 +506,23 @@ class Qsync(ChangesInRuns, HasBoxCfg, HasRareTurns, HasXlogs, ReadsStatus, Varie
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(seeded.bug(name)) for name in seeded.NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class QsyncLogs(Xlogs):
+    system: Qsync
+
+    def rules(self, plan: Plan) -> LogRules:
+        return self.system.log_rules(plan)
+
+    def checks(self, plan: Plan, logs: Sequence[NodeLog]) -> tuple[Check, ...]:
+        from harness.systems.qsync.judging import checks_of_cuts  # not before a run is judged
+
+        is_promised = bool(self.system.promise(plan).model(LOGS))
+        return checks_of_cuts(plan, logs, self.rules(plan), is_promised=is_promised)
+
+
+REPORTS, VARIETY = QsyncReports(), QsyncVariety()
 
 
 def _is_cleared(plan: Plan) -> bool:

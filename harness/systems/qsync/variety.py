@@ -17,16 +17,23 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from checkers.history.history import History
+from harness.faults.directed import Scenes
+from harness.faults.held import HOLDS, MOMENTS
 from harness.faults.members import LOST_DISK
 from harness.faults.table import MEMBERSHIP
 from harness.plan.dice import Dice
 from harness.plan.plan import Plan
+from harness.systems.parts import Variety
 from harness.systems.qsync import node_options as options_of
 from harness.systems.qsync import starts
 from harness.systems.qsync.bug_plans import bug_plan
 from harness.systems.qsync.configurations import modes_of
+from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.options import USUAL_READS, protocol_of, quorum_follows, said_of, settings_of
+from harness.systems.qsync.rare_turns import RARE_TURNS, counted
 from harness.systems.qsync.reconfiguring import in_force
+from harness.systems.qsync.scenes import READY_MADE
 
 READS: Mapping[str, Any] = {"read": "mixed"}
 LINEARIZABLE_ALONE = 0.25
@@ -68,8 +75,16 @@ JUDGED_BY_READS = frozenset({"bank", "counter", "long-fork"})
 NO_CHANGE_OF_MEMBERS = frozenset((LOST_DISK, MEMBERSHIP))
 
 
-class Varies:
-    """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
+SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
+
+
+class QsyncVariety(Variety):
+    has_all_loads = True
+    rare_turns = RARE_TURNS
+    scenes = SCENES
+
+    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
+        return counted(plan, history)
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
         if "configuration" in given:

@@ -37,16 +37,17 @@ from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.iproto_wire import IPROTO, Iproto
+from harness.systems.parts import Parts, Variety
 from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import HasBoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
-from harness.systems.qsync.logs import HasXlogs
+from harness.systems.qsync.logs import Xlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import USUAL_READS, VARIED_READS, said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.reconfiguring import ChangesInRuns
-from harness.systems.qsync.status import ReadsStatus
+from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.status import Status
 from harness.systems.system import Note
@@ -90,13 +91,12 @@ _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
+class Tarantool(ChangesInRuns, HasBoxCfg, Parts):
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     client: CallClient = CALLS
     wire: Iproto = IPROTO
     options: type[TarantoolOptions] = TarantoolOptions
-    reference: str = "qsync"
 
     def completed(self, plan: Plan) -> Plan:
         """B, in which an operator fails over, if none was asked for: that of the server which Debian packages.
@@ -331,14 +331,17 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
             and all(status["vclock"] == known[0]["vclock"] for status in known)
         )
 
-    def stopped(self, status: Status) -> Mapping[str, str]:
-        """The node receives nothing more from these: its applier ended with an error, and does not try again."""
-        upstreams = status.get("upstreams")
-        return {
-            str(peer): str(upstream.get("message"))
-            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
-            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
-        }
+    @property
+    def logs(self) -> TarantoolLogs:
+        return LOGS
+
+    @property
+    def reports(self) -> TarantoolReports:
+        return REPORTS
+
+    @property
+    def variety(self) -> TarantoolVariety:
+        return VARIETY
 
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.expectations.configuration]
@@ -350,16 +353,36 @@ class Tarantool(ChangesInRuns, HasBoxCfg, HasXlogs, ReadsStatus):
             promise = promise.but(linearizable_reads="")
         return without_power(promise) if plan.loses_power and wal_mode(plan) == "write" else promise
 
-    def log_rules(self, plan: Plan) -> LogRules:
-        return LogRules(
-            promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
-        )
-
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return CHECKS
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+class TarantoolLogs(Xlogs):
+    def rules(self, plan: Plan) -> LogRules:
+        return LogRules(
+            promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
+        )
+
+
+class TarantoolReports(QsyncReports):
+    def stopped(self, status: Status) -> Mapping[str, str]:
+        """The node receives nothing more from these: its applier ended with an error, and does not try again."""
+        upstreams = status.get("upstreams")
+        return {
+            str(peer): str(upstream.get("message"))
+            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
+            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
+        }
+
+
+class TarantoolVariety(Variety):
+    reference = "qsync"
+
+
+LOGS, REPORTS, VARIETY = TarantoolLogs(), TarantoolReports(), TarantoolVariety()
 
 
 def _elections(plan: Plan, name: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from checkers.history.history import History
 from checkers.verdict import Verdict, Verified
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE
 from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from checkers.cuts import Logs, NodeLog, Record, Restored, Trace, jsonl, logs_of, trace_of
 from harness.cluster.place import TRACE
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 from nodes.kernel.errors import StartRefused
 from nodes.records import Read, records_of
 from nodes.twophase.data import partition_of

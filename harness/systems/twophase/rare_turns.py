@@ -3,14 +3,11 @@ count."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import get_args
 
 from checkers.history.history import History
-from harness.plan.plan import Plan
 from harness.systems.cut_lines import ASKED, ENDED
 from harness.systems.twophase.cut_operator import NEEDS_BASE
-from harness.systems.twophase.options import said_of
 from nodes.twophase import sometimes
 from nodes.twophase.configuration import Variant
 
@@ -35,15 +32,7 @@ ROWS = (
 )
 
 
-class HasRareTurns:
-    """Implements `harness.systems.system.CountsRareTurns`."""
-
-    @property
-    def rare_turns(self) -> tuple[str, ...]:
-        return (*sometimes.ROWS, *ROWS)
-
-    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
-        return counted(said_of(plan).variant, history)
+RARE_TURNS = (*sometimes.ROWS, *ROWS)
 
 
 def counted(variant: str, history: History) -> dict[str, int]:

@@ -11,15 +11,14 @@ from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
 from harness.faults.abilities import Ability
-from harness.faults.directed import Scenes
-from harness.faults.held import HOLDS, MOMENTS
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless
+from harness.systems.parts import Logs, NodeFiles
 from harness.systems.promise import Promise
 from harness.systems.restoring import Rows
 from harness.systems.status import Statuses
-from harness.systems.system import NodeFiles, Note, System
+from harness.systems.system import Note, System
 from harness.systems.twophase.client import CLIENT
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (
@@ -32,20 +31,16 @@ from harness.systems.twophase.options import (
     servers_of,
 )
 from harness.systems.twophase.promises import listed, promise_of, promise_of_atomic
-from harness.systems.twophase.rare_turns import HasRareTurns
-from harness.systems.twophase.scenes import DRAWN, READY_MADE
-from harness.systems.twophase.variety import Varies
+from harness.systems.twophase.variety import TwoPhaseVariety
 from harness.systems.twophase.wire import WIRE, TwoPhaseWire
 from nodes.kernel.trace import Described
 from nodes.twophase import bugs
 from nodes.twophase.configuration import MILLISECOND, Configuration
 from nodes.twophase.dispatch import described
 
-SCENES: dict[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
-
 
 @dataclass(frozen=True, slots=True)
-class TwoPhaseSystem(Leaderless, HasRareTurns, Varies):
+class TwoPhaseSystem(Leaderless):
     """Implements `harness.systems.system.System`."""
 
     hosted: ClassVar[str] = "twophase"
@@ -57,15 +52,18 @@ class TwoPhaseSystem(Leaderless, HasRareTurns, Varies):
     wire: TwoPhaseWire = WIRE
     options: type[TwoPhaseOptions] = TwoPhaseOptions
     abilities: frozenset[Ability] = frozenset({"torn logs", "disk layer", "clock", "drift", "scenes"})
-    torn_logs: tuple[str, ...] = ("wal-*.log", "discovery.log", "cuts.index")
     are_dialed_unready: bool = False
     begins_from: str | None = None
     """The cut that nodes begin from, with the files that a restore to it made."""
     described: Described = described
 
     @property
-    def scenes(self) -> Mapping[str, Scenes]:
-        return SCENES
+    def logs(self) -> TwoPhaseLogs:
+        return LOGS
+
+    @property
+    def variety(self) -> TwoPhaseVariety:
+        return VARIETY
 
     def command(self, plan: Plan) -> Command:
         return node_host(self.hosted, self.durability(plan), is_traced=True)
@@ -129,13 +127,6 @@ class TwoPhaseSystem(Leaderless, HasRareTurns, Varies):
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
         return listed()
 
-    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-        from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged
-        from harness.systems.twophase.restored import check_of_restored
-
-        restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
-        return (*checks_of_cuts(plan, files), *restored)
-
     def is_operated(self, plan: Plan) -> bool:
         return said_of(plan).cut_every_s > 0
 
@@ -167,6 +158,20 @@ class TwoPhaseSystem(Leaderless, HasRareTurns, Varies):
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+class TwoPhaseLogs(Logs):
+    torn = ("wal-*.log", "discovery.log", "cuts.index")
+
+    def checks_of_files(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged
+        from harness.systems.twophase.restored import check_of_restored
+
+        restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
+        return (*checks_of_cuts(plan, files), *restored)
+
+
+LOGS, VARIETY = TwoPhaseLogs(), TwoPhaseVariety()
 
 
 def _members(status: Mapping[str, object]) -> Mapping[str, object]:

@@ -17,9 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from checkers.history.history import History
+from harness.faults.directed import Scenes
+from harness.faults.held import HOLDS, MOMENTS
 from harness.plan.dice import Dice, Weighted
 from harness.plan.plan import Plan
+from harness.systems.parts import Variety
 from harness.systems.twophase.bug_plans import bug_plan
+from harness.systems.twophase.options import said_of
+from harness.systems.twophase.rare_turns import RARE_TURNS, counted
+from harness.systems.twophase.scenes import DRAWN, READY_MADE
 
 SERVERS: Weighted = ((3, 8), (4, 3), (5, 4), (2, 1))
 NEAR_CLIENTS: Weighted = ((0, 4), (1, 3), (2, 2))
@@ -52,8 +59,16 @@ two servers, not before that server is back."""
 CUTS_EVERY_S: Weighted = ((0.3, 3), (0.6, 3), (1.0, 2), (3.0, 1))
 
 
-class Varies:
-    """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
+SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
+
+
+class TwoPhaseVariety(Variety):
+    has_all_loads = True
+    rare_turns = RARE_TURNS
+    scenes = SCENES
+
+    def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
+        return counted(said_of(plan).variant, history)
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
         chance = dice.chance
@@ -90,23 +105,6 @@ class Varies:
         }
         waits_in_a_cycle = drawn["lock_order"] == "steps" and concurrency == "pessimistic"
         return {**drawn, **IN_A_CYCLE} if waits_in_a_cycle else drawn
-
-    def workloads(
-        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
-    ) -> dict[str, float]:
-        return dict(weights)
-
-    def submitting(self, dice: Dice) -> dict[str, Any]:
-        return {}
-
-    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
-        return plan
-
-    def unfit(self, plan: Plan) -> frozenset[str]:
-        return frozenset()
-
-    def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
-        return plan
 
     def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
         return bug_plan(bugs)

@@ -13,7 +13,7 @@ from checkers.history.members import at_the_end
 from checkers.logs.txlog import CHECKS, PREFIX, Given, Name, check, log_of, verify
 from checkers.verdict import Verdict, Verified
 from harness.plan.plan import SECOND_NS, Plan
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 from harness.systems.txlog.logs import logs_in
 from harness.systems.txlog.options import TxLogOptions, said_of
 from harness.systems.txlog.queues import LINES, rows_of, times_ns

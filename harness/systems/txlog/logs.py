@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 from nodes.kernel.errors import StartRefused
 from nodes.records import Record, records_of
 from nodes.txlog.journal import FILE

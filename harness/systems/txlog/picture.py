@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from checkers.history.history import History
-from harness.systems.system import NodeFiles
+from harness.systems.parts import NodeFiles
 from harness.systems.txlog.logs import MasterLog, Placed, logs_in
 from harness.systems.txlog.phases import AFTER, APART, BEFORE, FROZEN, Judged, judged, phases_told
 from harness.systems.txlog.queues import LINES, Queues, Row, at, place_at, rows_of, times_ns

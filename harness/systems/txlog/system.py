@@ -12,20 +12,17 @@ from harness.clients.reply import Replied
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
-from harness.faults.directed import Scenes
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.framed_wire import Framed
 from harness.systems.leaderless import Leaderless
+from harness.systems.parts import Logs, NodeFiles, Pictures
 from harness.systems.promise import Promise
 from harness.systems.status import Statuses
-from harness.systems.system import NodeFiles
 from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import listed, promise_of
-from harness.systems.txlog.rare_turns import HasRareTurns
-from harness.systems.txlog.scenes import SCENES
-from harness.systems.txlog.variety import Varies
+from harness.systems.txlog.variety import TxLogVariety
 from harness.systems.txlog.wire import WIRE
 from nodes.txlog import bugs
 from nodes.txlog.configuration import MILLISECOND, Configuration
@@ -36,7 +33,7 @@ OPERATOR = -2
 
 
 @dataclass(frozen=True, slots=True)
-class TxLogSystem(Leaderless, HasRareTurns, Varies):
+class TxLogSystem(Leaderless):
     """Implements `harness.systems.system.System`."""
 
     hosted: ClassVar[str] = "txlog"
@@ -50,12 +47,19 @@ class TxLogSystem(Leaderless, HasRareTurns, Varies):
     abilities: frozenset[Ability] = frozenset(
         {"torn logs", "disk layer", "clock", "drift", "scenes", "newcomers"}
     )
-    torn_logs: tuple[str, ...] = ("txlog.log",)
     are_dialed_unready: bool = False
 
     @property
-    def scenes(self) -> Mapping[str, Scenes]:
-        return SCENES
+    def logs(self) -> TxLogLogs:
+        return LOGS
+
+    @property
+    def variety(self) -> TxLogVariety:
+        return VARIETY
+
+    @property
+    def pictures(self) -> TxLogPictures:
+        return PICTURES
 
     def command(self, plan: Plan) -> Command:
         return node_host(self.hosted, self.durability(plan))
@@ -121,21 +125,32 @@ class TxLogSystem(Leaderless, HasRareTurns, Varies):
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
         return listed()
 
-    def checks_of_nodes(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+    def bugs(self) -> Mapping[str, str]:
+        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+class TxLogLogs(Logs):
+    torn = ("txlog.log",)
+
+    def checks_of_files(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
         from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged
 
         return checks_of_logs(plan, files)
 
-    def bugs(self) -> Mapping[str, str]:
-        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
 
-    def drawings_of(
+class TxLogPictures(Pictures):
+    are_there = True
+
+    def of(
         self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         from harness.systems.txlog.picture import drawn  # not before a run is judged
 
         queues = drawn(plan.node_names, files, history, verdict)
         return {} if queues is None else {"queues": queues}
+
+
+LOGS, VARIETY, PICTURES = TxLogLogs(), TxLogVariety(), TxLogPictures()
 
 
 def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:

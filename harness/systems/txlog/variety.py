@@ -18,6 +18,9 @@ from typing import Any
 from harness.faults.members import ADD
 from harness.plan.dice import Dice, Weighted
 from harness.plan.plan import Plan
+from harness.systems.parts import Variety
+from harness.systems.txlog.scenes import SCENES
+from nodes.txlog import sometimes
 
 STRATEGIES: Weighted = (("none", 1), ("simple", 2), ("smart", 2))
 BUSY_MS: Weighted = ((20.0, 3), (5.0, 1), (50.0, 1))
@@ -72,8 +75,10 @@ BUG_PLANS: Mapping[str, Mapping[str, Any]] = {
 """The plans in which a bug shows most often; that of all others is HELD."""
 
 
-class Varies:
-    """Implements `harness.systems.system.VariesItself` and `PlansForBugs`."""
+class TxLogVariety(Variety):
+    has_all_loads = True
+    rare_turns = sometimes.ROWS
+    scenes = SCENES
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
         nodes, strategy, split_s = dice.nodes(), dice.weighted(STRATEGIES), dice.weighted(SPLIT_S)
@@ -96,20 +101,6 @@ class Varies:
             "overlap": dice.overlap(),
             "late": dice.weighted(LATE) if may_be_late else 0,
         }
-
-    def workloads(
-        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
-    ) -> dict[str, float]:
-        return dict(weights)
-
-    def submitting(self, dice: Dice) -> dict[str, Any]:
-        return {}
-
-    def fitted(self, plan: Plan, given: frozenset[str]) -> Plan:
-        return plan
-
-    def unfit(self, plan: Plan) -> frozenset[str]:
-        return frozenset()
 
     def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
         """A master that is to come is added early: nothing is known of one that never came."""

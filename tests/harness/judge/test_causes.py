@@ -23,7 +23,6 @@ from checkers.replicas.leadership import NAME as LEADERSHIP
 from harness.judge.causes import TABLE, Near, headline, place_of, ranked
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
-from harness.systems.system import JudgesLogs, JudgesNodes
 from harness.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[3]
@@ -65,8 +64,8 @@ def names_of_checks() -> set[str]:
         promise = system.promise(plan)
         found |= {check.name for check in system.checks(plan)}
         found |= {each.name for load in WORKLOADS.values() for each in load.checks(promise, None)}
-        of_nodes = system.checks_of_nodes(plan, {}) if isinstance(system, JudgesNodes) else ()
-        of_logs = system.checks_of_logs(plan, ()) if isinstance(system, JudgesLogs) else ()
+        of_nodes = system.logs.checks_of_files(plan, {})
+        of_logs = system.logs.checks(plan, ())
         found |= {each.name for each in (*of_nodes, *of_logs)}
     for path in (
         *ROOT.glob("checkers/**/*.py"),

@@ -25,7 +25,6 @@ from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.qsync import logs as qsync_logs
 from harness.systems.qsync.options import settings_of
-from harness.systems.system import KeepsLogs
 from tests.checkers.over_objects import over_objects
 from tests.harness.runs import small
 from tests.suites import mostly_long
@@ -64,14 +63,13 @@ def test_a_long_record_is_judged_as_a_short_one(
 ) -> None:
     """The verdict, or what a run is said to lack, would hang on its length."""
     parts = parts_of(plan)
-    assert isinstance(parts.system, KeepsLogs)
     cluster = simulated(parts, None)
     path = tmp_path / "history.jsonl"
     with path.open("wb") as file:
         record = jsonl.Writer(file, header(parts))
         cluster.run(Conductor(plan, cluster, parts.system, parts.workload, record).run())
     files, effects = cluster.files(), cluster.effects()
-    logs = parts.system.logs_of(files)
+    logs = parts.system.logs.of(files)
     with over_objects():
         expected = judge(Case(plan, jsonl.read(path), Left(logs=logs, effects=effects)))
     assert expected["settled"] is not None

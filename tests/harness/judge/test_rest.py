@@ -14,7 +14,6 @@ from harness.run.assemble import parts_of
 from harness.systems.own import OwnStore
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import FIXED_OWNER
-from harness.systems.system import TellsLittle
 from harness.systems.tarantool import system
 from harness.systems.tarantool.system import Tarantool
 from tests import examples
@@ -126,10 +125,9 @@ def test_without_a_leader_an_election_is_awaited() -> None:
 def test_a_store_of_ones_own_without_positions_is_told_apart() -> None:
     """If it failed, a store that reports nothing would be waited for, or be taken for one at rest."""
     store = OwnStore("replicas")
-    assert isinstance(store, TellsLittle)
     one, other = {"role": "owner", "vclock": 3}, {"role": "replica"}
-    assert store.untold({"n1": one, "n2": other}) == ("n2",)
-    assert store.is_settled({"n1": one, "n2": other}) and store.untold({"n1": other}) == ()
+    assert store.reports.untold({"n1": one, "n2": other}) == ("n2",)
+    assert store.is_settled({"n1": one, "n2": other}) and store.reports.untold({"n1": other}) == ()
     assert not store.is_settled({"n1": one, "n2": {**other, "vclock": 2}})
 
 
@@ -138,8 +136,8 @@ def test_a_tarantool_whose_applier_ended_has_stopped(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(system, "program", lambda: "/usr/bin/tarantool")
     why = "CONFIRM message arrived for an unknown master id 2, expected 3"
     upstreams = {"n1": {"status": "stopped", "message": why}, "n2": {"status": "disconnected"}}
-    assert Tarantool().stopped({"upstreams": upstreams}) == {"n1": why}
-    assert Tarantool().stopped({}) == {}
+    assert Tarantool().reports.stopped({"upstreams": upstreams}) == {"n1": why}
+    assert Tarantool().reports.stopped({}) == {}
     lines = unequal({"n2": SINCE_MS, "n3": SINCE_MS}, {"n2": 28})
     lines += [state("n1", at, vclock={"1": 22}, upstreams={}) for at in range(SINCE_MS + 250, UNTIL_MS, 250)]
     lines.append(state("n2", UNTIL_MS - 1, vclock={"1": 21}, upstreams=upstreams))

@@ -12,10 +12,8 @@ from checkers.history import jsonl
 from checkers.logs.log_cuts import LogCuts, spread
 from checkers.logs.wal.effects import Begun, Durable, Effect
 from checkers.logs.wal.replay import transactions
-from harness.judge.case import log_rules
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.systems.system import KeepsLogs
 from tests.harness.runs import small
 from tests.suites import mostly_long
 
@@ -28,10 +26,9 @@ def _ran(configuration: str, seed: int) -> tuple[LogCuts, Sequence[Effect]]:
     cluster = simulated(parts, None)
     record = jsonl.Writer(io.BytesIO(), header(parts))
     cluster.run(Conductor(parts.plan, cluster, parts.system, parts.workload, record).run())
-    rules = log_rules(parts.plan)
-    assert isinstance(parts.system, KeepsLogs)
-    assert rules is not None
-    return LogCuts(parts.system.logs_of(cluster.files()), rules), cluster.effects()
+    rules, logs = parts.system.logs.rules(parts.plan), parts.system.logs.of(cluster.files())
+    assert rules is not None and logs is not None
+    return LogCuts(logs, rules), cluster.effects()
 
 
 def _places(cuts: LogCuts, effects: Sequence[Effect], time_ns: int) -> dict[str, int]:

@@ -21,9 +21,9 @@ from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.systems.cut_lines import ENDED
+from harness.systems.parts import NodeFiles
 from harness.systems.plans import from_json, planned
 from harness.systems.qsync.options import settings_of
-from harness.systems.system import JudgesLogs, KeepsLogs, NodeFiles
 
 CUTS = [f"cuts-{level}" for level in OF_REPLICA_SETS]
 
@@ -44,14 +44,12 @@ def ran(plan: Plan) -> tuple[Plan, History, NodeFiles]:
 def whole(plan: Plan, history: History, files: NodeFiles) -> dict[str, Any]:
     """The verdict of a run, as verdict.json has it."""
     system = parts_of(plan).system
-    assert isinstance(system, KeepsLogs)
-    return judge(Case(plan, history, Left(logs=system.logs_of(files), files=files)))
+    return judge(Case(plan, history, Left(logs=system.logs.of(files), files=files)))
 
 
 def judged(plan: Plan, history: History, files: NodeFiles) -> dict[str, Verdict]:
-    system = parts_of(plan).system
-    assert isinstance(system, JudgesLogs) and isinstance(system, KeepsLogs)
-    return {check.name: check.run(history) for check in system.checks_of_logs(plan, system.logs_of(files))}
+    logs = parts_of(plan).system.logs
+    return {check.name: check.run(history) for check in logs.checks(plan, logs.of(files) or ())}
 
 
 @pytest.mark.parametrize(

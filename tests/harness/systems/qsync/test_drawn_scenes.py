@@ -16,7 +16,7 @@ from harness.plan.schedule import draw_faults
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.systems.qsync.drawn_scenes import DRAWN, _dies_writing, _node_lags, _rivals_stand
-from harness.systems.qsync.system import SCENES
+from harness.systems.qsync.variety import SCENES
 from nodes.iproto.message_kinds import KINDS
 from nodes.kernel.effects import Effect, Truncate
 from nodes.qsync import election, journal, replica

@@ -196,7 +196,7 @@ def test_what_is_promised_is_quoted_for_each_check_that_may_find_something(lette
     assert ("Automated leader election" in promise.documented["staleness"]) == is_elected
     names = {check.name for check in checks_of(plan, promise)}
     assert {"replication", "staleness", "overruled", "leadership", "crash"} <= names
-    assert TARANTOOL.log_rules(plan).has_votes == is_elected
+    assert TARANTOOL.logs.rules(plan).has_votes == is_elected
 
 
 @pytest.mark.parametrize(

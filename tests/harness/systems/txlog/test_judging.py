@@ -13,7 +13,6 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.plan.plan import Plan
 from harness.systems import system_of
 from harness.systems.plans import planned
-from harness.systems.system import JudgesNodes
 from harness.systems.txlog.judging import agrees_within_ns, checks_of_logs
 from harness.systems.txlog.options import said_of
 from nodes.txlog import bugs
@@ -40,8 +39,7 @@ def test_every_check_is_promised_with_its_source() -> None:
     """If it failed, a check could be invalid and change no exit code, or for no reason that a reader finds."""
     asked = plan()
     system = system_of("txlog")
-    assert isinstance(system, JudgesNodes)
-    checks = system.checks_of_nodes(asked, {})
+    checks = system.logs.checks_of_files(asked, {})
     assert {check.name for check in checks} == NAMES
     assert all(check.model for check in checks)
     assert set(system.promise(asked).documented) >= NAMES
