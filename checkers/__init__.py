@@ -36,6 +36,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checkers import replicas
 from checkers.history.history import History
 from checkers.on_use import Checkers, on_use
 from checkers.verdict import Result, Verdict, Witness, merged, run_safely
@@ -43,15 +44,11 @@ from checkers.verdict import Result, Verdict, Witness, merged, run_safely
 if TYPE_CHECKING:
     CHECKERS: dict[str, Callable[..., Verdict]]
 
-_IN_REPLICAS = (
-    *("availability", "convergence", "crash", "dirty", "early_timeout", "overruled"),
-    *("prefix", "quorum", "replication", "stored_start"),
-)
 sys.modules[__name__].__class__ = Checkers
 __getattr__ = on_use(
     __name__,
     dict.fromkeys(("domain", "linearizable", "sessions", "transactional"), "")
-    | dict.fromkeys(_IN_REPLICAS, "checkers.replicas")
+    | dict.fromkeys(replicas.MODULES, "checkers.replicas")
     | {"CHECKERS": "checkers.table", "judge": "checkers.by_model"},
 )
 

@@ -11,6 +11,7 @@ How a file becomes a history, and a history a verdict:
 | other tools' files, frames | `foreign`, `foreign.frames` |
 | operations, faults, members, reports | `History`; `History.columns` are the operations as arrays (`columns`) |
 | a rule over the arrays → the rows that break it | rules of reads and writes; `value_rows` has the values |
+| the order of each key's values | `value_order`; what goes back in it: `checkers.replicas.prefix` |
 | rows → operations → words | `History.at(rows)`, then a `Witness` in a `Verdict` (`checkers.verdict`) |
 """
 
