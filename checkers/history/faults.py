@@ -65,10 +65,10 @@ STOPS_PROCESSES = ENDS_PROCESSES | {"pause"}
 RESTARTS_PROCESSES = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
 """These end and start processes at moments of their own."""
 SLOWS_PROCESSES = frozenset({"cpu-limit", "memory-limit"})
-HOLDS_UP_NOBODY = frozenset({"failover", "clock", "options"})
+SETS_CLOCKS = frozenset({"clock"})
+"""A node's own times are not the right ones then."""
+HOLDS_UP_NOBODY = SETS_CLOCKS | {"failover", "options"}
 """These stop neither a node nor its disk."""
-
-"""Actions of faults that cut links: `links` all the while, or one shape after the other."""
 
 
 @dataclass(frozen=True, slots=True)

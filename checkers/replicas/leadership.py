@@ -29,6 +29,7 @@ from typing import Any
 from checkers.history.faults import (
     HOLDS_UP_NOBODY,
     RESTARTS_PROCESSES,
+    SETS_CLOCKS,
     SLOWS_PROCESSES,
     STOPS_PROCESSES,
     Cut,
@@ -201,7 +202,7 @@ def _between(states: Sequence[State], start: int, end: int) -> Sequence[State]:
 
 
 def _was_set(history: History, node: str, end: int) -> bool:
-    return any(f.does == "clock" and node in f.nodes and f.start_ns <= end for f in history.faults)
+    return any(f.does in SETS_CLOCKS and node in f.nodes and f.start_ns <= end for f in history.faults)
 
 
 def _awake(faults: Spans[FaultSpan], node: str, start: int, end: int) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from checkers.history import Event
-from checkers.history.faults import CUTS, ENDS_PROCESSES
+from checkers.history.faults import CUTS, ENDS_PROCESSES, SETS_CLOCKS, STOPS_PROCESSES
 from checkers.history.spans import Spans
 from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import as_mapping, as_text
@@ -129,7 +129,7 @@ def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) 
         tuple(
             band
             for band in touching
-            if band.does in (*CUTS, "pause", "clock", *ENDS_PROCESSES) and band.took_effect is not False
+            if band.does in CUTS | STOPS_PROCESSES | SETS_CLOCKS and band.took_effect is not False
         ),
     )
 

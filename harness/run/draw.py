@@ -86,7 +86,9 @@ def _refuse_impossible_fault(
     ):
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
-        raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}")
+        reasons = {kind.where.why_not.get(plan.cluster, "") for kind in ACTIONS[fault.does].kinds}
+        why = f": {reasons.pop()}" if len(reasons) == 1 else ""
+        raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}{why.removesuffix(': ')}")
     if why := why_not_to(fault.does, plan.cluster, able, plan.system):
         raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy
 
 from checkers.history.declared import declared
+from checkers.history.faults import SETS_CLOCKS
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.members import counts
@@ -157,7 +158,7 @@ def _late(
 def _clocks_by_origin(history: History, rows: Rows) -> Array:
     """How far the clock of each replica was ahead of the run's, in ns; ABSENT: not known, as after a clock fault."""
     clock_ns = numpy.full(rows.origins, ABSENT, dtype=numpy.int64)
-    if not any(fault.does == "clock" for fault in history.faults):
+    if not any(fault.does in SETS_CLOCKS for fault in history.faults):
         ahead_ns, names = clocks(history)
         for origin, name in names.items():
             if 0 <= origin < rows.origins:

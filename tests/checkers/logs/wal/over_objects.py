@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from checkers.history.faults import SETS_CLOCKS
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.logs.wal import LogRules, NodeLog, contradictions, verdict_on
@@ -268,7 +269,7 @@ def times_of_rows(history: History, nodes: Sequence[Replayed]) -> Mapping[tuple[
 
 
 def has_clock_faults(history: History) -> bool:
-    return any(fault.does == "clock" for fault in history.faults)
+    return any(fault.does in SETS_CLOCKS for fault in history.faults)
 
 
 def late(operation: Operation, name: Id, decision: Record, late_ns: int) -> Witness:
