@@ -29,7 +29,6 @@ from harness.plan.plan import Plan, to_json
 from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
-from harness.systems.system import HasVersions
 
 NAME = "bisect"
 GIT_TAKES_AT_MOST_S = 60
@@ -212,7 +211,8 @@ def prepared(folder: RunFolder, plan: Plan, cluster: str | None) -> Plan:
     parts = parts_of(plan)
     if plan.cluster == "sim":
         return plan
-    if not isinstance(parts.system, HasVersions) or parts.system.version(None).root is None:
+    usual = parts.system.version(None)
+    if usual is None or usual.root is None:
         raise WrongUse(
             f"the nodes of --system {plan.system} are not in a repository that the harness can start"
         )

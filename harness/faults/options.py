@@ -1,5 +1,5 @@
 """Options change while nodes run. An operator does that (`harness.run.administration.options`); which ones, and to
-what, the system draws (`harness.plan.capabilities.DrawsOptions`)."""
+what, the system draws (`harness.systems.parts.Settings`)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Capabilities of a system that faults draw on: small protocols, each asked for by `isinstance`."""
+"""What a schedule asks of a system, as far as a plan may know of it."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from harness.faults.abilities import Ability
 from harness.faults.directed import Scenes
@@ -23,6 +23,18 @@ class BringsScenes(Protocol):
     def scenes(self) -> Mapping[str, Scenes]: ...
 
 
+class DrawsOptions(Protocol):
+    def drawn(
+        self,
+        name: str,
+        plan: Plan,
+        members: Membership,
+        owner: str,
+        chance: random.Random,
+        before: Iterable[Fault],
+    ) -> dict[str, Any] | None: ...
+
+
 class HasAbilities(Protocol):
     """The parts of a system that every schedule needs (`harness.systems.parts`)."""
 
@@ -35,26 +47,5 @@ class HasAbilities(Protocol):
     @property
     def variety(self) -> BringsScenes: ...
 
-
-@runtime_checkable
-class DrawsOptions(Protocol):
-    """A system with options that change in the course of a run."""
-
-    def draw_options(
-        self,
-        name: str,
-        plan: Plan,
-        members: Membership,
-        owner: str,
-        chance: random.Random,
-        before: Iterable[Fault],
-    ) -> dict[str, Any] | None:
-        """The fields of the fault `name`, which changes options of `members`; None if it can change nothing then.
-
-        `before`: what was drawn so far.
-        """
-        ...
-
-    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
-        """One of these faults begins elections in a cluster that had none."""
-        ...
+    @property
+    def settings(self) -> DrawsOptions: ...

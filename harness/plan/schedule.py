@@ -26,7 +26,7 @@ from harness.faults.options import QUORUM
 from harness.faults.overlap import impossible
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import ACTIONS, FAULTS, TOGETHER, why_not
-from harness.plan.capabilities import DrawsOptions, HasAbilities
+from harness.plan.capabilities import HasAbilities
 from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
 
 COMES_FIRST = ("partition", "kill", "clock")
@@ -282,8 +282,7 @@ def _fault(
         return None
 
     def options() -> Fields | None:
-        assert isinstance(system, DrawsOptions), "the ability says so"
-        return system.draw_options(name, plan, members, owner, chance, before)
+        return system.settings.drawn(name, plan, members, owner, chance, before)
 
     logs, lasts_ns = system.logs.torn, until_ns - at_ns
     drawn = kind.draw(Situation(nodes, owner, chance, lasts_ns, plan.heartbeat_ns, options, logs))

@@ -22,22 +22,12 @@ from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
 from harness.faults.overlap import LIMITS
 from harness.faults.table import MOUNTED
-from harness.plan.capabilities import DrawsOptions
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.schedule import names_for
 from harness.run.draw import faults_of, refuse_impossible
 from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no_limits
 from harness.systems import System, system_of
 from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
-from harness.systems.system import (
-    HasAsynchronousSpaces,
-    HasVersions,
-    MakesNodes,
-    NeedsFiles,
-    StartsFromLogs,
-    TracesMessages,
-    WatchesItsWorld,
-)
 from harness.workloads import WORKLOADS, Workload
 from harness.workloads.completed import DUMP
 from harness.workloads.workload import Deletes, Submits, WritesAsynchronously
@@ -161,14 +151,12 @@ def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
         return {}
     if plan.cluster == "sim":
         raise WrongUse("--node-from: the simulator runs the nodes of this checkout; try: --cluster local")
-    if not isinstance(system, HasVersions):
+    older, newer = system.version(plan.node_from), system.version(plan.node_to)
+    if older is None or newer is None:
         raise WrongUse(
             f"--node-from: {plan.system} does not tell the harness how another version of it is started"
         )
-    versions: dict[Which, Version] = {
-        FROM: system.version(plan.node_from),
-        TO: system.version(plan.node_to),
-    }
+    versions: dict[Which, Version] = {FROM: older, TO: newer}
     if versions[FROM].is_same(versions[TO]):
         there = plan.node_to or "this checkout"
         raise WrongUse(f"--node-from {plan.node_from} and {there} are the same version; name another one")
@@ -213,7 +201,7 @@ def _check_waits(plan: Plan, workload: Workload) -> None:
 def _check_spaces(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the system has no space of the kind that the workload writes to."""
     wanted = workload.asynchronous if isinstance(workload, WritesAsynchronously) else ()
-    there = system.asynchronous_spaces if isinstance(system, HasAsynchronousSpaces) else ()
+    there = system.asynchronous_spaces
     if not {*wanted} <= {*there}:
         raise WrongUse(
             f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which "
@@ -247,16 +235,15 @@ def header(parts: Parts) -> Header:
 
 def _begins_elections(parts: Parts) -> bool:
     """In the middle of the run, and then another node may lead."""
-    if not (parts.plan.changes_options and isinstance(parts.system, DrawsOptions)):
-        return False
-    return parts.system.begins_elections(parts.plan, faults_of(parts.plan, parts.system))
+    plan, system = parts.plan, parts.system
+    return plan.changes_options and system.settings.begins_elections(plan, faults_of(plan, system))
 
 
 def _expected(parts: Parts) -> dict[str, object]:
     """Facts for checkers of elections. Only virtual time is so regular that being late is a fault of the store."""
     plan = parts.plan
     expected: dict[str, object] = {"fencing": plan.expectations.fencing, "operated": plan.needs_operator}
-    if isinstance(parts.system, StartsFromLogs) and (before := parts.system.acknowledged_before(plan)):
+    if before := parts.system.acknowledged_before(plan):
         expected[stored_start.BEFORE] = before
     promise = parts.system.promise(plan)
     if not promise.has_leader:
@@ -281,7 +268,7 @@ def simulated(
     from harness.cluster.sim.cluster import SimCluster
 
     plan = parts.plan
-    if files is None and isinstance(parts.system, StartsFromLogs):
+    if files is None:
         files = parts.system.first_files(plan, parts.workload.spaces)
     return SimCluster(
         parts.system.node_makers(plan, parts.workload.spaces),
@@ -291,10 +278,10 @@ def simulated(
         durability=parts.system.durability(plan),
         folder=folder,
         record_trace=record_trace,
-        maker=parts.system.maker if isinstance(parts.system, MakesNodes) else None,
-        watch=parts.system.watch if isinstance(parts.system, WatchesItsWorld) else None,
+        maker=parts.system.maker,
+        watch=parts.system.watch,
         files=files,
-        described=parts.system.described if isinstance(parts.system, TracesMessages) else None,
+        described=parts.system.described,
     )
 
 
@@ -371,7 +358,6 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
     from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
 
     plan = parts.plan
-    needs = parts.system if isinstance(parts.system, NeedsFiles) else None
     return ContainerCluster(
         ContainerSettings(
             talk=talk_of(parts.system),
@@ -380,8 +366,8 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             heartbeat_ns=plan.heartbeat_ns,
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
-            packages=needs.packages if needs else (),
-            files=needs.files if needs else (),
+            packages=parts.system.packages,
+            files=parts.system.files,
             versions=versions_of(plan, parts.system),
             share=_share(plan) or Share(),
             mounted=_mounted(parts),

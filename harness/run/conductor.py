@@ -35,7 +35,7 @@ from harness.run.monitor import Monitor
 from harness.run.nemesis import Nemesis
 from harness.run.present import Present
 from harness.run.recorder import Progress, Recorder
-from harness.systems.system import Operated, System
+from harness.systems.system import System
 from harness.workloads.completed import asked_of, completed
 from harness.workloads.generators.generator import Value
 from harness.workloads.workload import Remembers, Workload
@@ -333,7 +333,7 @@ class Conductor:
         """An operator from outside looks after the nodes, if the system needs that."""
         is_over = False
         task: Task[None] | None = None
-        if isinstance(self.system, Operated) and self._has_own_operator():
+        if self._has_own_operator():
             work = self.system.operate(self.plan, self.cluster, self._recorder.operator, lambda: is_over)
             task = self.cluster.spawn(self._course.part(work))
         try:
@@ -344,4 +344,4 @@ class Conductor:
                 task.cancel()
 
     def _has_own_operator(self) -> bool:
-        return isinstance(self.system, Operated) and self.system.is_operated(self.plan)
+        return self.system.is_operated(self.plan)

@@ -5,7 +5,7 @@
 | of the network | docker | packet rules (nftables, root) |
 | slow, jitter, reorder, bandwidth | docker | packets that a program holds (NFQUEUE) too |
 | of cores and memory | local, docker | groups of processes; those of containers must be seen |
-| those that the system names (`DependsOnMachine`) | local | what the system says: libfaketime for clocks of Tarantool |
+| those that the system names (`why_not_here`) | local | what the system says: libfaketime for clocks of Tarantool |
 
 A fault that the user names is refused. A fault that only "all" asks for is left out: nobody asked for it. The plan of
 such a run leaves it out by name ("-clock"), so that the line that repeats the run draws the same on another machine.
@@ -26,7 +26,7 @@ from harness.faults.overlap import LIMITS
 from harness.faults.table import FAULTS, TOGETHER, which
 from harness.plan.plan import LEAVES_OUT, Plan
 from harness.plan.schedule import names_for
-from harness.systems.system import DependsOnMachine, System
+from harness.systems.system import System
 
 Look = Callable[[], str]
 NOT_HERE = "not-here"
@@ -101,7 +101,7 @@ def _looks(does: Does, plan: Plan, system: System) -> Iterator[Look]:
         from harness.cluster.limits.group import why_not_of_others
 
         yield why_not_of_others
-    if plan.cluster == "local" and isinstance(system, DependsOnMachine):
+    if plan.cluster == "local":
         yield partial(system.why_not_here, frozenset((does,)))
 
 

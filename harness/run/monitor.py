@@ -23,7 +23,7 @@ from harness.run.course import Course
 from harness.run.failover import ReelectionOperator
 from harness.run.present import Present
 from harness.run.recorder import Recorder
-from harness.systems.system import CANNOT_JOIN, System, TellsWhyItCannotJoin
+from harness.systems.system import CANNOT_JOIN, System
 
 EVERY_NS = SECOND_NS // 4
 SETTLE_POLL_NS = SECOND_NS // 20
@@ -112,11 +112,9 @@ class Monitor:
     def _note_end(self, ended: Ended) -> None:
         """A newcomer that said that no member can take it in ended in order; every other end is a crash."""
         is_new = self.present.deployed.was_joining(ended.node, ended.time_ns)
-        if is_new and isinstance(self.system, TellsWhyItCannotJoin):
-            why = self.system.cannot_join(ended.how, ended.last_words)
-            if why:
-                self.recorder.record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
-                return
+        if is_new and (why := self.system.members.cannot_join(ended.how, ended.last_words)):
+            self.recorder.record("info", "monitor", CANNOT_JOIN, node=ended.node, value={"why": why})
+            return
         value: dict[str, object] = {"how": ended.how, "at_ns": ended.time_ns}
         if ended.last_words:
             value["last_words"] = ended.last_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.errors import WrongUse
 from harness.systems.qsync.system import Qsync
-from harness.systems.system import Operated, System
+from harness.systems.system import System
 from harness.systems.tarantool.system import Tarantool
 from harness.systems.twophase.system import TwoPhaseSystem
 from harness.systems.txlog.system import TxLogSystem
@@ -34,4 +34,4 @@ def system_of(name: str) -> System:
     return load_entry_point(name)
 
 
-__all__ = ["SYSTEMS", "Operated", "System", "system_of"]
+__all__ = ["SYSTEMS", "System", "system_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -10,8 +10,8 @@ from checkers.check import Check
 from harness.cluster.protocol import Cluster
 from harness.errors import ClusterError, WrongUse
 from harness.plan.plan import SECOND_NS, Plan
-from harness.systems.parts import Parts
 from harness.systems.status import Statuses
+from harness.systems.system import System
 from nodes.host.systems import SYSTEMS as HOSTED
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -20,7 +20,7 @@ SET_UP_TIMEOUT_NS = 20 * SECOND_NS
 POLL_NS = SECOND_NS // 50
 
 
-class Leaderless(Parts, ABC):
+class Leaderless(System):
     """That part of `harness.systems.system.System`."""
 
     hosted: ClassVar[str]

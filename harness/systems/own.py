@@ -43,7 +43,7 @@ from harness.faults.membership import Membership
 from harness.plan.expectations import Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
 from harness.systems.iproto_wire import IPROTO
-from harness.systems.parts import Parts, Reports
+from harness.systems.parts import Members, Reports
 from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
@@ -96,7 +96,7 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnStore(Parts):
+class OwnStore(System):
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
     `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promise.Promise` in
@@ -169,9 +169,9 @@ class OwnStore(Parts):
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         """The content of the file at `Place.config`."""
-        return {name: self._configuration(plan, spaces, name) for name in plan.node_names}
+        return {name: self.configuration_of(plan, spaces, name) for name in plan.node_names}
 
-    def _configuration(
+    def configuration_of(
         self, plan: Plan, spaces: tuple[str, ...], node: str, joined: Membership | None = None
     ) -> bytes:
         return msgspec.json.encode(
@@ -184,32 +184,6 @@ class OwnStore(Parts):
                 **({"joins": True} if joined is not None else {}),
             }
         )
-
-    def newcomer(
-        self,
-        plan: Plan,
-        spaces: tuple[str, ...],
-        node: str,
-        generations: Mapping[str, int],
-        members: Membership,
-    ) -> bytes:
-        return self._configuration(plan, spaces, node, members)
-
-    async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
-        address = cluster.address(node) if isinstance(cluster, HasAddresses) else ""
-        return await self._change(AddMember(node, address), owner, cluster)
-
-    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
-        return await self._change(RemoveMember(number), owner, cluster)
-
-    async def _change(self, change: MemberChange, owner: str, cluster: Cluster) -> str | None:
-        client = performing(self.client, cluster)
-        outcome = await client.perform(OPERATOR_PROCESS, owner, change, MEMBERS_TIMEOUT_NS)
-        return None if isinstance(outcome, Done) else outcome.error
-
-    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        last = next((line for line in reversed(last_words) if line.strip()), "")
-        return last if how == "exit 1" and any(words in last for words in self.cannot_join_says) else ""
 
     def node_makers(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, Callable[[], Node]]:
         if not self.hosted:
@@ -257,6 +231,10 @@ class OwnStore(Parts):
         return len(known) == len(statuses) and same and is_led
 
     @property
+    def members(self) -> OwnMembers:
+        return OwnMembers(self)
+
+    @property
     def reports(self) -> OwnReports:
         return REPORTS
 
@@ -285,6 +263,38 @@ class OwnStore(Parts):
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMembers(Members):
+    store: OwnStore
+    are_admitted_first: bool = True
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        return self.store.configuration_of(plan, spaces, node, members)
+
+    async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
+        address = cluster.address(node) if isinstance(cluster, HasAddresses) else ""
+        return await self._change(AddMember(node, address), owner, cluster)
+
+    async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        return await self._change(RemoveMember(number), owner, cluster)
+
+    async def _change(self, change: MemberChange, owner: str, cluster: Cluster) -> str | None:
+        client = performing(self.store.client, cluster)
+        outcome = await client.perform(OPERATOR_PROCESS, owner, change, MEMBERS_TIMEOUT_NS)
+        return None if isinstance(outcome, Done) else outcome.error
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        last = next((line for line in reversed(last_words) if line.strip()), "")
+        return last if how == "exit 1" and any(words in last for words in self.store.cannot_join_says) else ""
 
 
 class OwnReports(Reports):
@@ -334,7 +344,6 @@ def load_entry_point(name: str) -> System:
 
 
 def _a_system(found: Any, otherwise: str) -> System:
-    if not hasattr(found, "configurations"):
+    if not isinstance(found, System):
         raise WrongUse(f"{otherwise}; expected harness.systems.own.OwnStore or another System")
-    system: System = found  # what it lacks is told by name when it is asked
-    return system
+    return found

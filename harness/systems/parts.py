@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from checkers.check import Check
 from checkers.history.history import History
 from checkers.logs.wal.record import LogRules, NodeLog
+from harness.cluster.place import Version
+from harness.cluster.protocol import Cluster
 from harness.faults.directed import Scenes
+from harness.faults.fault import Does, Fault
+from harness.faults.membership import Membership
+from harness.faults.node_options import Value
 from harness.plan.dice import Dice
 from harness.plan.plan import Plan
+from harness.systems.promise import Promise
 from harness.systems.status import Status, Statuses
+from nodes.kernel.node import Node
+from nodes.kernel.trace import Described
+
+if TYPE_CHECKING:
+    from harness.cluster.sim.cluster import Watch
+
+Note = Callable[[str, str, object], None]
+"""(what, node, value) → a line of the history."""
 
 NodeFiles = Mapping[str, Mapping[str, bytes]]
 """Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
@@ -160,8 +175,97 @@ class Pictures:
         return {}
 
 
+class Members:
+    """How members come and leave while a store runs, for a system with the ability "members" or "newcomers"."""
+
+    are_admitted_first: bool = False
+    """Members count a new node before it starts; its command names the members (`Place.joins`)."""
+    are_added_running: bool = False
+    """Nodes run, and are no members until every member is asked to count them."""
+    are_listed: bool = False
+    """Nodes do not learn the members from each other: an operator tells each."""
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        """The configuration of a node that comes to the address `node` with an identity of its own.
+
+        `generations`: how many new nodes have come to each address, this one included; `members`: with it.
+        """
+        raise NotImplementedError
+
+    async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        """Ask the owner to delete the member of this id; None if that is confirmed, else why not."""
+        raise NotImplementedError
+
+    async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
+        """Ask this member to count the node, which runs; None if it does, else why not."""
+        raise NotImplementedError
+
+    def counts(self, status: Mapping[str, object], node: str) -> bool:
+        """The member with this status counts the node, and serves."""
+        raise NotImplementedError
+
+    async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
+        """Ask the owner to count a new node at the address `node`, before each start of that node on an empty disk;
+        None if that is confirmed, else why not."""
+        raise NotImplementedError
+
+    async def tell(
+        self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
+    ) -> str | None:
+        """The node's replication sources and the quorum; None if it has taken them, else why not."""
+        raise NotImplementedError
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        """The line in which the process of a new node reported that no member can take it in; "" if it ended for a
+        different reason."""
+        return ""
+
+
+class Settings:
+    """Options of nodes that change in the course of a run (`harness.faults.node_options`), for a system with the
+    ability "options"."""
+
+    def configured(self, configuration: bytes, options: Mapping[str, Value]) -> bytes | None:
+        """The same configuration with these options; None: nodes cannot be started with other ones."""
+        return None
+
+    async def of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
+        """All of them by name; None if the node does not answer."""
+        raise NotImplementedError
+
+    async def change(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
+        """Ask the node to take these; "" if it did, else its answer."""
+        raise NotImplementedError
+
+    def drawn(
+        self,
+        name: str,
+        plan: Plan,
+        members: Membership,
+        owner: str,
+        chance: random.Random,
+        before: Iterable[Fault],
+    ) -> dict[str, Any] | None:
+        """The fields of the fault `name`, which changes options of `members`; None if it can change nothing then.
+
+        `before`: what was drawn so far.
+        """
+        return None
+
+    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
+        """One of these faults begins elections in a cluster that had none."""
+        return False
+
+
 class Parts:
-    """The parts of a system that has none of its own."""
+    """The parts of a system that has none of its own, and what else a system need not say."""
 
     @property
     def logs(self) -> Logs:
@@ -179,5 +283,97 @@ class Parts:
     def pictures(self) -> Pictures:
         return NO_PICTURES
 
+    @property
+    def members(self) -> Members:
+        return NO_MEMBERS
+
+    @property
+    def settings(self) -> Settings:
+        return NO_SETTINGS
+
+    # ---- what nodes need, and begin with
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Debian packages that nodes need in a container, beside the image of our nodes; what they depend on comes with
+        them."""
+        return ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths of files and folders of this machine; nodes in containers find them under the same path,
+        read-only."""
+        return ()
+
+    def why_not_here(self, does: frozenset[Does]) -> str:
+        """Why one of these actions of faults cannot take effect on local nodes of this machine; "" if all can."""
+        return ""
+
+    def version(self, given: str | None) -> Version | None:
+        """Nodes in another version, by what people call it; None as `given`: the usual one. None: nodes run in one
+        version alone. Raises WrongUse."""
+        return None
+
+    @property
+    def asynchronous_spaces(self) -> tuple[str, ...]:
+        """Spaces with transactions that no quorum confirms, beside those of the workload."""
+        return ()
+
+    @property
+    def starts(self) -> Mapping[str, str]:
+        """Stored logs that nodes can begin with: their names, and what they are."""
+        return {}
+
+    def first_files(self, plan: Plan, spaces: tuple[str, ...]) -> NodeFiles:
+        """What nodes begin with; nothing where the plan names no start."""
+        return {}
+
+    def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:
+        """The answers that clients got while these logs were written (`checkers.replicas.stored_start`); empty if
+        none."""
+        return {}
+
+    # ---- the simulator
+
+    def maker(self, configuration: bytes) -> Callable[[], Node]:
+        """Makes a node of whatever configuration it is given."""
+        raise NotImplementedError
+
+    @property
+    def watch(self) -> Watch | None:
+        """Records what the disks and links of simulated nodes do (`checkers.logs.wal.early`)."""
+        return None
+
+    @property
+    def described(self) -> Described | None:
+        """Which messages between nodes hosts record (`nodes.kernel.trace`), and what to call them."""
+        return None
+
+    # ---- promises
+
+    @property
+    def configuration_names(self) -> tuple[str, ...]:
+        """Values of its option `configuration`: named sets of options, of which each has its promise."""
+        return ()
+
+    def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:
+        """Each promise that hangs on options of its own, with what is promised in which phase; with its source where
+        that stands in no clause."""
+        return iter(())
+
+    def why_no_cuts(self, plan: Plan) -> str:
+        """Why no consistent cut is taken, though nobody said so; "" if cuts are, or a person asked for none."""
+        return ""
+
+    # ---- an operator from outside
+
+    def is_operated(self, plan: Plan) -> bool:
+        """It needs one, to fail over or to take cuts."""
+        return False
+
+    async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
+        """Do so until the run's load is over and all has settled."""
+
 
 NO_LOGS, NO_REPORTS, NO_VARIETY, NO_PICTURES = Logs(), Reports(), Variety(), Pictures()
+NO_MEMBERS, NO_SETTINGS = Members(), Settings()

@@ -188,7 +188,7 @@ def test_a_new_member_joins_those_that_are_there() -> None:
 def test_a_newcomer_without_members_to_join_has_not_crashed(how: str, last: str, is_allowed: bool) -> None:
     """If it failed, a partition beside a join would be a false alarm, or a crash would pass."""
     system: Any = system_of(STORE)
-    assert bool(system.cannot_join(how, (last, ""))) is is_allowed
+    assert bool(system.members.cannot_join(how, (last, ""))) is is_allowed
 
 
 def test_where_and_with_which_workloads_it_runs() -> None:

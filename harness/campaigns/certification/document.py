@@ -28,7 +28,6 @@ from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.run.assemble import CLUSTERS
 from harness.systems import system_of
-from harness.systems.system import NamesConfigurations
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Workload
 
@@ -270,7 +269,6 @@ def _not_tested(campaign: Campaign, rows: Sequence[Row]) -> dict[str, list[str]]
     letters = {
         letter
         for name, system in systems.items()
-        if isinstance(system, NamesConfigurations)
         for letter in system.configuration_names
         if letter not in {plan.expectations.configuration for plan in plans if plan.system == name}
     }

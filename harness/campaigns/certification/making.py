@@ -42,7 +42,6 @@ from harness.results.bundle import Content, content_of
 from harness.results.run_folder import COLUMNS, REPORT
 from harness.results.seal import PrivateKey
 from harness.systems import system_of
-from harness.systems.system import NeedsFiles
 from nodes.version import VERSION
 
 BUNDLE = "certificate.zip"
@@ -198,7 +197,7 @@ def _images(campaign: Campaign) -> dict[str, str]:
 
     client = connect()
     systems = [system_of(name) for name in sorted({plan.system for plan in plans})]
-    names = {usual_image(client, each.packages if isinstance(each, NeedsFiles) else ()) for each in systems}
+    names = {usual_image(client, each.packages) for each in systems}
     return {name: id_of(client, name) for name in sorted(names)}
 
 

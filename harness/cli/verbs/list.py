@@ -39,7 +39,6 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
-    from harness.systems.system import StartsFromLogs
     from harness.workloads import WORKLOADS
 
     match table:
@@ -66,12 +65,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
                 AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
             }
         case "starts":
-            return {
-                name: text
-                for system in SYSTEMS.values()
-                if isinstance(system, StartsFromLogs)
-                for name, text in system.starts.items()
-            }
+            return {name: text for system in SYSTEMS.values() for name, text in system.starts.items()}
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
 
@@ -81,10 +75,9 @@ def _promises() -> Iterator[tuple[str, str]]:
     from harness.errors import WrongUse
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
-    from harness.systems.system import ListsPromises, NamesConfigurations
 
     for name, system in SYSTEMS.items():
-        for promise, phases in system.promises() if isinstance(system, ListsPromises) else ():
+        for promise, phases in system.promises():
             yield from _rows_of(f"{name}, {promise.configuration}", promise.why, promise)
             for phase, text in phases.items():
                 yield f"{name}, {promise.configuration}  {phase}", text
@@ -92,7 +85,7 @@ def _promises() -> Iterator[tuple[str, str]]:
                 check, *others = [check for check, its in promise.documented.items() if its == source]
                 more = f" (also of {', '.join(others)})" if others else ""
                 yield f"{name}, {promise.configuration}  source of {check}", source + more
-        for letter in system.configuration_names if isinstance(system, NamesConfigurations) else ():
+        for letter in system.configuration_names:
             plan = system.completed(planned(system=name, cluster="docker", configuration=letter))
             if plan.expectations.configuration != letter:
                 continue  # it takes another one where this is the default

@@ -9,7 +9,6 @@ from checkers.cuts.report import LEVELS as OF_MESSAGES
 from checkers.cuts.report import OF_REPLICA_SETS
 from checkers.verdict import Verdict
 from harness.judge.case import Case
-from harness.systems.system import TellsWhyNoCuts
 
 LEVELS = frozenset(f"cuts-{level}" for level in (*OF_MESSAGES, *OF_REPLICA_SETS))
 
@@ -24,6 +23,5 @@ def cuts_of(case: Case, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         asked = {cut["cut"] for cuts in told for cut in cuts}
         judged = {cut["cut"] for cuts in told for cut in cuts if cut["standing"] == "judged"}
         return {"asked": len(asked), "judged": len(judged)}
-    system = case.system
-    why = system.why_no_cuts(case.plan) if isinstance(system, TellsWhyNoCuts) else ""
+    why = case.system.why_no_cuts(case.plan)
     return {"why": why} if why else {}

@@ -11,7 +11,6 @@ from harness.run.administration.members import Addition, Removal, Replacement
 from harness.run.administration.options import ChangedOptions
 from harness.run.administration.restarts import Restarts
 from harness.run.administration.upgrades import VersionStep
-from harness.systems.system import AddsMembers
 
 
 class Action(Protocol):
@@ -32,7 +31,7 @@ def action_of(fault: Fault, deployed: Deployed) -> Action:
             return ChangedOptions(fault, deployed)
         case "remove":
             return Removal(fault, deployed)
-        case "add" if isinstance(deployed.system, AddsMembers):
+        case "add" if deployed.system.members.are_added_running:
             return Introduction(fault, deployed)
         case "add":
             return Addition(fault, deployed)

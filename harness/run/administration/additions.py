@@ -8,15 +8,13 @@ from __future__ import annotations
 from harness.faults.fault import Evidence, Fault
 from harness.run.administration.deployed import POLL_NS, Deployed
 from harness.systems.status import Statuses
-from harness.systems.system import AddsMembers
 
 
 class Introduction:
     def __init__(self, fault: Fault, deployed: Deployed) -> None:
         (self._node,) = fault.nodes
         self._deployed = deployed
-        assert isinstance(deployed.system, AddsMembers)
-        self._system: AddsMembers = deployed.system
+        self._system = deployed.system.members
         self._asked_ns = deployed.cluster.now_ns()
         self._effect_ns: int | None = None
         self._detail = ""
@@ -35,7 +33,7 @@ class Introduction:
         deployed.tell(settled=False)
         while waiting and cluster.now_ns() < deadline_ns:
             for member in list(waiting):
-                refused = await self._system.add_member(self._node, member, cluster)
+                refused = await self._system.add(self._node, member, cluster)
                 if refused is None:
                     waiting.remove(member)
                 else:

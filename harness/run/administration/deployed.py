@@ -13,7 +13,7 @@ from harness.faults.membership import Membership
 from harness.faults.node_options import Value
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.status import Statuses
-from harness.systems.system import HasOptions, System
+from harness.systems.system import System
 
 POLL_NS = SECOND_NS // 50
 WITHIN_NS = 20 * SECOND_NS
@@ -59,10 +59,11 @@ class Deployed:
 
     def configuration(self, node: str, options: Mapping[str, Value]) -> bytes:
         """The node's configuration with these options changed."""
-        if not isinstance(self.system, HasOptions):
-            raise ClusterError(f"--system {self.plan.system} has no options that the harness could change")
         first = self.joined.get(node) or self.system.configurations(self.plan, self.spaces)[node]
-        return self.system.with_options(first, {**self.lasting, **options})
+        configured = self.system.settings.configured(first, {**self.lasting, **options})
+        if configured is None:
+            raise ClusterError(f"--system {self.plan.system} has no options that the harness could change")
+        return configured
 
     def configure(self, node: str, options: Mapping[str, Value]) -> None:
         """The node has these from its next start on."""

@@ -3,7 +3,7 @@
 - remove: the node is stopped (SIGTERM), a write that needs a quorum deletes its identity from `_cluster`, and
   the remaining nodes no longer count it;
 - add: a node starts on an empty disk under a new identity, joins, catches up, and all count it; some stores count it
-  before it starts (`AdmitsMembers`);
+  before it starts (`Members.admit`);
 - replace: the node is killed and its disk is lost; at the end its identity is deleted, and a new node joins in its
   place.
 
@@ -21,7 +21,6 @@ from harness.faults.fault import Evidence, Fault
 from harness.plan.plan import SECOND_NS
 from harness.run.administration.deployed import POLL_NS, Deployed
 from harness.systems.status import Statuses, covers, furthest, has_synced
-from harness.systems.system import AdmitsMembers, ChangesMembers, ListsMembers
 
 AGAIN_NS = SECOND_NS // 2
 """How long an operator waits before a newcomer is tried once more."""
@@ -48,8 +47,7 @@ class _Change:
     def __init__(self, fault: Fault, deployed: Deployed) -> None:
         (self._node,) = fault.nodes
         self._deployed = deployed
-        assert isinstance(deployed.system, ChangesMembers)
-        self._system: ChangesMembers = deployed.system
+        self._system = deployed.system.members
         self._asked_ns = deployed.cluster.now_ns()
         self._effect_ns: int | None = None
         self._detail = ""
@@ -96,7 +94,7 @@ class _Change:
         while not (await self._is_gone(number) and await self._all_told()):
             owner = deployed.system.owner_now(await deployed.statuses())
             if owner is not None:
-                self._detail = await self._system.remove_member(owner, number, deployed.cluster) or ""
+                self._detail = await self._system.remove(owner, number, deployed.cluster) or ""
             await self._all_told()
             if deployed.cluster.now_ns() >= deadline_ns:
                 self._detail = f"replica {number} is a member still: {self._detail}"
@@ -109,10 +107,10 @@ class _Change:
     async def _all_told(self) -> bool:
         """If an operator must configure that: each member knows its replication sources and the quorum."""
         deployed = self._deployed
-        if not isinstance(deployed.system, ListsMembers):
+        if not self._system.are_listed:
             return True
         for node in deployed.members.present:
-            error = await deployed.system.tell_members(
+            error = await self._system.tell(
                 deployed.plan, deployed.members, deployed.generations, node, deployed.cluster
             )
             if error is not None:
@@ -163,7 +161,7 @@ class _Change:
     async def _started(self, configuration: bytes, members: Collection[str]) -> bool:
         """If the node ends while it joins, note it and start it again on an empty disk, as an operator would."""
         deployed, deadline_ns = self._deployed, self._deployed.deadline_ns()
-        is_admitted_first = isinstance(deployed.system, AdmitsMembers)
+        is_admitted_first = self._system.are_admitted_first
         while True:
             if not await self._is_admitted(members, deadline_ns):
                 return False
@@ -185,7 +183,7 @@ class _Change:
     async def _is_admitted(self, members: Collection[str], deadline_ns: int) -> bool:
         """Where members count a new node before it starts: all of `members` do, and no earlier one that never came."""
         deployed, system = self._deployed, self._system
-        if not isinstance(system, AdmitsMembers):
+        if not system.are_admitted_first:
             return True
         refused: str | None = "no node leads"
         while deployed.cluster.now_ns() < deadline_ns:
@@ -197,7 +195,7 @@ class _Change:
                 known = {status.get("id") for status in told.values() if status is not None}
                 strangers = [number for number in _members(told[owner]) if number not in known]
                 if strangers:
-                    await self._system.remove_member(owner, strangers[0], deployed.cluster)
+                    await self._system.remove(owner, strangers[0], deployed.cluster)
                 else:
                     refused = await system.admit(owner, self._node, deployed.cluster)
             await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)

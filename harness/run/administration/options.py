@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from harness.faults.fault import Evidence, Fault
 from harness.faults.node_options import RUNNING, Value
 from harness.run.administration.deployed import POLL_NS, Deployed
-from harness.systems.system import ChangesOptions
 
 
 def wanted(fault: Fault, deployed: Deployed) -> dict[str, Value]:
@@ -25,8 +24,7 @@ class ChangedOptions:
     def __init__(self, fault: Fault, deployed: Deployed) -> None:
         self._fault = fault
         self._deployed = deployed
-        assert isinstance(deployed.system, ChangesOptions), "the ability says so"
-        self._system = deployed.system
+        self._settings = deployed.system.settings
         self._wanted = wanted(fault, deployed)
         self._asked_ns = deployed.cluster.now_ns()
         self._usual: dict[str, Mapping[str, object]] = {}
@@ -109,7 +107,7 @@ class ChangedOptions:
         """Ask until the node says that it has them. `is_back`: it had them first."""
         cluster = self._deployed.cluster
         while True:
-            refused = await self._system.change_options(node, options, cluster)
+            refused = await self._settings.change(node, options, cluster)
             told = None if refused else await self._ask(node)
             if told is not None and all(told.get(name) == value for name, value in options.items()):
                 self._note(node, before, options, is_back)
@@ -134,4 +132,4 @@ class ChangedOptions:
                 self._deployed.note_option(node, told)
 
     async def _ask(self, node: str) -> Mapping[str, object] | None:
-        return await self._system.options_of(node, self._deployed.cluster)
+        return await self._settings.of(node, self._deployed.cluster)

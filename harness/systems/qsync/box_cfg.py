@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
-from harness.plan.plan import SECOND_NS
+from harness.faults.fault import Fault
+from harness.faults.membership import Membership
+from harness.plan.plan import SECOND_NS, Plan
+from harness.systems.parts import Settings
+from harness.systems.qsync.reconfiguring import draw_options, switches_on
 from nodes.iproto.messages import Answer, Call
 
 PROCESS = -3
@@ -14,16 +20,28 @@ TIMEOUT_NS = SECOND_NS
 FUNCTION = "qsync.cfg"
 
 
-class HasBoxCfg:
-    """Implements `harness.systems.system.ChangesOptions`."""
+class BoxCfg(Settings):
+    def drawn(
+        self,
+        name: str,
+        plan: Plan,
+        members: Membership,
+        owner: str,
+        chance: random.Random,
+        before: Iterable[Fault],
+    ) -> dict[str, Any] | None:
+        return draw_options(name, plan, members, owner, chance, before)
 
-    async def options_of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
+    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
+        return switches_on(plan, faults)
+
+    async def of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
         match await _call(node, (), cluster):
             case Answer(data=(Mapping() as told, *_)):
                 return told
         return None
 
-    async def change_options(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
+    async def change(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
         reply = await _call(node, (dict(options),), cluster)
         return "" if isinstance(reply, Answer) else str(reply)
 

@@ -19,9 +19,9 @@ from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import ASKED, ENDED
+from harness.systems.parts import Note
 from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import settings_of
-from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
 
 PROCESS = -3

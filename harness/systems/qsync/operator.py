@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from harness.clients.reply import Replied
 from harness.cluster.protocol import Cluster
 from harness.plan.plan import SECOND_NS, Plan
+from harness.systems.parts import Note
 from harness.systems.qsync.calls import why_refused
 from harness.systems.qsync.options import said_of
 from harness.systems.status import Statuses
-from harness.systems.system import Note
 from nodes.iproto.messages import Answer, Call
 
 PROCESS = -2

@@ -78,26 +78,15 @@ OF_JOINS = 6 * (("gets", "join"), ("sends", "join"))
 """More of them where followers join anew: such a join waits for the queue."""
 
 
-class ChangesInRuns:
-    """Implements `harness.plan.capabilities.DrawsOptions`."""
-
-    def draw_options(
-        self,
-        name: str,
-        plan: Plan,
-        members: Membership,
-        owner: str,
-        chance: random.Random,
-        before: Iterable[Fault],
-    ) -> dict[str, Any] | None:
-        if name == RAISED_QUORUM:
-            return _raised_quorum(members, chance)
-        if name == TIMEOUTS:
-            return _other_timeout(plan, members.present, chance)
-        return _reconfigured(name, plan, members.present, owner, chance, before)
-
-    def begins_elections(self, plan: Plan, faults: Iterable[Fault]) -> bool:
-        return switches_on(plan, faults)
+def draw_options(
+    name: str, plan: Plan, members: Membership, owner: str, chance: random.Random, before: Iterable[Fault]
+) -> dict[str, Any] | None:
+    """As `harness.systems.parts.Settings.drawn`."""
+    if name == RAISED_QUORUM:
+        return _raised_quorum(members, chance)
+    if name == TIMEOUTS:
+        return _other_timeout(plan, members.present, chance)
+    return _reconfigured(name, plan, members.present, owner, chance, before)
 
 
 def _reconfigured(

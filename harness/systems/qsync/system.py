@@ -24,10 +24,10 @@ from harness.plan.expectations import READ_MIXES
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.schedule import draw_faults
 from harness.systems.iproto_wire import IPROTO, Iproto
-from harness.systems.parts import Parts
+from harness.systems.parts import Members, Note
 from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
-from harness.systems.qsync.box_cfg import HasBoxCfg
+from harness.systems.qsync.box_cfg import BoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient, why_refused
 from harness.systems.qsync.configurations import CONFIGURATIONS, letter_of
 from harness.systems.qsync.cut_operator import CutOperator
@@ -71,10 +71,10 @@ from harness.systems.qsync.promises import (
     without_majority,
     without_versions,
 )
-from harness.systems.qsync.reconfiguring import ChangesInRuns, in_force, switches_on
+from harness.systems.qsync.reconfiguring import in_force, switches_on
 from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.variety import QsyncVariety
-from harness.systems.system import Note
+from harness.systems.system import System
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -107,7 +107,7 @@ T = TypeVar("T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Qsync(ChangesInRuns, HasBoxCfg, Parts):
+class Qsync(System):
     summary: str = "the reference node: quorum-synchronous replication and elections after Tarantool"
 
     client: CallClient = CALLS
@@ -236,40 +236,6 @@ class Qsync(ChangesInRuns, HasBoxCfg, Parts):
         from harness.systems.qsync.sim_effects import Effects
 
         return Effects
-
-    def with_options(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
-        return _with_options(Configuration.from_json(configuration), options).to_json()
-
-    def newcomer(
-        self,
-        plan: Plan,
-        spaces: tuple[str, ...],
-        node: str,
-        generations: Mapping[str, int],
-        members: Membership,
-    ) -> bytes:
-        """It joins, so its configuration has its id; it learns the present ids of the other nodes with the data."""
-        first = Configuration.from_json(self.configurations(plan, spaces)[node])
-        identities = tuple(
-            replace(
-                member,
-                id=0 if member.name == node else member.id,
-                uuid=_uuid(plan, identity(member.name, generations.get(member.name, 0))),
-            )
-            for member in first.members
-        )
-        return replace(first, members=identities, joins=True).to_json()
-
-    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
-        request = Delete(1 + cluster.now_ns(), CLUSTER, (number,))
-        reply = await cluster.call(OPERATOR_PROCESS, owner, request, PROMOTE_TIMEOUT_NS)
-        match reply:
-            case Replied(Answer()):
-                return None
-            case Replied(refusal):
-                return why_refused(refusal)
-            case _:
-                return reply.reason
 
     @property
     def asynchronous_spaces(self) -> tuple[str, ...]:
@@ -460,6 +426,14 @@ class Qsync(ChangesInRuns, HasBoxCfg, Parts):
         return QsyncLogs(self)
 
     @property
+    def members(self) -> QsyncMembers:
+        return QsyncMembers(self)
+
+    @property
+    def settings(self) -> QsyncSettings:
+        return SETTINGS
+
+    @property
     def reports(self) -> QsyncReports:
         return REPORTS
 
@@ -522,7 +496,48 @@ class QsyncLogs(Xlogs):
         return checks_of_cuts(plan, logs, self.rules(plan), is_promised=is_promised)
 
 
-REPORTS, VARIETY = QsyncReports(), QsyncVariety()
+@dataclass(frozen=True, slots=True)
+class QsyncMembers(Members):
+    system: Qsync
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        """It joins, so its configuration has its id; it learns the present ids of the other nodes with the data."""
+        first = Configuration.from_json(self.system.configurations(plan, spaces)[node])
+        identities = tuple(
+            replace(
+                member,
+                id=0 if member.name == node else member.id,
+                uuid=_uuid(plan, identity(member.name, generations.get(member.name, 0))),
+            )
+            for member in first.members
+        )
+        return replace(first, members=identities, joins=True).to_json()
+
+    async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        request = Delete(1 + cluster.now_ns(), CLUSTER, (number,))
+        reply = await cluster.call(OPERATOR_PROCESS, owner, request, PROMOTE_TIMEOUT_NS)
+        match reply:
+            case Replied(Answer()):
+                return None
+            case Replied(refusal):
+                return why_refused(refusal)
+            case _:
+                return reply.reason
+
+
+class QsyncSettings(BoxCfg):
+    def configured(self, configuration: bytes, options: Mapping[str, Value]) -> bytes:
+        return _with_options(Configuration.from_json(configuration), options).to_json()
+
+
+REPORTS, SETTINGS, VARIETY = QsyncReports(), QsyncSettings(), QsyncVariety()
 
 
 def _is_cleared(plan: Plan) -> bool:

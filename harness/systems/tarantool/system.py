@@ -37,20 +37,19 @@ from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.iproto_wire import IPROTO, Iproto
-from harness.systems.parts import Parts, Variety
+from harness.systems.parts import Members, Note, Variety
 from harness.systems.promise import Promise
-from harness.systems.qsync.box_cfg import HasBoxCfg
+from harness.systems.qsync.box_cfg import BoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.logs import Xlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import USUAL_READS, VARIED_READS, said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
-from harness.systems.qsync.reconfiguring import ChangesInRuns
 from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.status import Status
-from harness.systems.system import Note
+from harness.systems.system import System
 from harness.systems.tarantool.options import TarantoolOptions
 from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
 from nodes.kernel.node import Node
@@ -91,7 +90,7 @@ _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
 @dataclass(frozen=True, slots=True)
-class Tarantool(ChangesInRuns, HasBoxCfg, Parts):
+class Tarantool(System):
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     client: CallClient = CALLS
@@ -210,40 +209,9 @@ class Tarantool(ChangesInRuns, HasBoxCfg, Parts):
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
         names = (*spaces, NOTES)
-        return {name: self._configuration(plan, name, names) for name in plan.node_names}
+        return {name: self.configuration_of(plan, name, names) for name in plan.node_names}
 
-    def newcomer(
-        self,
-        plan: Plan,
-        spaces: tuple[str, ...],
-        node: str,
-        generations: Mapping[str, int],
-        members: Membership,
-    ) -> bytes:
-        """It joins on an empty folder, under a UUID of its own."""
-        told = {**_members(plan, members, generations), "joins": True}
-        uuid = _uuid(plan, identity(node, generations.get(node, 0)))
-        return self._configuration(plan, node, (*spaces, NOTES), {**told, "instance_uuid": uuid})
-
-    async def remove_member(self, owner: str, number: int, cluster: Cluster) -> str | None:
-        return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
-
-    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        """If it reaches no node, or no master, box.cfg fails and the process ends.
-
-        The last line marked fatal says so. Lines that the process printed before an earlier end stand there as well.
-        """
-        last = next((line for line in reversed(last_words) if FATAL in line), "")
-        return last if how == "exit 1" and any(words in last for words in CANNOT_JOIN) else ""
-
-    async def tell_members(
-        self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
-    ) -> str | None:
-        """`box.cfg.replication` and `replication_synchro_quorum`, which 2.6 has as a number."""
-        told = _members(plan, members, generations)
-        return await asked(cluster, node, "qsync.set_members", (told,), MEMBERS_TIMEOUT_NS)
-
-    def _configuration(
+    def configuration_of(
         self, plan: Plan, name: str, names: tuple[str, ...], others: Mapping[str, object] | None = None
     ) -> bytes:
         spaces = [
@@ -336,6 +304,14 @@ class Tarantool(ChangesInRuns, HasBoxCfg, Parts):
         return LOGS
 
     @property
+    def members(self) -> TarantoolMembers:
+        return TarantoolMembers(self)
+
+    @property
+    def settings(self) -> BoxCfg:
+        return SETTINGS
+
+    @property
     def reports(self) -> TarantoolReports:
         return REPORTS
 
@@ -382,7 +358,45 @@ class TarantoolVariety(Variety):
     reference = "qsync"
 
 
-LOGS, REPORTS, VARIETY = TarantoolLogs(), TarantoolReports(), TarantoolVariety()
+@dataclass(frozen=True, slots=True)
+class TarantoolMembers(Members):
+    system: Tarantool
+    are_listed: bool = True
+
+    def newcomer(
+        self,
+        plan: Plan,
+        spaces: tuple[str, ...],
+        node: str,
+        generations: Mapping[str, int],
+        members: Membership,
+    ) -> bytes:
+        """It joins on an empty folder, under a UUID of its own."""
+        told = {**_members(plan, members, generations), "joins": True}
+        uuid = _uuid(plan, identity(node, generations.get(node, 0)))
+        return self.system.configuration_of(plan, node, (*spaces, NOTES), {**told, "instance_uuid": uuid})
+
+    async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
+        return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
+
+    def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
+        """If it reaches no node, or no master, box.cfg fails and the process ends.
+
+        The last line marked fatal says so. Lines that the process printed before an earlier end stand there as well.
+        """
+        last = next((line for line in reversed(last_words) if FATAL in line), "")
+        return last if how == "exit 1" and any(words in last for words in CANNOT_JOIN) else ""
+
+    async def tell(
+        self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
+    ) -> str | None:
+        """`box.cfg.replication` and `replication_synchro_quorum`, which 2.6 has as a number."""
+        told = _members(plan, members, generations)
+        return await asked(cluster, node, "qsync.set_members", (told,), MEMBERS_TIMEOUT_NS)
+
+
+LOGS, REPORTS = TarantoolLogs(), TarantoolReports()
+SETTINGS, VARIETY = BoxCfg(), TarantoolVariety()
 
 
 def _elections(plan: Plan, name: str) -> dict[str, object]:

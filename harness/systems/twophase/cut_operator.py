@@ -15,7 +15,7 @@ from harness.clients.reply import NotSent, Replied, Reply
 from harness.cluster.protocol import Cluster
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import ASKED, ENDED
-from harness.systems.system import Note
+from harness.systems.parts import Note
 from harness.systems.twophase.options import said_of, servers_of
 
 PROCESS = -3

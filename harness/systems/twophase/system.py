@@ -14,11 +14,11 @@ from harness.faults.abilities import Ability
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless
-from harness.systems.parts import Logs, NodeFiles
+from harness.systems.parts import Logs, NodeFiles, Note
 from harness.systems.promise import Promise
 from harness.systems.restoring import Rows
 from harness.systems.status import Statuses
-from harness.systems.system import Note, System
+from harness.systems.system import System
 from harness.systems.twophase.client import CLIENT
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (

@@ -16,7 +16,7 @@ from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.framed_wire import Framed
 from harness.systems.leaderless import Leaderless
-from harness.systems.parts import Logs, NodeFiles, Pictures
+from harness.systems.parts import Logs, Members, NodeFiles, Pictures
 from harness.systems.promise import Promise
 from harness.systems.status import Statuses
 from harness.systems.txlog.client import CLIENT
@@ -52,6 +52,10 @@ class TxLogSystem(Leaderless):
     @property
     def logs(self) -> TxLogLogs:
         return LOGS
+
+    @property
+    def members(self) -> TxLogMembers:
+        return MEMBERS
 
     @property
     def variety(self) -> TxLogVariety:
@@ -102,17 +106,6 @@ class TxLogSystem(Leaderless):
             for node, status in known.items()
         )
 
-    async def add_member(self, node: str, member: str, cluster: Cluster) -> str | None:
-        match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
-            case Replied([_, _, {"type": "ok"}]):
-                return None
-            case Replied([_, _, {"error": str() as error}]):
-                return None if "is a master of this cluster" in error else error
-        return "it did not answer"
-
-    def counts(self, status: Mapping[str, object], node: str) -> bool:
-        return node in _names(status.get("masters")) and bool(status.get("ready"))
-
     def promise(self, plan: Plan) -> Promise:
         said = said_of(plan)
         return promise_of(
@@ -150,7 +143,23 @@ class TxLogPictures(Pictures):
         return {} if queues is None else {"queues": queues}
 
 
-LOGS, VARIETY, PICTURES = TxLogLogs(), TxLogVariety(), TxLogPictures()
+class TxLogMembers(Members):
+    are_added_running = True
+
+    async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
+        match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
+            case Replied([_, _, {"type": "ok"}]):
+                return None
+            case Replied([_, _, {"error": str() as error}]):
+                return None if "is a master of this cluster" in error else error
+        return "it did not answer"
+
+    def counts(self, status: Mapping[str, object], node: str) -> bool:
+        return node in _names(status.get("masters")) and bool(status.get("ready"))
+
+
+LOGS, MEMBERS = TxLogLogs(), TxLogMembers()
+VARIETY, PICTURES = TxLogVariety(), TxLogPictures()
 
 
 def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:

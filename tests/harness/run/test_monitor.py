@@ -8,7 +8,7 @@ from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
 from harness.judge.evidence.damage import could_not_join
 from harness.run.conductor import Conductor
-from harness.systems.qsync.system import Qsync
+from harness.systems.qsync.system import Qsync, QsyncMembers
 from tests.harness.fake_cluster import FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, AtTime, Recorded, drawn, operation
 
@@ -29,11 +29,15 @@ def test_crashes_and_stalls_are_recorded() -> None:
     assert [stall.stalled_ms for stall in history.stalls] == [420]
 
 
-class TellsWhy(Qsync):
-    """A class of its own: a method that were lent to `Qsync` would be remembered of it (isinstance keeps answers)."""
-
+class Refused(QsyncMembers):
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
         return NOBODY_THERE if how == "exit 1" and NOBODY_THERE in last_words else ""
+
+
+class TellsWhy(Qsync):
+    @property
+    def members(self) -> QsyncMembers:
+        return Refused(self)
 
 
 def test_a_newcomer_whom_nobody_takes_in_has_not_crashed() -> None:

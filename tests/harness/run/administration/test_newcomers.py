@@ -129,7 +129,7 @@ def test_a_newcomer_has_an_identity_of_its_own_that_the_others_know() -> None:
     system = Tarantool()
     usual = json.loads(system.configurations(PLAN, ("register",))["n3"])
     members = Membership.at_first(PLAN.node_names, None)
-    told = json.loads(system.newcomer(PLAN, ("register",), "n3", {"n3": 1}, members))
+    told = json.loads(system.members.newcomer(PLAN, ("register",), "n3", {"n3": 1}, members))
     assert told["joins"]
     assert told["replicaset_uuid"] == usual["replicaset_uuid"]
     assert told["instance_uuid"] != usual["instance_uuid"]

@@ -86,14 +86,17 @@ STAMP = "2026-11-21 14:20:57.531 [12931] main/103/node.lua F> "
 def test_a_newcomer_whom_nobody_can_take_in_has_not_crashed(how: str, words: str, is_refusal: bool) -> None:
     """If it failed, a cluster without a master would be accused of a crash, or a crash be excused."""
     line = STAMP + words
-    assert TARANTOOL.cannot_join(how, ("something before", line)) == (line if is_refusal else "")
+    assert TARANTOOL.members.cannot_join(how, ("something before", line)) == (line if is_refusal else "")
 
 
 def test_what_a_node_said_in_a_life_before_excuses_no_crash() -> None:
     """If it failed, a node that once found nobody to join, and joined later, could crash and nobody would be told."""
     before = f"{STAMP}can't initialize storage: {NOBODY}"
-    assert TARANTOOL.cannot_join("exit 1", (before, f"{STAMP}failed to write to disk")) == ""
-    assert TARANTOOL.cannot_join("exit 1", (f"{STAMP}failed to write to disk", before, "the end")) == before
+    assert TARANTOOL.members.cannot_join("exit 1", (before, f"{STAMP}failed to write to disk")) == ""
+    assert (
+        TARANTOOL.members.cannot_join("exit 1", (f"{STAMP}failed to write to disk", before, "the end"))
+        == before
+    )
 
 
 def test_of_sets_the_elements_are_judged_and_not_their_rows() -> None:
