@@ -7,15 +7,9 @@ libfaketime `faketime` (offset; its monotonic clock stays the machine's, so noth
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 from harness.cluster.place import FAKETIME, OUR_CLOCK
-
-
-def this_wall_ns(node: str) -> int:
-    """The right time where a node runs: on this machine, that of this machine."""
-    return time.time_ns()
 
 
 def clock_files(wall_offset_ns: int, drift_ppm: int) -> dict[str, str]:

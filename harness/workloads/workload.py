@@ -31,7 +31,8 @@ class Workload(Protocol):
 
     @property
     def model(self) -> str:
-        """The meaning of its operations: a name of `checkers.by_model.MODELS`."""
+        """The meaning of its operations: a name of `checkers.by_model.MODELS`, of several workloads maybe. A new model
+        needs a definition of its own in `tests/checkers/brute`."""
         ...
 
     def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
@@ -80,13 +81,6 @@ class Workload(Protocol):
     def missing(self, history: History) -> Iterator[str]:
         """Sentences on what this history lacks to be evidence. Only asked of runs that came to their end."""
         ...
-
-
-@runtime_checkable
-class FailsOnPurpose(Protocol):
-    """A workload with some operations that must fail."""
-
-    def must_fail(self, operation: Operation, value: Value) -> bool: ...
 
 
 @runtime_checkable
