@@ -78,7 +78,7 @@ class Kind:
     nodes_min: int = 1
     must: Literal["survive", "detect"] = "survive"
     needs_leader: bool = False
-    needs: Ability | None = None
+    ability: Ability | None = None
     """Beside the ability that its action needs."""
     lasts: Callable[[int, bool], int] = lambda drawn_ns, is_real: drawn_ns
     action: Action | None = None
@@ -102,8 +102,8 @@ class Action:
     does: ClassVar[Does]
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Its names in the table."""
-    needs: ClassVar[tuple[str, ...]] = ("nodes",)
-    """The fields without which it would do nothing."""
+    fields: ClassVar[tuple[str, ...]] = ("nodes",)
+    """Those of a `Fault` without which it would do nothing."""
     ability: ClassVar[Ability | None] = None
     """The ability that a system needs so that it can take effect."""
 

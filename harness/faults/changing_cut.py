@@ -288,7 +288,7 @@ class ChangingCut(Action):
             lasts=twice,
         ),
     )
-    needs = ("links", "shapes")
+    fields = ("links", "shapes")
     packets = "filtered"
 
     def virtual(self, fault: Fault, hands: VirtualHands) -> AtWork:

@@ -124,7 +124,7 @@ class Cut(Action):
         partition("bridge", "two groups joined by one node", bridge, 3),
         partition("one-way", "one node receives nothing, or reaches no node", one_way),
     )
-    needs = ("links",)
+    fields = ("links",)
     packets = "filtered"
 
     def virtual(self, fault: Fault, hands: VirtualHands) -> AtWork:

@@ -76,7 +76,7 @@ class Damage(Action):
             draw=damaged("truncated-tail"),
             where=REAL | STAYS,
             must="detect",
-            needs="lost records",
+            ability="lost records",
         ),
         Kind(
             name="bit-flip",
@@ -85,10 +85,10 @@ class Damage(Action):
             draw=damaged("bit-flip"),
             where=REAL | STAYS,
             must="detect",
-            needs="lost records",
+            ability="lost records",
         ),
     )
-    needs = ("nodes", "damage")
+    fields = ("nodes", "damage")
     ability = "torn logs"
     stops_processes = True
     is_of_disks = True

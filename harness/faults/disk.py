@@ -151,7 +151,7 @@ class SlowFsync(DiskAction):
             where=REAL | by_name(SIM),
         ),
     )
-    needs = ("nodes", "delay_ns")
+    fields = ("nodes", "delay_ns")
 
 
 class DiskError(DiskAction):
@@ -174,5 +174,5 @@ class DiskError(DiskAction):
             where=REAL | LIKE_FULL_DISK,
         ),
     )
-    needs = ("nodes", "error")
+    fields = ("nodes", "error")
     fails_writes = True

@@ -60,7 +60,7 @@ class Hold(Action):
             draw=leader,
             where=SIM | BY_MOMENT,
             nodes_min=2,
-            needs="scenes",
+            ability="scenes",
         ),
         Kind(
             name=MOMENTS,
@@ -69,10 +69,10 @@ class Hold(Action):
             "(not among all)",
             draw=leader,
             where=SIM | BY_MOMENT,
-            needs="scenes",
+            ability="scenes",
         ),
     )
-    needs = ("links",)
+    fields = ("links",)
 
     def virtual(self, fault: Fault, hands: VirtualHands) -> AtWork:
         return VirtualHold(fault, hands)

@@ -287,7 +287,7 @@ class CpuLimit(LimitAction):
             where=WHERE,
         ),
     )
-    needs = ("nodes", "percent")
+    fields = ("nodes", "percent")
 
     def real(self, fault: Fault, hands: Hands) -> AtWork:
         return RealCpuLimit(fault, hands)

@@ -32,7 +32,7 @@ class Loss(Action):
             nodes_min=2,
         ),
     )
-    needs = ("links", "percent")
+    fields = ("links", "percent")
     packets = "filtered"
 
     def real(self, fault: Fault, hands: Hands) -> AtWork:

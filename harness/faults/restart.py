@@ -20,7 +20,7 @@ class Restart(Action):
             summary="all nodes restarted with another option, in turn or at once, and later with the old one",
             draw=by_the_system,
             where=STARTED_ANEW,
-            needs="options",
+            ability="options",
         ),
         Kind(
             name="rolling-restart",

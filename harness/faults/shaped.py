@@ -123,7 +123,7 @@ class Slow(ShapedAction):
 
     does = "slow"
     kinds = (Kind(name="slow", group="slow", summary="links are slow", draw=slow, nodes_min=2),)
-    needs = ("links", "delay_ns")
+    fields = ("links", "delay_ns")
 
 
 class Jitter(ShapedAction):
@@ -140,7 +140,7 @@ class Jitter(ShapedAction):
             nodes_min=2,
         ),
     )
-    needs = ("links", "jitter_ns")
+    fields = ("links", "jitter_ns")
 
 
 class Reorder(ShapedAction):
@@ -157,7 +157,7 @@ class Reorder(ShapedAction):
             nodes_min=2,
         ),
     )
-    needs = ("links", "delay_ns", "percent")
+    fields = ("links", "delay_ns", "percent")
 
 
 class Bandwidth(ShapedAction):
@@ -174,4 +174,4 @@ class Bandwidth(ShapedAction):
             nodes_min=2,
         ),
     )
-    needs = ("links", "bytes_per_s")
+    fields = ("links", "bytes_per_s")

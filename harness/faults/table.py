@@ -76,8 +76,8 @@ def why_not(name: str, cluster: str, able: frozenset[Ability] = ALL_ABILITIES, s
     kind = FAULTS[name]
     if why := kind.where.why_not.get(cluster):
         return why
-    if kind.needs is not None and kind.needs not in able:
-        return f"{system} {LACKS[kind.needs]}"
+    if kind.ability is not None and kind.ability not in able:
+        return f"{system} {LACKS[kind.ability]}"
     return why_not_to(kind.does, cluster, able, system)
 
 

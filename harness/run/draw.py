@@ -93,7 +93,7 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
         raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
-    for needed in ACTIONS[fault.does].needs:
+    for needed in ACTIONS[fault.does].fields:
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
     if fault.does == "clock" and (why := _no_clock_is_wrong(plan, able, fault)):

@@ -97,7 +97,7 @@ def test_a_written_plan_asks_for_nothing_that_its_system_is_not_able_to_do(does:
         "damage": "torn-tail",
         "jump_ns": 1,
     }
-    kept = {name: value for name, value in fields.items() if name == "nodes" or name in ACTIONS[does].needs}
+    kept = {name: value for name, value in fields.items() if name == "nodes" or name in ACTIONS[does].fields}
     kept |= {"jump_ns": 1} if does == "clock" else {}
     fault = Fault(id=0, name="written", does=does, at_ns=0, until_ns=1, **kept)
     plan = planned(

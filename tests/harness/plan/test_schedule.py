@@ -282,7 +282,7 @@ def test_the_table_says_of_every_fault_what_it_is(name: str) -> None:
     for fault in faults:
         if fault.name != name:
             continue
-        needs = ACTIONS[fault.does].needs
+        needs = ACTIONS[fault.does].fields
         assert all(getattr(fault, needed) for needed in needs)
         assert bool(fault.links) == ("links" in needs)
         assert bool(fault.nodes) == ("nodes" in needs)
