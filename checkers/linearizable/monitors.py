@@ -245,8 +245,17 @@ def _is_possible(queue: _Queue) -> bool:
 
 
 def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until: float) -> Iterator[_Queue]:
-    """The queue with each dequeue without an answer as that of a missing element, for every order of these."""
+    """The queue with each dequeue without an answer as that of a missing element, for every order of these.
+
+    One of them may also have taken what a dequeue in progress will be found to return. That one is then wrong, but not
+    before it returns: until then its element may be out since the first of them.
+    """
     begun = sorted((calls[place].invoke, place) for place in takes if calls[place].invoke <= until)
+    out = {
+        value: replace(each, took=(min(each.took[0], begun[0][0]), EVER)) if begun else each
+        for value, each in queue.elements.items()
+        if each.took_by is not None and each.took[1] == EVER
+    }
     missing = {
         value: each for value, each in queue.elements.items() if each.took_by is None and each.put[1] < EVER
     }
@@ -255,7 +264,7 @@ def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until:
             value: replace(missing[value], took=(float(invoke), EVER), took_by=place)
             for value, (invoke, place) in zip(values, begun, strict=False)
         }
-        yield _Queue({**queue.elements, **taken}, queue.empty)
+        yield _Queue({**queue.elements, **out, **taken}, queue.empty)
 
 
 def _lines(left: dict[Any, _Element], count: int) -> Iterator[tuple[Any, ...]]:

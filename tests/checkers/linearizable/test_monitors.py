@@ -223,3 +223,20 @@ def test_a_long_wrong_queue_is_explained_at_once() -> None:
     assert (verdict.result, verdict.details["decided_by"]) == ("invalid", {"monitor": 1})
     assert verdict.witnesses[0].events[-1] == len(events) - 1
     assert time.process_time() - began_s < 15.0
+
+
+def test_a_dequeue_without_an_answer_may_have_taken_what_a_later_one_returns() -> None:
+    """If this fails, an enqueue is named as what is wrong, where the second dequeue of the same element is."""
+    enqueued = [
+        Call(Action("update", "enqueue", (value,)), began, ended)
+        for value, began, ended in ((2, 0, 1), (3, 2, 3))
+    ]
+    lost = Call(Action("update", "take", ()), 4, None)
+    third = Call(Action("update", "dequeue", (3,)), 5, 7)
+    in_the_way = Call(Action("update", "enqueue", (6,)), 6, 9)
+    second = Call(Action("update", "dequeue", (2,)), 8, 10)
+    calls = [*enqueued, lost, third, in_the_way, second]
+    found = monitors.decide(DrainedQueue(), calls)
+    assert found is not None
+    assert (found.result, found.failing) == ("no", calls.index(second))
+    assert search.search(DrainedQueue(), calls, Limits()).failing == calls.index(second)
