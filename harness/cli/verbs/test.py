@@ -81,7 +81,7 @@ SUITES = (
     Suite("real", 5, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS),
     Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
     Suite("spark", 7, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
-    Suite(NIGHTLY, 65, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
+    Suite(NIGHTLY, 95, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
 MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
 ALL = tuple(suite for suite in SUITES if suite.name != NIGHTLY)
