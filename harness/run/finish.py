@@ -22,11 +22,11 @@ from checkers.history.history import History
 from checkers.history.jsonl import read
 from checkers.limits import Limits, given, why_ended
 from checkers.verdict import Verdict
-from harness import pages
 from harness.doing import doing
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse, broke
 from harness.judge import Asked, Case, Left, judge
 from harness.judge.strongest import excused, strongest
+from harness.pages import page
 from harness.plan.plan import Plan
 from harness.results import RunFolder, hashes
 from harness.results.run_folder import COLUMNS, REPORT, VERDICT, Make
@@ -192,7 +192,7 @@ def _keep(run: Stored, verdict: dict[str, Any]) -> None:
     doing("writing verdict, columns and page")
     making: dict[str, Make] = {
         VERDICT: _writer(verdict),
-        REPORT: lambda path: path.write_text(pages.html(folder.path, shown, history), "utf-8", "replace"),
+        REPORT: lambda path: path.write_text(page.html(folder.path, shown, history), "utf-8", "replace"),
     }
     if history.events:
         making = {COLUMNS: lambda path: parquet.write(path, history), **making}

@@ -16,13 +16,13 @@ from checkers.check import Check, run_here
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.verdict import Verdict
-from harness import pages
 from harness.campaigns.journal import ToJudge
 from harness.campaigns.judging import judged
 from harness.errors import HarnessError
 from harness.judge import EXIT_CODES, Case, Left, judge, outcome_of
 from harness.judge.audit import SETTLED
 from harness.judge.outcome import CONDITIONAL, OF_READS, result_of
+from harness.pages import page
 from harness.results import RunFolder, find_runs
 from harness.results.scan import scan
 from harness.run.assemble import parts_of
@@ -74,12 +74,7 @@ WITH_OPTIONS = ("sound-5-a_log_with_a_hole", "sound-5-interrupted", "broken-1-no
 @pytest.fixture(autouse=True)
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page says what the verdict says, and takes longer than the rest."""
-
-    def write(folder: Path) -> Path:
-        (folder / "report.html").write_text("")
-        return folder / "report.html"
-
-    monkeypatch.setattr(pages, "write", write)
+    monkeypatch.setattr(page, "html", lambda *_: "")
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from checkers.history import parquet
-from harness import pages
 from harness.cli.main import main
 from harness.errors import StoreError
+from harness.pages import page
 from harness.results import RunFolder, hashes
 from harness.run.finish import finish
 from harness.systems.plans import read
@@ -163,7 +163,7 @@ def _no_space(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(pages, "html"), (parquet, "write"), (hashes, "document")],
+    [(page, "html"), (parquet, "write"), (hashes, "document")],
     ids=["page", "columns", "hashes"],
 )
 @pytest.mark.parametrize("was_judged", [True, False])
@@ -190,14 +190,14 @@ def test_a_defect_of_the_harness_breaks_one_run_and_keeps_its_verdict(
 ) -> None:
     """If it failed, one run that cannot be judged would end the judgement of a thousand others."""
     other = shutil.copytree(run, run.parent / "20200101T000000Z-1")
-    page = pages.html
+    real = page.html
 
     def html(folder: Path, *read: Any) -> str:
         if folder == other:
             raise ZeroDivisionError("planted")
-        return page(folder, *read)
+        return real(folder, *read)
 
-    monkeypatch.setattr(pages, "html", html)
+    monkeypatch.setattr(page, "html", html)
     before = files(other)
     assert main(["check", str(run.parent)]) == 70
     told = capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_an_anomaly_is_kept_even_without_its_page(tmp_path: Path, monkeypatch: p
     bug: dict[str, object] = {"bugs": ("confirm-early",), "faults": ("isolate-owner",), "configuration": "C"}
     run = store_run(tmp_path, 3, time_limit_s=10.0, **bug)
     page = (run / "report.html").read_bytes()
-    monkeypatch.setattr(pages, "html", _no_space)
+    monkeypatch.setattr(page, "html", _no_space)
     assert main(["check", str(run)]) == 1
     verdict = RunFolder(run).read_verdict()
     assert verdict is not None and verdict["outcome"] == "anomaly"

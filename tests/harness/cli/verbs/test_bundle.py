@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import pages
 from harness.judge import EXIT_CODES
+from harness.pages import page
 from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -34,7 +34,7 @@ FIFTY = (*KINDS, *OF_OTHER_SYSTEMS, *MANY[::8])
 @pytest.fixture
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages take longer than the rest."""
-    monkeypatch.setattr(pages, "html", lambda *_: "")
+    monkeypatch.setattr(page, "html", lambda *_: "")
     monkeypatch.setattr("harness.run.finish.strongest", lambda *_: None)
 
 
