@@ -67,7 +67,13 @@ def play(folder: Path, story: Callable[[LocalCluster], Awaitable[None]], **other
 
 
 def children() -> list[psutil.Process]:
-    return list(psutil.Process().children(recursive=True))
+    """But for that of `multiprocessing`, which stays with a process in which a pool has ever run."""
+    found = psutil.Process().children(recursive=True)
+    return [
+        each
+        for each in found
+        if not any("multiprocessing.resource_tracker" in word for word in each.cmdline())
+    ]
 
 
 def fault(does: Any, **others: Any) -> Fault:
