@@ -210,11 +210,11 @@ def test_an_anomaly_is_kept_even_without_its_page(tmp_path: Path, monkeypatch: p
     """If it failed, a full disk would hide an anomaly, or leave a verdict that does not go with its hashes."""
     bug: dict[str, object] = {"bugs": ("confirm-early",), "faults": ("isolate-owner",), "configuration": "C"}
     run = store_run(tmp_path, 3, time_limit_s=10.0, **bug)
-    page = (run / "report.html").read_bytes()
+    before = (run / "report.html").read_bytes()
     monkeypatch.setattr(page, "html", _no_space)
     assert main(["check", str(run)]) == 1
     verdict = RunFolder(run).read_verdict()
     assert verdict is not None and verdict["outcome"] == "anomaly"
     assert "No space left on device" in str(verdict["findings"])
-    assert (run / "report.html").read_bytes() == page
+    assert (run / "report.html").read_bytes() == before
     assert hashes.changed(run) == []

@@ -83,12 +83,12 @@ def test_a_judged_run_is_judged_again(qsync: Qsync, run: RunFolder, tmp_path: Pa
     before = {path.name for path in tmp_path.iterdir()}
     said = qsync("bundle", run.path, "--out", out)
     assert said.out.startswith(f"{out}: ")
-    page = tmp_path / "page.html"
-    done = qsync("check", out, "--verify", "--html", page)
+    shown = tmp_path / "page.html"
+    done = qsync("check", out, "--verify", "--html", shown)
     assert done.code == 0
     assert "proofs accepted" in done.out
     assert f"bundle  {out}" in done.out
-    assert page.stat().st_size > 1000
+    assert shown.stat().st_size > 1000
     assert {path.name for path in tmp_path.iterdir()} == {*before, "made.zip", "page.html"}
 
 
