@@ -12,6 +12,7 @@ from checkers.history.history import History
 from checkers.logs.wal.record import LogRules, NodeLog
 from harness.cluster.place import Version
 from harness.cluster.protocol import Cluster
+from harness.errors import HarnessError
 from harness.faults.directed import Scenes
 from harness.faults.fault import Does, Fault
 from harness.faults.membership import Membership
@@ -31,6 +32,13 @@ Note = Callable[[str, str, object], None]
 
 NodeFiles = Mapping[str, Mapping[str, bytes]]
 """Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
+
+
+def _lacking(part: str) -> HarnessError:
+    """A system says by its abilities, clusters or suffixes of logs that it has this part, and does not define it."""
+    return HarnessError(
+        f"expected a system that defines {part}, got one without; try: define it, or offer less"
+    )
 
 
 class Inspected(Protocol):
@@ -78,11 +86,11 @@ class Logs:
 
     def inspected(self, data: bytes) -> Inspected:
         """One file with a name of `suffixes`."""
-        raise NotImplementedError
+        raise _lacking("logs.inspected")
 
     def rows_in(self, data: bytes) -> list[dict[str, object]]:
         """The good rows of such a file, with the names of what they hold."""
-        raise NotImplementedError
+        raise _lacking("logs.rows_in")
 
 
 class Reports:
@@ -197,30 +205,30 @@ class Members:
 
         `generations`: how many new nodes have come to each address, this one included; `members`: with it.
         """
-        raise NotImplementedError
+        raise _lacking("members.newcomer")
 
     async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
         """Ask the owner to delete the member of this id; None if that is confirmed, else why not."""
-        raise NotImplementedError
+        raise _lacking("members.remove")
 
     async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
         """Ask this member to count the node, which runs; None if it does, else why not."""
-        raise NotImplementedError
+        raise _lacking("members.add")
 
     def counts(self, status: Mapping[str, object], node: str) -> bool:
         """The member with this status counts the node, and serves."""
-        raise NotImplementedError
+        raise _lacking("members.counts")
 
     async def admit(self, owner: str, node: str, cluster: Cluster) -> str | None:
         """Ask the owner to count a new node at the address `node`, before each start of that node on an empty disk;
         None if that is confirmed, else why not."""
-        raise NotImplementedError
+        raise _lacking("members.admit")
 
     async def tell(
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
     ) -> str | None:
         """The node's replication sources and the quorum; None if it has taken them, else why not."""
-        raise NotImplementedError
+        raise _lacking("members.tell")
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
         """The line in which the process of a new node reported that no member can take it in; "" if it ended for a
@@ -238,11 +246,11 @@ class Settings:
 
     async def of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
         """All of them by name; None if the node does not answer."""
-        raise NotImplementedError
+        raise _lacking("settings.of")
 
     async def change(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:
         """Ask the node to take these; "" if it did, else its answer."""
-        raise NotImplementedError
+        raise _lacking("settings.change")
 
     def drawn(
         self,
@@ -337,7 +345,7 @@ class Parts:
 
     def maker(self, configuration: bytes) -> Callable[[], Node]:
         """Makes a node of whatever configuration it is given."""
-        raise NotImplementedError
+        raise _lacking("maker")
 
     @property
     def watch(self) -> Watch | None:
