@@ -26,7 +26,7 @@ from harness.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class Left:
-    """What the nodes of a run left: their logs (None: nodes of this system keep none); all their files, for a system
+    """The files of the nodes of a run: their logs (None: nodes of this system keep none); all their files, for a system
     that judges or draws these (None: nobody looked); and what their disks and links did, where a simulator kept it."""
 
     logs: Sequence[NodeLog] | None = None

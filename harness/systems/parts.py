@@ -55,7 +55,7 @@ class Inspected(Protocol):
 
 
 class Logs:
-    """What nodes leave behind: logs, which are decoded once into the records that `checkers.logs.wal` audits, and files
+    """The files of nodes: logs, which are decoded once into the records that `checkers.logs.wal` audits, and files
     that checks of the system's own judge. As it is: nothing."""
 
     suffixes: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Logs:
 
 
 class Reports:
-    """What nodes report of themselves beside the words of every system (`harness.systems.status`)."""
+    """Reports of nodes beside the words of every system (`harness.systems.status`)."""
 
     def headline(self, status: Status) -> tuple[str, ...]:
         """The leader's status in a few words, for the live view: ("term 2", "limbo 3")."""
