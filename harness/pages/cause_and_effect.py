@@ -14,13 +14,13 @@ from markupsafe import Markup
 
 from harness.judge.causes import Sighted, consequences, seconds
 from harness.pages import node_states
-from harness.pages.fault_bands import FaultBand, band_labels, shades, within
+from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import as_mapping, as_text, as_time_ns, clipped
 from harness.pages.material import Material
 from harness.pages.owner_changes import handovers
-from harness.pages.svg import Scale, Texts, axis, drawing, element, joined
+from harness.pages.svg import Texts, element, joined
+from harness.pages.time_lanes import GUTTER, RIGHT, TimeLanes
 
-WIDTH, GUTTER, RIGHT = 1160, 92, 1148
 BEFORE_NS = 10_000_000_000
 """How far before the cause the picture begins at most."""
 JUST_NS = 2_000_000_000
@@ -65,31 +65,10 @@ def cause_and_effect(read: Material, ranking: Sequence[Sighted], bands: Sequence
     told = moments(ranking)
     if not told or not read.nodes or not read.has_times:
         return Markup("")
-    start_ns, end_ns = window(told, read, bands)
-    scale = Scale(start_ns, end_ns, GUTTER, RIGHT)
-    near = within(bands, start_ns, end_ns)
-    strip = band_labels(near, scale, MARKS_HEIGHT, lanes=3)
-    top = MARKS_HEIGHT + strip.height + 4
-    lanes, places = [], {}
-    y: float = top
-    for node in read.nodes:
-        story = node_states.story_of(read, node, bands)
-        lanes.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
-        lanes.append(node_states.lane(story.stretches(start_ns, end_ns), scale, y))
-        places[node] = y
-        y += node_states.LANE_HEIGHT
-    return drawing(
-        (WIDTH, y + 24),
-        "From the cause to its effects",
-        scale,
-        shades(near, scale, top - 2, y),
-        axis(scale, top - 2, y),
-        strip.markup,
-        joined(lanes),
-        _crashes(read, scale, places),
-        _marks(told, scale, places, y),
-        class_="timeline",
-    )
+    lanes = TimeLanes(window(told, read, bands), bands, above=MARKS_HEIGHT, fault_lanes=3)
+    lanes.add_nodes(node_states.stories(read, bands))
+    lanes.add(_crashes(read, lanes), _marks(told, lanes))
+    return lanes.drawn("From the cause to its effects", "timeline")
 
 
 def window(told: Sequence[Moment], read: Material, bands: Sequence[FaultBand]) -> tuple[int, int]:
@@ -110,42 +89,38 @@ def window(told: Sequence[Moment], read: Material, bands: Sequence[FaultBand]) -
     return max(well_ns - margin_ns, 0), last_ns + margin_ns
 
 
-def _marks(told: Sequence[Moment], scale: Scale, places: dict[str, float], bottom: float) -> Markup:
+def _marks(told: Sequence[Moment], lanes: TimeLanes) -> Markup:
     """A line for each moment, with its words above and a mark in the lane of its node."""
     texts, parts = Texts(), []
     for each in told:
-        x = scale(each.time_ns)
+        x = lanes.scale(each.time_ns)
         title = element("title", f"{each.kind}: {each.summary}\n{seconds(each.time_ns)}")
-        line = element("line", class_="moment-line", x1=x, x2=x, y1=MARKS_HEIGHT - 4, y2=bottom)
-        is_outside = each.time_ns > scale.end_ns
+        line = element("line", class_="moment-line", x1=x, x2=x, y1=MARKS_HEIGHT - 4, y2=lanes.y)
+        is_outside = each.time_ns > lanes.scale.end_ns
         mark = ""
-        if each.node in places and not is_outside:
-            y = places[each.node] + node_states.LANE_HEIGHT / 2
-            mark = element("circle", class_="moment-dot", cx=x, cy=y, r=5)
+        if each.node in lanes.node_tops and not is_outside:
+            mark = element("circle", class_="moment-dot", cx=x, cy=_middle(lanes, each.node), r=5)
         words = f"{each.kind}: {each.rule}, {seconds(each.time_ns)}{' →' if is_outside else ''}"
-        anchor = "end" if x > (scale.left + scale.right) / 2 else "start"
+        anchor = "end" if x > (GUTTER + RIGHT) / 2 else "start"
         label = texts.put(words, x + (-5 if anchor == "end" else 5), LABEL_YS, "moment-label", anchor)
         parts.append(element("g", title, line, mark, label, class_=f"moment {each.kind}"))
     return joined(parts)
 
 
-def _crashes(read: Material, scale: Scale, places: dict[str, float]) -> Markup:
+def _crashes(read: Material, lanes: TimeLanes) -> Markup:
     """A cross where a process ended by itself; the monitor's line may be later than that."""
     parts = []
     for event in [each for each in read.monitor if each.f == "crash"][:CRASHES_DRAWN]:
         value = as_mapping(event.value)
         at_ns = as_time_ns(value.get("at_ns"))
         at_ns = event.time_ns if at_ns is None else at_ns
-        if event.node in places and scale.start_ns <= at_ns <= scale.end_ns:
-            x = scale(at_ns)
-            y = places[event.node] + node_states.LANE_HEIGHT / 2
+        if event.node in lanes.node_tops and lanes.scale.start_ns <= at_ns <= lanes.scale.end_ns:
+            x, y = lanes.scale(at_ns), _middle(lanes, event.node)
+            title = element("title", f"{event.node}: {as_text(value.get('how'), 200)}")
             cross = element("path", class_="mark", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10")
-            parts.append(
-                element(
-                    "g",
-                    element("title", f"{event.node}: {as_text(value.get('how'), 200)}"),
-                    cross,
-                    class_="event crash",
-                )
-            )
+            parts.append(element("g", title, cross, class_="event crash"))
     return joined(parts)
+
+
+def _middle(lanes: TimeLanes, node: str) -> float:
+    return lanes.node_tops[node] + node_states.LANE_HEIGHT / 2

@@ -14,9 +14,8 @@ from markupsafe import Markup
 
 from checkers.history import Operation
 from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, clipped
-from harness.pages.operation_rows import WIDTH
 from harness.pages.operation_words import transaction_words
-from harness.pages.svg import element, joined, text_width
+from harness.pages.svg import WIDTH, element, joined, text_width, whole_svg
 
 BOX_HEIGHT, ARROW_HEIGHT, LEFT, TEXT_SIZE = 26, 34, 20, 12
 BOXES_MAX = 10
@@ -99,15 +98,8 @@ def cycle_drawing(picture: object, operations: Mapping[int, Operation], place: i
         parts += [_box(transaction, operations, y), arrow]
         y += BOX_HEIGHT + ARROW_HEIGHT
     parts.append(_box_again(as_text(transactions[0].get("name"), 10), y))
-    height = y + BOX_HEIGHT + 6
-    return element(
-        "svg",
-        joined(parts),
-        viewBox=f"0 0 {WIDTH} {height:g}",
-        class_="cycle",
-        role="group",
-        aria_label="The transactions that would each have to come before themselves",
-    )
+    title = "The transactions that would each have to come before themselves"
+    return whole_svg((WIDTH, y + BOX_HEIGHT + 6), title, *parts, class_="cycle", role="group")
 
 
 def _box(transaction: Json, operations: Mapping[int, Operation], y: float) -> Markup:

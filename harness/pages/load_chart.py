@@ -15,13 +15,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from harness.pages import node_states
-from harness.pages.fault_bands import FaultBand, band_labels, shades
-from harness.pages.json_door import clipped
+from harness.pages.fault_bands import FaultBand
 from harness.pages.material import Load, Material
 from harness.pages.run_columns import INFO, OK, OUTCOMES, parts
-from harness.pages.svg import Scale, drawing, duration, element, joined
+from harness.pages.svg import Scale, duration, element, joined
+from harness.pages.time_lanes import GUTTER, RIGHT, TimeLanes, level
 
-WIDTH, GUTTER, RIGHT = 1160, 92, 1148
 LATENCY_HEIGHT, RATE_HEIGHT = 170, 110
 POINTS_DRAWN = 6_000
 SLICES = 220
@@ -42,50 +41,27 @@ class LoadChart:
 def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[int, int] | None) -> LoadChart:
     """`witness` is the window of the first witness, marked on the axis to show its place in the run."""
     end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
-    scale = Scale(0, end_ns, GUTTER, RIGHT, material.has_times)
-    strip = band_labels(bands, scale, 2, lanes=3)
-    top = strip.height + 22
-    rate_top = top + LATENCY_HEIGHT + 30
-    lanes_top = rate_top + RATE_HEIGHT + 10
-    latency, how = _latency(material.load, scale, top)
-    rate, bin_ns = _rate(material.load, scale, rate_top)
-    lanes, bottom = _lanes(material, bands, scale, lanes_top)
+    lanes = TimeLanes((0, end_ns), bands, fault_lanes=3, has_times=material.has_times)
+    lanes.y = lanes.top + 20  # the panel's title stands above it
+    latency, how = _latency(material.load, lanes.scale, lanes.y)
+    lanes.add(latency, height=LATENCY_HEIGHT + 30)
+    rate, bin_ns = _rate(material.load, lanes.scale, lanes.y)
+    lanes.add(rate, height=RATE_HEIGHT + 10)
+    lanes.add_nodes(node_states.stories(material, bands))
+    if witness:
+        lanes.add(_witness_mark(witness, lanes))
     return LoadChart(
-        drawing(
-            (WIDTH, bottom + 24),
-            "Latency, rate and node states over the whole run",
-            scale,
-            shades(bands, scale, strip.height + 2, bottom),
-            _axis(scale, strip.height + 2, bottom),
-            strip.markup,
-            latency,
-            rate,
-            lanes,
-            _witness_mark(witness, scale, strip.height + 2, bottom) if witness else "",
-            class_="chart",
-        ),
+        lanes.drawn("Latency, rate and node states over the whole run", "chart"),
         f"{how} Rate in slices of {duration(bin_ns)}, by the time of completion.",
     )
 
 
-def _axis(scale: Scale, top: float, bottom: float) -> Markup:
-    parts = []
-    for time_ns, label in scale.ticks(12):
-        x = scale(time_ns)
-        anchor = "end" if x > scale.right - 20 else "middle"
-        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-        parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor=anchor))
-    return joined(parts)
-
-
-def _witness_mark(witness: tuple[int, int], scale: Scale, top: float, bottom: float) -> Markup:
-    x, right = scale(witness[0]), scale(witness[1])
-    title = element("title", f"the witness: {scale.moment(witness[0])} – {scale.moment(witness[1])}")
-    return element(
-        "g",
-        title,
-        element("rect", class_="witness-window", x=x, y=top, width=max(right - x, 2.0), height=bottom - top),
-    )
+def _witness_mark(witness: tuple[int, int], lanes: TimeLanes) -> Markup:
+    start, end = map(lanes.scale.moment, witness)
+    x, right = map(lanes.scale, witness)
+    at = {"x": x, "y": lanes.top, "width": max(right - x, 2.0), "height": lanes.y + 4 - lanes.top}
+    title = element("title", f"the witness: {start} – {end}")
+    return element("g", title, element("rect", class_="witness-window", **at))
 
 
 def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
@@ -143,10 +119,7 @@ def _decade_lines(decades: tuple[int, int], y: _LogScale, scale: Scale) -> Marku
     parts = []
     step = max(1, math.ceil((decades[1] - decades[0]) / 6))
     for power in range(decades[0], decades[1] + 1, step):
-        height = y(10**power)
-        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=height, y2=height))
-        label = duration(10**power)
-        parts.append(element("text", label, class_="tick", x=scale.left - 6, y=height + 4, text_anchor="end"))
+        parts.append(level(scale, y(10**power), duration(10**power)))
     return joined(parts)
 
 
@@ -199,11 +172,7 @@ def _rate(load: Load, scale: Scale, top: float) -> tuple[Markup, int]:
     limit = math.ceil(highest / step) * step
     parts = [title]
     for tick in range(0, limit + 1, step):
-        height = top + RATE_HEIGHT * (1 - tick / limit)
-        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=height, y2=height))
-        parts.append(
-            element("text", f"{tick:,}", class_="tick", x=scale.left - 6, y=height + 4, text_anchor="end")
-        )
+        parts.append(level(scale, top + RATE_HEIGHT * (1 - tick / limit), f"{tick:,}"))
     for place in range(number):
         parts.append(_stack([int(column[place]) for column in counts], place, bin_ns, scale, top, limit))
     return joined(parts), bin_ns
@@ -235,16 +204,6 @@ def _round_step(highest: float) -> int:
     rough = max(highest / 3, 1)
     power = 10 ** math.floor(math.log10(rough))
     return int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough))
-
-
-def _lanes(material: Material, bands: Sequence[FaultBand], scale: Scale, y: float) -> tuple[Markup, float]:
-    parts = []
-    for node in material.nodes:
-        story = node_states.story_of(material, node, bands)
-        parts.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
-        parts.append(node_states.lane(story.stretches(0, scale.end_ns), scale, y))
-        y += node_states.LANE_HEIGHT
-    return joined(parts), y + 4
 
 
 def _empty(y: float) -> Markup:

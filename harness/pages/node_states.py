@@ -116,6 +116,11 @@ def story_of(read: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory
     return story
 
 
+def stories(read: Material, bands: Sequence[FaultBand]) -> dict[str, NodeStory]:
+    """Those of all nodes, by name."""
+    return {node: story_of(read, node, bands) for node in read.nodes}
+
+
 def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) -> NodeStory:
     shown = _shows_versions(monitor)
     states = [

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from checkers.history import Operation
 from harness.pages.json_door import clipped
 from harness.pages.operation_words import operation_label, operation_title
-from harness.pages.svg import Scale, element, joined, text_width
+from harness.pages.svg import WIDTH, Scale, element, joined, text_width
+from harness.pages.time_lanes import GUTTER, lane_name
 
-WIDTH, GUTTER, RIGHT = 1160, 92, 1148
 LINE_HEIGHT, BAR_HEIGHT, LABEL_SIZE = 25, 19, 12
 TAIL = 110
 BETWEEN = 6
@@ -72,8 +72,7 @@ class Rows:
     def drawn(self, y: float) -> Markup:
         parts = []
         for row in self.rows:
-            name = clipped(f"process {row.process}", 13)
-            parts.append(element("text", name, class_="row-label", x=0, y=y + 16))
+            parts.append(lane_name(f"process {row.process}", y + 1))
             for line in row.lines:
                 parts += [_drawn(bar, y) for bar in line]
                 y += LINE_HEIGHT

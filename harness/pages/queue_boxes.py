@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_whole, clipped
-from harness.pages.operation_rows import WIDTH
-from harness.pages.svg import element, joined, text_width
+from harness.pages.svg import WIDTH, element, text_width, whole_svg
+from harness.pages.time_lanes import lane_name
 
 COLUMNS_MAX, ROWS_MAX, BOXES_MAX, COLOURS = 8, 24, 24, 8
 LABEL_MAX = 3
@@ -87,7 +87,7 @@ def queue_boxes(board: object) -> Markup:
     for place, (name, _) in enumerate(rows):
         y = TOP + place * ROW_HEIGHT
         parts += [
-            element("text", clipped(name, 13), class_="row-label", x=0, y=y + 15),
+            lane_name(name, y),
             element("text", "log", class_="tick", x=left - 10, y=y + 15, text_anchor="end"),
             element("text", "incoming", class_="tick", x=left - 10, y=y + LINE + 15, text_anchor="end"),
             element("line", class_="rule-line", x1=0, x2=max(x, WIDTH), y1=y - 5, y2=y - 5),
@@ -99,16 +99,8 @@ def queue_boxes(board: object) -> Markup:
         for number in range(len(row))
     )
     parts += _legend(origins, left, bottom + 8, has_fork=has_fork)
-    width = max(float(WIDTH), x)
-    return element(
-        "svg",
-        joined(parts),
-        viewBox=f"0 0 {width:g} {bottom + 20:g}",
-        class_="queues boxes",
-        width=None if width <= WIDTH else f"{width:.0f}",
-        role="img",
-        aria_label="The queues of every node at some moments, a box for each transaction",
-    )
+    title = "The queues of every node at some moments, a box for each transaction"
+    return whole_svg((max(float(WIDTH), x), bottom + 20), title, *parts, class_="queues boxes")
 
 
 def _cell(told: Json, origin_of: Json) -> _Cell:

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from harness.pages import node_states
-from harness.pages.fault_bands import FaultBand, band_labels, shades, within
-from harness.pages.json_door import Json, as_mappings, as_text, as_time_ns, as_whole, clipped
-from harness.pages.operation_rows import GUTTER, RIGHT, WIDTH
-from harness.pages.svg import TEXT_SIZE, Scale, Texts, drawing, element, joined, text_width
+from harness.pages.fault_bands import FaultBand
+from harness.pages.json_door import Json, as_mappings, as_text, as_time_ns, as_whole
+from harness.pages.svg import TEXT_SIZE, Scale, Texts, element, text_width
+from harness.pages.time_lanes import TimeLanes, lane_name, level
 
 TEXT_MAX = 200_000
 LANES_MAX, POINTS_MAX, MARKS_MAX, SPANS_MAX, ROUNDS_MAX = 24, 2_000, 80, 80, 400
@@ -73,27 +73,14 @@ def queue_lanes(
     lanes = [lane for lane in lanes if lane.points]
     if not lanes:
         return Markup("")
-    scale = Scale(start_ns, end_ns, GUTTER, RIGHT)
-    near = within(bands, start_ns, end_ns)
-    strip = band_labels(near, scale, 2)
-    top = strip.height + 8
+    drawing = TimeLanes((start_ns, end_ns), bands)
     low = min(min(synced, executed) for lane in lanes for _, synced, _, executed in lane.points)
     high = max(max(synced, executed) for lane in lanes for _, synced, _, executed in lane.points)
     most = max(incoming for lane in lanes for _, _, incoming, _ in lane.points)
-    parts: list[Markup] = []
-    y = top
     for lane in lanes:
-        drawn, y = _drawn(lane, scale, _Entries(low, high, y + 4), most, stories.get(lane.name))
-        parts.append(drawn)
-    return drawing(
-        (WIDTH, y + 18),
-        "The queues of every node over time, with splits, recoveries and faults",
-        scale,
-        shades(near, scale, strip.height + 2, y),
-        _axis(scale, strip.height + 2, y),
-        strip.markup,
-        *parts,
-        class_="timeline queues",
+        _draw(lane, drawing, _Entries(low, high, drawing.y + 4), most, stories.get(lane.name))
+    return drawing.drawn(
+        "The queues of every node over time, with splits, recoveries and faults", "timeline queues"
     )
 
 
@@ -108,51 +95,28 @@ def _lane(told: Json, start_ns: int) -> _Lane:
     return _Lane(as_text(told.get("name"), 60), points, told)
 
 
-def _axis(scale: Scale, top: float, bottom: float) -> Markup:
-    parts = []
-    for time_ns, label in scale.ticks(12):
-        x = scale(time_ns)
-        anchor = "end" if x > scale.right - 20 else "middle"
-        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-        parts.append(element("text", label, class_="tick", x=x, y=bottom + 14, text_anchor=anchor))
-    return joined(parts)
-
-
-def _drawn(
-    lane: _Lane, scale: Scale, entries: _Entries, most: int, story: node_states.NodeStory | None
-) -> tuple[Markup, float]:
-    """One lane, and where it ends."""
-    top = entries.top
+def _draw(
+    lane: _Lane, drawing: TimeLanes, entries: _Entries, most: int, story: node_states.NodeStory | None
+) -> None:
+    scale, top = drawing.scale, entries.top
     floor = top + LOG_HEIGHT
-    texts = Texts()
     waiting_floor = floor + 6 + WAITING_HEIGHT
-    parts = [
-        element("text", clipped(lane.name, 13), class_="row-label", x=0, y=top + 12),
-        *_ticks(entries, scale),
+    texts = Texts()
+    drawing.add(
+        lane_name(lane.name, top - 3),
+        level(scale, floor, f"{entries.low:,}", 0),
+        level(scale, top, f"{entries.high:,}", 10) if entries.high > entries.low else "",
         *_spans(lane.told, scale, top, texts),
         *_rounds(lane.told, scale, top, floor),
         *_areas(lane.points, scale, entries),
         _steps([(ns, entries(synced)) for ns, synced, _, _ in lane.points], scale, "synced-line"),
         *_waiting(lane.points, scale, waiting_floor, most),
         *_marks(lane.told, scale, entries, texts),
-    ]
-    bottom = waiting_floor + 4
+        height=waiting_floor + 4 - drawing.y,
+    )
     if story is not None:
-        parts.append(node_states.lane(story.stretches(scale.start_ns, scale.end_ns), scale, bottom))
-        bottom += node_states.LANE_HEIGHT
-    return joined(parts), bottom + GAP
-
-
-def _ticks(entries: _Entries, scale: Scale) -> list[Markup]:
-    parts = []
-    for index in dict.fromkeys((entries.low, entries.high)):
-        y = entries(index)
-        parts.append(element("line", class_="grid", x1=scale.left, x2=scale.right, y1=y, y2=y))
-        baseline = y + (10 if index == entries.high else 0)
-        parts.append(
-            element("text", f"{index:,}", class_="tick", x=scale.left - 6, y=baseline, text_anchor="end")
-        )
-    return parts
+        drawing.add_states(story)
+    drawing.y += GAP
 
 
 def _steps(places: Sequence[tuple[int, float]], scale: Scale, class_: str) -> Markup:
@@ -192,10 +156,7 @@ def _waiting(points: Sequence[Point], scale: Scale, floor: float, most: int) -> 
         if incoming and right - x > 0.05:
             ways.append(f"M{x:.1f} {floor:.1f}v-{incoming * height:.1f}H{right:.1f}V{floor:.1f}z")
     return [
-        element(
-            "text", f"waiting ≤ {most:,}", class_="tick", x=scale.left - 6, y=floor - 2, text_anchor="end"
-        ),
-        element("line", class_="grid", x1=scale.left, x2=scale.right, y1=floor, y2=floor),
+        level(scale, floor, f"waiting ≤ {most:,}", -2),
         *([element("path", class_="waiting-area", d="".join(ways))] if ways else []),
     ]
 

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from harness.pages.json_door import Json, as_mapping, as_mappings, as_text, as_whole, clipped
-from harness.pages.operation_rows import WIDTH
-from harness.pages.svg import Texts, element, joined, text_width
+from harness.pages.svg import WIDTH, Texts, element, text_width, whole_svg
 
 LANES_MAX, PLACES_MAX = 24, 400
 LANE_HEIGHT, TOP, BOTTOM, RIGHT_MARGIN = 74, 34, 18, 20
@@ -87,15 +86,8 @@ def space_time_drawing(picture: object) -> Markup:
         words = f"{not_drawn:,} events of the run are not drawn"
         parts.append(element("text", words, class_="tick", x=plane.left, y=plane.bottom + BOTTOM - 4))
     width = max(float(WIDTH), plane.right + RIGHT_MARGIN)
-    return element(
-        "svg",
-        joined(parts),
-        viewBox=f"0 0 {width:g} {plane.bottom + BOTTOM:g}",
-        class_="space-time",
-        width=None if width <= WIDTH else f"{width:.0f}",
-        role="img",
-        aria_label="Space-time diagram: a line for each node, arrows for the messages between them",
-    )
+    title = "Space-time diagram: a line for each node, arrows for the messages between them"
+    return whole_svg((width, plane.bottom + BOTTOM), title, *parts, class_="space-time")
 
 
 def _plane(told: Json) -> _Plane | None:

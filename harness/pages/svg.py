@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+WIDTH = 1160
+"""Of the drawings of a page, in pixels."""
 TEXT_SIZE = 12
 CHARACTER_WIDTH = 0.61
 """Of a monospaced font, in parts of its size; a hair more than the usual 0.60, so that estimates are safe."""
@@ -34,20 +36,25 @@ def joined(parts: Iterable[str]) -> Markup:
     return Markup("".join(escape(part) for part in parts))
 
 
-def drawing(size: tuple[float, float], title: str, scale: Scale, *children: str, class_: str) -> Markup:
-    """A whole SVG over time; `title` is for screen readers, the data-… attributes are for the page's cursor."""
+def whole_svg(
+    size: tuple[float, float],
+    title: str,
+    *children: str,
+    class_: str,
+    role: str = "img",
+    **attributes: object,
+) -> Markup:
+    """A whole SVG; `title` is for screen readers. One that is wider than the page keeps its width and scrolls."""
+    width, height = size
     return element(
         "svg",
         *children,
-        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        viewBox=f"0 0 {width:g} {height:g}",
         class_=class_,
-        role="img",
+        width=None if width <= WIDTH else f"{width:.0f}",
+        role=role,
         aria_label=title,
-        data_start_ns=scale.start_ns,
-        data_end_ns=scale.end_ns,
-        data_left=scale.left,
-        data_right=scale.right,
-        **({} if scale.has_times else {"data_counts": "events"}),
+        **attributes,
     )
 
 
@@ -150,14 +157,3 @@ def duration(span_ns: float) -> str:
         return f"{span_ns / 1e9:.3g} s"
     minutes, seconds = divmod(round(span_ns / 1e9), 60)
     return f"{minutes} min {seconds} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def axis(scale: Scale, top: float, bottom: float) -> Markup:
-    """Lines at round times, with their labels below."""
-    parts = []
-    for time_ns, label in scale.ticks(12):
-        x = scale(time_ns)
-        parts.append(element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom))
-        if scale.left + 20 <= x <= scale.right - 20:
-            parts.append(element("text", label, class_="tick", x=x, y=bottom + 16, text_anchor="middle"))
-    return joined(parts)

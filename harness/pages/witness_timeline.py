@@ -14,11 +14,12 @@ from markupsafe import Markup
 
 from checkers.history import Event, Operation
 from harness.pages import node_states
-from harness.pages.fault_bands import FaultBand, band_labels, shades, within
+from harness.pages.fault_bands import FaultBand, within
 from harness.pages.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 from harness.pages.material import Material, witness_indexes
-from harness.pages.operation_rows import GUTTER, LABEL_SIZE, LINE_HEIGHT, RIGHT, WIDTH, operation_rows
-from harness.pages.svg import Scale, axis, drawing, element, joined, text_width
+from harness.pages.operation_rows import LABEL_SIZE, LINE_HEIGHT, operation_rows
+from harness.pages.svg import WIDTH, Scale, element, joined, text_width
+from harness.pages.time_lanes import RIGHT, TimeLanes, lane_name
 
 OPERATIONS_DRAWN = 120
 BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
@@ -100,29 +101,15 @@ class Timeline:
 
 
 def timeline(material: Material, shown: Proof, bands: Sequence[FaultBand]) -> Timeline:
-    scale = Scale(shown.start_ns, shown.end_ns, GUTTER, RIGHT, material.has_times)
-    near = within(bands, shown.start_ns, shown.end_ns)
-    strip = band_labels(near, scale, 2)
-    top = strip.height + 8
-    events = _event_row(shown.events, scale, top) if shown.events else ""
-    rows = operation_rows(shown.operations, _near(material, shown), shown.key, scale)
-    rows_top = top + (LINE_HEIGHT if shown.events else 0)
-    y = rows_top + rows.height
-    lanes, bottom = _lanes(material, shown, bands, scale, y + 8)
-    picture = drawing(
-        (WIDTH, bottom + 24),
-        "Timeline of the operations that prove the anomaly",
-        scale,
-        shades(near, scale, strip.height + 2, bottom),
-        axis(scale, strip.height + 2, bottom),
-        strip.markup,
-        element("line", class_="rule-line", x1=0, x2=RIGHT, y1=y + 4, y2=y + 4),
-        lanes,
-        events,
-        rows.drawn(rows_top),
-        class_="timeline",
-    )
-    return Timeline(picture, rows.left_out)
+    lanes = TimeLanes((shown.start_ns, shown.end_ns), bands, has_times=material.has_times)
+    if shown.events:
+        lanes.add(_event_row(shown.events, lanes.scale, lanes.y), height=LINE_HEIGHT)
+    rows = operation_rows(shown.operations, _near(material, shown), shown.key, lanes.scale)
+    lanes.add(rows.drawn(lanes.y), height=rows.height)
+    lanes.add(element("line", class_="rule-line", x1=0, x2=RIGHT, y1=lanes.y + 4, y2=lanes.y + 4), height=8)
+    lanes.add_nodes(node_states.stories(material, bands))
+    drawing = lanes.drawn("Timeline of the operations that prove the anomaly", "timeline")
+    return Timeline(drawing, rows.left_out)
 
 
 def _near(material: Material, shown: Proof) -> list[Operation]:
@@ -141,7 +128,7 @@ def _near(material: Material, shown: Proof) -> list[Operation]:
 
 def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
     """Lines of the monitor and the harness that a witness names (a crash, a stall): a mark and a word each."""
-    parts = [element("text", "events", class_="row-label", x=0, y=y + 16)]
+    parts = [lane_name("events", y + 1)]
     free_from = float("-inf")
     for event in sorted(events, key=lambda event: event.time_ns)[:40]:
         x = scale(event.time_ns)
@@ -170,15 +157,3 @@ def _words(event: Event) -> str:
     if event.f == "state" and "vclock" in value:
         return f"{as_text(value.get('role'), 12)} at vclock {as_text(value.get('vclock'), 40)}"
     return as_text(event.value, 40)
-
-
-def _lanes(
-    material: Material, shown: Proof, bands: Sequence[FaultBand], scale: Scale, y: float
-) -> tuple[Markup, float]:
-    parts = []
-    for node in material.nodes:
-        story = node_states.story_of(material, node, bands)
-        parts.append(element("text", clipped(node, 13), class_="row-label", x=0, y=y + 15))
-        parts.append(node_states.lane(story.stretches(shown.start_ns, shown.end_ns), scale, y))
-        y += node_states.LANE_HEIGHT
-    return joined(parts), y + 4
