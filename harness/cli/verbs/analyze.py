@@ -15,6 +15,7 @@ from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import results_option, spark_options
 from harness.cli.param_types import Folder, OutputFile
+from harness.cli.printing import print_json
 
 if TYPE_CHECKING:
     from harness.pipeline.report import Report
@@ -137,9 +138,7 @@ def _tell(report: Report, html: Path | None, as_json: bool, place: Path | Addres
     if html is None and not isinstance(place, Path):
         page = content.publish(place)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(content.as_json(report, page), enc_hook=str).decode())
+        print_json(content.as_json(report, page), enc_hook=str)
         return
     for line in content.lines(report, page):
         click.echo(line)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +12,7 @@ import click
 from harness.cli.exit_codes import ExitCode
 from harness.cli.logs_given import LogsGiven, log_options, read_given
 from harness.cli.param_types import InputPath
+from harness.cli.printing import has_colour, print_json
 from harness.systems.promise import LOGS
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from harness.judge.audit import Audit
 
 TOLD_MAX = 8
-WIDTH = 110
 
 
 @click.command()
@@ -38,15 +35,15 @@ def command(
 
     The plan of a run decides how its logs are read. The logs then settle its operations of unknown outcome.
     """
-    import msgspec
-
     from harness.pages.terminal.working import working
 
     with working("auditing", is_quiet=as_json):
         found = _audit(read_given("audit", path, promotes, has_votes, quorum))
     audit = _to_json(found)
-    text = msgspec.json.encode(audit).decode() if as_json else _screen(found, audit, path)
-    click.echo(text)
+    if as_json:
+        print_json(audit)
+    else:
+        click.echo(_screen(found, audit, path))
     return ExitCode(audit["exit_code"])
 
 
@@ -110,46 +107,50 @@ def _sentence(found: Audited) -> str:
 
 
 def _screen(found: Audited, audit: dict[str, Any], path: Path) -> str:
-    from harness.pages.terminal.colour import painted, printable, wants_colour
-    from harness.pages.terminal.last_screen import BADGES
+    from harness.pages.terminal.colour import printable
+    from harness.pages.terminal.screen import headline
 
-    colour = wants_colour(sys.stdout, os.environ)
-    badge, tone = BADGES[audit["outcome"]]
-    lines = textwrap.wrap(f"{badge}  {printable(audit['sentence'])}", WIDTH)
-    lines[0] = painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge)
     told = (*_node_lines(found.audit), *_settled_lines(found.audit), *_witness_lines(found))
-    return "\n".join([*lines, "", *map(printable, told), "", f"again   ./qsync audit {printable(str(path))}"])
+    head = headline(audit["outcome"], audit["sentence"], colour=has_colour())
+    return "\n".join([*head, "", *told, "", f"again   ./qsync audit {printable(str(path))}"])
 
 
 def _node_lines(found: Audit) -> Iterator[str]:
+    from harness.pages.terminal.screen import entry
+
     for node, counts in found.logs.details.get("nodes", {}).items():
         said = "  ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items())
-        yield f"  {node}  {said}"
+        yield from entry(node, said)
     for text in found.logs.details.get("findings", ()):
-        yield f"  finding    {text}"
+        yield from entry("finding", text)
     for text in found.logs.details.get("notes", ()):
-        yield f"  note       {text}"
+        yield from entry("note", text)
 
 
 def _settled_lines(found: Audit) -> Iterator[str]:
+    from harness.pages.terminal.screen import entry
+
     if found.settling is None:
         return
     happened, did_not, still = map(
         len, (found.settling.happened, found.settling.did_not, found.settling.open)
     )
-    yield (
-        f"  settled    {happened + did_not + still} writes without an outcome: {happened} happened, {did_not} did not, "
-        f"{still} stay open"
+    yield from entry(
+        "settled",
+        f"{happened + did_not + still} writes without an outcome: {happened} happened, {did_not} did not, "
+        f"{still} stay open",
     )
     for _, verdict in found.settled:
-        yield f"             with that {verdict.checker} is {verdict.result}"
+        yield from entry("", f"with that {verdict.checker} is {verdict.result}")
 
 
 def _witness_lines(found: Audited) -> Iterator[str]:
-    judged = found.judged
-    witnesses = [(model, witness) for model, verdict in judged for witness in verdict.witnesses]
+    from harness.pages.terminal.screen import entry
+
+    witnesses = [(model, witness) for model, verdict in found.judged for witness in verdict.witnesses]
     for model, witness in witnesses[:TOLD_MAX]:
-        yield f"  {'violation' if model else 'finding  '}  {witness.rule}: {witness.summary}"
-        yield from (f"             {text}" for text in witness.explanation)
+        yield from entry("violation" if model else "finding", f"{witness.rule}: {witness.summary}")
+        for text in witness.explanation:
+            yield from entry("", text)
     if len(witnesses) > TOLD_MAX:
         yield f"  … and {len(witnesses) - TOLD_MAX} more (--json shows all)"

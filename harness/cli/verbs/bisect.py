@@ -9,6 +9,7 @@ import click
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import ROOT, results_option
 from harness.cli.param_types import InputPath, Text, Whole
+from harness.cli.printing import print_json
 
 
 @click.command()
@@ -82,7 +83,7 @@ def command(
             "confidence": found.confidence,
             "judged": {name: msgspec.to_builtins(each) for name, each in found.judged.items()},
         }
-        click.echo(msgspec.json.encode(told).decode())
+        print_json(told)
         return code
     click.echo(printable(f"{wanted}  {shape}"))
     if found.found.is_exact:

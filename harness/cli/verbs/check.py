@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,11 @@ import click
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import spark_options
 from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
+from harness.cli.printing import has_colour, print_json, print_run
 
 if TYPE_CHECKING:
     from checkers.history.history import History
+    from checkers.limits import Limits
     from checkers.proofs.meaning import Judged
     from harness.results import RunFolder
 
@@ -86,16 +87,47 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
     from harness.results.bundle import is_bundle
 
     path = _here(path)
-    if is_bundle(path):
-        return _check_bundle(path, as_json, engine, **given)
-    if engine == "spark" or _holds_runs(path):
+    if not is_bundle(path) and (engine == "spark" or _holds_runs(path)):
         from harness.cli.verbs.check_spread import check_spread
 
         return check_spread(path, as_json, engine, master, conf, given)
+    options = _Options(as_json=as_json, **given)
+    if is_bundle(path):
+        return _check_bundle(path, engine, options)
     folder = _run_folder(path)
-    if folder is not None:
-        return _check_run(folder, as_json, **given)
-    return _check_file(path, as_json, **given)
+    return _check_file(path, options) if folder is None else _check_run(folder, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """As the command line has them."""
+
+    as_json: bool
+    model: str | None
+    promise: str | None
+    key: str | None
+    timeout_s: float | None
+    memory_mib: float | None
+    budget: int | None
+    failed_cas: str | None
+    initial: str | None
+    verifies: bool
+    html: Path | None
+    edn: Path | None
+    shiviz: Path | None
+    graph: Path | None
+    second_opinion: str | None
+
+    @property
+    def limits(self) -> Limits:
+        from checkers.limits import Limits
+
+        return Limits(self.timeout_s, self.memory_mib, self.budget)
+
+    @property
+    def asks_others(self) -> bool:
+        """Another program is to see the history."""
+        return self.edn is not None or self.second_opinion is not None
 
 
 def _here(path: Path) -> Path:
@@ -133,7 +165,7 @@ def _run_folder(path: Path) -> RunFolder | None:
 _OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
 
 
-def _check_bundle(path: Path, as_json: bool, engine: str, **given: Any) -> int:
+def _check_bundle(path: Path, engine: str, options: _Options) -> int:
     """Judge the run in a bundle as that run; its files are gone then."""
     from harness.cluster.scratch import scratch
     from harness.errors import WrongUse
@@ -147,149 +179,107 @@ def _check_bundle(path: Path, as_json: bool, engine: str, **given: Any) -> int:
             raise WrongUse(
                 f"{path} is a bundle of a {kind}, not of a run; try: qsync certify --verify {path}"
             )
-        return _check_run(resolve(folder), as_json, shown=path, **given)
+        return _check_run(resolve(folder), options, bundle=path)
 
 
-def _check_run(
-    folder: RunFolder,
-    as_json: bool,
-    *,
-    shown: Path | None = None,
-    model: str | None,
-    promise: str | None,
-    key: str | None,
-    timeout_s: float | None,
-    memory_mib: float | None,
-    budget: int | None,
-    failed_cas: str | None,
-    initial: str | None,
-    verifies: bool,
-    html: Path | None,
-    edn: Path | None,
-    shiviz: Path | None,
-    graph: Path | None,
-    second_opinion: str | None,
-) -> int:
+def _check_run(folder: RunFolder, options: _Options, bundle: Path | None = None) -> int:
+    """`bundle`: the file that the folder was unpacked from."""
     import msgspec
 
     from checkers.by_model import only_key
-    from checkers.limits import Limits
     from harness.errors import WrongUse
     from harness.judge import Asked, repeat_line
     from harness.judge.time_limit import limited
+    from harness.pages.terminal.file_screen import asked_lines
     from harness.pages.terminal.working import working
     from harness.run import finish
     from harness.run.assemble import parts_of
     from harness.systems import plans
 
-    for option, value in (("--model", model), ("--failed-cas", failed_cas), ("--initial", initial)):
+    for option, value in (
+        ("--model", options.model),
+        ("--failed-cas", options.failed_cas),
+        ("--initial", options.initial),
+    ):
         if value is not None:
             raise WrongUse(
                 f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
                 "to read its record as such a history, copy history.jsonl to another folder and check that file"
             )
     plan = plans.read(folder.plan_file)
+    key, promise = options.key, options.promise
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
-    with working("judging", is_quiet=as_json), limited(Limits(timeout_s, memory_mib, budget)):
+    with working("judging", is_quiet=options.as_json), limited(options.limits):
         run = finish.stored(folder, plan, asked=Asked(key=key, promise=promise))
         verdict = finish.judged(run)
-        if shown is not None:  # plan.json as unpacked is gone then
+        if bundle is not None:  # plan.json as unpacked is gone then
             verdict["repeat"]["command"] = repeat_line(plan)
-        if verifies:
+        if options.verifies:
             from harness.judge.files import verified
 
             verified.add_to(verdict, run.case.history, verified.verifiers_in_run(run.case))
-        if edn is not None or second_opinion is not None:
+        if options.asks_others:
             from harness.judge.files import verified
 
             whole = run.case.history
             history = whole if key is None else only_key(whole, key)
             questions = partial(verified.judged_in_run, run.case)
-            _other_tools(history, None, verdict, edn, second_opinion, questions)
-    if shiviz is not None:
-        from harness.pages import shiviz as space_time
+            _ask_others(options, verdict, history, None, questions)
+    if options.shiviz is not None:
+        from harness.pages import shiviz
 
-        space_time.write(shiviz, folder)
-    _write_graph(graph, verdict)
-    if html is not None:
+        shiviz.write(options.shiviz, folder)
+    _write_graph(options.graph, verdict)
+    if options.html is not None:
         from harness.pages import file_page
 
-        file_page.write_of_run(html, folder, verdict)
-    _print_run(verdict, shown or folder.path, as_json)
+        file_page.write_of_run(options.html, folder, verdict)
+    print_run(verdict, bundle or folder.path, options.as_json)
+    if not options.as_json:
+        for line in asked_lines(verdict, colour=has_colour()):
+            click.echo(line)
     return ExitCode(verdict["exit_code"])
 
 
-def _print_run(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from harness.cli.verbs.run import _print
-    from harness.pages.terminal.file_screen import asked_lines
-
-    _print(verdict, folder, as_json)
-    if not as_json:
-        for line in asked_lines(verdict, colour=_colour()):
-            click.echo(line)
-
-
-def _check_file(
-    path: Path,
-    as_json: bool,
-    *,
-    model: str | None,
-    promise: str | None,
-    key: str | None,
-    timeout_s: float | None,
-    memory_mib: float | None,
-    budget: int | None,
-    failed_cas: str | None,
-    initial: str | None,
-    verifies: bool,
-    html: Path | None,
-    edn: Path | None,
-    shiviz: Path | None,
-    graph: Path | None,
-    second_opinion: str | None,
-) -> int:
-    import msgspec
-
-    from checkers.limits import Limits
+def _check_file(path: Path, options: _Options) -> int:
     from harness.errors import WrongUse
     from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
     from harness.judge.time_limit import limited
     from harness.pages.terminal import file_screen
     from harness.pages.terminal.working import working
 
-    if shiviz is not None:
+    if options.shiviz is not None:
         raise WrongUse(
             f"--shiviz: {path} is a history, and has no messages between nodes; try: a run's folder"
         )
-    limits = Limits(timeout_s, memory_mib, budget)
-    observes = None if failed_cas is None else failed_cas == "observes"
     asked = Asked(
         path=_record(path),
-        model=model,
-        promise=promise,
-        key=key,
-        limits=limits,
-        failed_cas_observes=observes,
-        initial=initial,
+        model=options.model,
+        promise=options.promise,
+        key=options.key,
+        limits=options.limits,
+        failed_cas_observes=None if options.failed_cas is None else options.failed_cas == "observes",
+        initial=options.initial,
     )
-    with working("reading", is_quiet=as_json):
-        history = asked_history(asked, recognized(asked.path, initial))
-    with working("judging", is_quiet=as_json), limited(limits):
+    with working("reading", is_quiet=options.as_json):
+        history = asked_history(asked, recognized(asked.path, options.initial))
+    with working("judging", is_quiet=options.as_json), limited(options.limits):
         verdict = judged(asked, history)
-        if verifies:
+        questions = partial(judged_in_file, asked, history, verdict)
+        if options.verifies:
             from harness.judge.files import verified
 
-            verified.add_to(verdict, history, verified.verifiers(judged_in_file(asked, history, verdict)))
-        file = asked.path if history.is_foreign else None
-        questions = partial(judged_in_file, asked, history, verdict)
-        _other_tools(history, file, verdict, edn, second_opinion, questions)
-    _write_graph(graph, verdict)
-    if html is not None:
+            verified.add_to(verdict, history, verified.verifiers(questions()))
+        _ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
+    _write_graph(options.graph, verdict)
+    if options.html is not None:
         from harness.pages import file_page
 
-        file_page.write(html, asked.path, history, verdict)
-    text = msgspec.json.encode(verdict).decode() if as_json else file_screen.screen(verdict, colour=_colour())
-    click.echo(text)
+        file_page.write(options.html, asked.path, history, verdict)
+    if options.as_json:
+        print_json(verdict)
+    else:
+        click.echo(file_screen.screen(verdict, colour=has_colour()))
     return ExitCode(verdict["exit_code"])
 
 
@@ -300,19 +290,18 @@ def _record(path: Path) -> Path:
     return path if path.is_file() else resolve(path).history
 
 
-def _other_tools(
+def _ask_others(
+    options: _Options,
+    verdict: dict[str, Any],
     history: History,
     file: Path | None,
-    verdict: dict[str, Any],
-    edn: Path | None,
-    second_opinion: str | None,
     questions: Callable[[], Mapping[str, Judged]],
 ) -> None:
     """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
 
     That checker gets what is left of the time limit. `questions`: what our checks were asked.
     """
-    if edn is None and second_opinion is None:
+    if not options.asks_others:
         return
     from checkers.history.foreign import jepsen_edn
     from checkers.limits import left_s
@@ -321,13 +310,13 @@ def _other_tools(
     from harness.pages.file_page import write_file
 
     text = jepsen_edn.write(history, reads=promised_linearizable)
-    if edn is not None:
-        write_file(edn, text.encode(), "the EDN")
-    if second_opinion is not None:
+    if options.edn is not None:
+        write_file(options.edn, text.encode(), "the EDN")
+    if options.second_opinion is not None:
         left = left_s()
         seconds = SECOND_OPINION_S if left is None else left
-        opinion = ask_about_registers(second_opinion, history, questions(), seconds)
-        opinion = opinion or ask(second_opinion, text, file, seconds)
+        opinion = ask_about_registers(options.second_opinion, history, questions(), seconds)
+        opinion = opinion or ask(options.second_opinion, text, file, seconds)
         verdict["second_opinion"] = opinion.beside(verdict)
 
 
@@ -336,9 +325,3 @@ def _write_graph(graph: Path | None, verdict: dict[str, Any]) -> None:
         from harness.pages import graph as writing
 
         writing.write(graph, verdict)
-
-
-def _colour() -> bool:
-    from harness.pages.terminal.colour import wants_colour
-
-    return wants_colour(sys.stdout, os.environ)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from checkers.limits import Limits
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.printing import print_json, print_run
 from harness.errors import StoreError, WrongUse
 from harness.judge.time_limit import limited
 
@@ -86,14 +86,13 @@ def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -
         codes.append(ExitCode(verdict["exit_code"]))
         if as_json:
             told = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
-            click.echo(msgspec.json.encode({"folder": str(run), **told}).decode())
+            print_json({"folder": str(run), **told})
         else:
             click.echo(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}")
     return gravest(codes)
 
 
 def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) -> int:
-    from harness.cli.verbs.run import _print
     from harness.results import resolve
 
     folder = resolve(path)
@@ -101,7 +100,7 @@ def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) 
         from harness.pipeline.checking import check_run
 
         verdict = check_run(spark, folder)
-    _print(verdict, folder.path, as_json)
+    print_run(verdict, folder.path, as_json)
     return ExitCode(verdict["exit_code"])
 
 
@@ -132,7 +131,7 @@ def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractC
             "checks": [found.verdict.to_json()],
             "file": str(path),
         }
-        click.echo(msgspec.json.encode(document).decode())
+        print_json(document)
     else:
         click.echo(
             f"{outcome:<8} {found.verdict.summary}; {found.verdict.seconds:.1f} s in {found.tasks} tasks"

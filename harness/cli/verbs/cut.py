@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,13 +13,13 @@ import click
 from harness.cli.exit_codes import ExitCode
 from harness.cli.logs_given import log_options, read_given
 from harness.cli.param_types import InputPath, Text, Whole
+from harness.cli.printing import has_colour, print_json
 
 if TYPE_CHECKING:
     from checkers.logs.log_cuts import LogCuts, Places, Walk
     from checkers.logs.wal import Record
     from checkers.verdict import Verdict
 
-WIDTH = 110
 CUTS = 100
 WITNESSES = 4
 FORMAT, VERSION = "qsync-cuts", 1
@@ -61,8 +58,6 @@ def command(
     Without --at the cuts are those at each CONFIRM, ROLLBACK, PROMOTE and DEMOTE: every node stands right behind that
     row, and a node without the row at the end of its log. Exit code 1 if a cut is not consistent.
     """
-    import msgspec
-
     from harness.errors import WrongUse
     from harness.pages.terminal.working import working
 
@@ -82,7 +77,7 @@ def command(
     with working("judging the cuts", is_quiet=as_json):
         told = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
     if as_json:
-        click.echo(msgspec.json.encode(_to_json(told)).decode())
+        print_json(_to_json(told))
     else:
         click.echo(_screen(cuts, told))
     return int(told.exit_code)
@@ -221,8 +216,7 @@ def _to_json(told: Told) -> dict[str, Any]:
 
 
 def _screen(cuts: LogCuts, told: Told) -> str:
-    from harness.pages.terminal.colour import painted, printable, wants_colour
-    from harness.pages.terminal.last_screen import BADGES
+    from harness.pages.terminal.screen import headline
 
     outcome = {
         ExitCode.VALID: "valid",
@@ -230,30 +224,32 @@ def _screen(cuts: LogCuts, told: Told) -> str:
         ExitCode.UNKNOWN: "unknown",
         ExitCode.INCONCLUSIVE: "inconclusive",
     }[told.exit_code]
-    badge, tone = BADGES[outcome]
-    colour = wants_colour(sys.stdout, os.environ)
-    lines = textwrap.wrap(f"{badge}  {printable(_sentence(told, cuts.rules.quorum))}", WIDTH)
-    lines[0] = painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge)
-    return "\n".join([*lines, "", *map(printable, _lines(cuts, told))])
+    head = headline(outcome, _sentence(told, cuts.rules.quorum), colour=has_colour())
+    return "\n".join([*head, "", *_lines(cuts, told)])
 
 
 def _lines(cuts: LogCuts, told: Told) -> Iterator[str]:
     """The places of the first cut that is not valid, else of the last one, and what is said of it."""
+    from harness.pages.terminal.screen import entry
+
     if told.unplaced:
-        yield f"  note       {told.unplaced} decisions are before the first row of a log, which has no place for them"
+        yield from entry(
+            "note",
+            f"{told.unplaced} decisions are before the first row of a log, which has no place for them",
+        )
     shown = next((each for each in told.cuts if each.verdict.result != "valid"), None) or (
         told.cuts[-1] if told.cuts else None
     )
     if shown is None:
         return
-    yield f"  cut        {shown.name}"
+    yield from entry("cut", shown.name)
     for node, place in shown.places.items():
         walk = cuts[node]
         row = walk.last(place)
         rows = f"{place:,} of {walk.end:,}"
         at = f"behind {_row(row)}, {row.place}" if row is not None else "before its first row"
-        yield f"  {node:10} {at} ({rows})"
+        yield from entry(node, f"{at} ({rows})")
     for witness in shown.verdict.witnesses[:WITNESSES]:
-        yield f"  violation  {witness.rule}: {witness.summary}"
+        yield from entry("violation", f"{witness.rule}: {witness.summary}")
     for text in shown.verdict.details.get("open", ())[:WITNESSES]:
-        yield f"  open       {text}"
+        yield from entry("open", text)

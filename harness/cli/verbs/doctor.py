@@ -17,6 +17,7 @@ import click
 
 from harness.cli.options import ROOT
 from harness.cli.param_types import Text
+from harness.cli.printing import print_json
 from harness.errors import ClusterError
 
 SLOW_SYNC_MS = 50.0
@@ -48,9 +49,7 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
         return _fix()
     findings = [look() for look in LOOKS]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode([finding._asdict() for finding in findings]).decode())
+        print_json([finding._asdict() for finding in findings])
     else:
         width = max(len(finding.what) for finding in findings)
         for finding in findings:

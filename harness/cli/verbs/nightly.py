@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from click.core import ParameterSource
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import results_option, spark_options
 from harness.cli.param_types import InputPath, Number, Text, Whole
+from harness.cli.printing import has_colour, print_json
 
 if TYPE_CHECKING:
     from harness.campaigns.judging import Judge
@@ -126,9 +125,7 @@ def command(
         )
         summary, folder = work.run(anew=anew)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode({**summary.to_json(), "folder": str(folder)}).decode())
+        print_json({**summary.to_json(), "folder": str(folder)})
     else:
         for line in _screen(summary, folder):
             click.echo(line)
@@ -146,16 +143,14 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
     books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
     found = compare.compare(*books)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found.to_json()).decode())
+        print_json(found.to_json())
         return ExitCode(found.exit_code)
-    from harness.pages.terminal.colour import painted, printable, wants_colour
+    from harness.pages.terminal.colour import painted, printable
 
     name = found.after.name
     own = [book for each in journal.folders(results, name) if (book := journal.load(each))]
     upto = [book for book in own if book.head.begun <= found.after.begun]
-    on = wants_colour(sys.stdout, os.environ)
+    on = has_colour()
     for line, colour in compared.lines(found, compare.trend(upto, NIGHTS)):
         click.echo(painted(printable(line), *([colour] if colour else []), on=on))
     return ExitCode(found.exit_code)
@@ -203,10 +198,10 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
 def _screen(summary: object, folder: Path) -> list[str]:
     from harness.campaigns.entries import entries
     from harness.campaigns.summary import Summary
-    from harness.pages.terminal.colour import painted, printable, wants_colour
+    from harness.pages.terminal.colour import painted, printable
 
     assert isinstance(summary, Summary)
-    on = wants_colour(sys.stdout, os.environ)
+    on = has_colour()
     colours = {"new": "red", "expired": "yellow", "known": "dim"}
     lines = [painted(printable(f"{summary.name}: {summary.sentence}"), "bold", on=on)]
     for group in summary.groups:

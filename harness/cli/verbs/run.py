@@ -14,6 +14,7 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
 from harness.cli.param_types import OutputFile, Whole
+from harness.cli.printing import print_json, print_run
 from harness.cli.system_options import PlanCommand
 from harness.errors import HarnessError
 
@@ -113,7 +114,7 @@ def _run_once(
         return _tell_recorded(recorded, as_json)
     with working("judging", is_quiet=as_json):
         verdict, code = conclude(recorded)
-    _print(verdict, executed.folder.path, as_json)
+    print_run(verdict, executed.folder.path, as_json)
     return ExitCode(code)
 
 
@@ -124,26 +125,12 @@ def _say(line: str) -> None:
 def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
     """Report a run that was recorded and not judged. Without a verdict it is inconclusive."""
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(recorded).decode())
+        print_json(recorded)
         return ExitCode.INCONCLUSIVE
     click.echo(f"recorded, not judged: {recorded.folder}; try: qsync check {recorded.folder}")
     if recorded.failure is not None:
         raise recorded.failure.error()
     return ExitCode.INTERRUPTED if recorded.interrupted else ExitCode.INCONCLUSIVE
-
-
-def _print(verdict: dict[str, Any], folder: Path, as_json: bool) -> None:
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode({**verdict, "folder": str(folder)}).decode())
-        return
-    from harness.pages.terminal.last_screen import last_screen
-
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    click.echo(last_screen(verdict, folder, colour=colour))
 
 
 def _shower(stack: ExitStack, plan: Plan, as_json: bool) -> Callable[[Conductor], None]:

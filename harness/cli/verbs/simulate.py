@@ -14,6 +14,7 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, results_option
 from harness.cli.param_types import Whole
+from harness.cli.printing import print_json
 from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
 
 
@@ -67,7 +68,7 @@ def command(
             tried.append(one)
             codes.append(ExitCode(one.exit_code))
             if as_json:
-                click.echo(msgspec.json.encode(one).decode())
+                print_json(one)
             else:
                 bar.show(one)
             if one.outcome in ("anomaly", "broken") and not keep_going:

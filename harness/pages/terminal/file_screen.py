@@ -12,14 +12,12 @@ again   ./qsync check history.edn --model register
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.pages.terminal.colour import painted, printable
-from harness.pages.terminal.last_screen import BADGES, STANDING_COLOURS
+from harness.pages.terminal.screen import BADGES, entry, headline
 
-WIDTH = 100
 TOLD_MAX = 8
 
 
@@ -27,7 +25,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
     """The text, without a newline at its end."""
     return "\n".join(
         [
-            *_head(verdict, colour),
+            *headline(verdict["outcome"], verdict["sentence"], colour=colour, lines_max=3),
             "",
             _counts(verdict),
             *_told(verdict, colour),
@@ -83,14 +81,6 @@ def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield f"  REFUSED  {reason}"
 
 
-def _head(verdict: Mapping[str, Any], colour: bool) -> list[str]:
-    badge, tone = BADGES[str(verdict["outcome"])]
-    lines = textwrap.wrap(
-        f"{badge}  {printable(str(verdict['sentence']))}", WIDTH, max_lines=3, placeholder=" …"
-    )
-    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
-
-
 def _counts(verdict: Mapping[str, Any]) -> str:
     evidence = verdict["evidence"]
     counts = "  ".join(f"{evidence[word]:,} {word}" for word in ("ok", "fail", "info"))
@@ -100,12 +90,11 @@ def _counts(verdict: Mapping[str, Any]) -> str:
 
 def _told(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
     if beside := verdict["evidence"].get("left_out"):
-        counts = ", ".join(f"{count:,} {printable(name)}" for name, count in beside.items())
-        yield f"  left out   {counts}: no transactions"
+        counts = ", ".join(f"{count:,} {name}" for name, count in beside.items())
+        yield from entry("left out", f"{counts}: no transactions")
     told = list(_standings(verdict))
     for standing, text in told[:TOLD_MAX]:
-        word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
-        yield f"  {word}  {_cut(printable(text))}"
+        yield from entry(standing, text, colour=colour, lines_max=1)
     if len(told) > TOLD_MAX:
         yield f"  … and {len(told) - TOLD_MAX} more (--json or --html shows all)"
 
@@ -121,8 +110,3 @@ def _standings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "unknown", f"{check['checker']}: {check['summary']}"
     for finding in verdict["findings"]:
         yield "finding", f"{finding['checker']}: {finding['summary']}"
-
-
-def _cut(text: str) -> str:
-    room = WIDTH - 13
-    return text if len(text) <= room else text[: room - 1] + "…"

@@ -14,28 +14,15 @@ again   ./qsync run --seed 7 …   (repeats the outcome)
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.pages.terminal.colour import painted, printable
+from harness.pages.terminal.colour import printable
+from harness.pages.terminal.screen import cut, entry, headline
 
-LINES, WIDTH = 15, 100
-BADGES = {
-    "valid": ("VALID", "green"),
-    "anomaly": ("ANOMALY", "red"),
-    "unknown": ("UNKNOWN", "yellow"),
-    "inconclusive": ("INCONCLUSIVE", "magenta"),
-}
-STANDING_COLOURS = {
-    "violation": "red",
-    "missing": "magenta",
-    "unknown": "yellow",
-    "finding": "yellow",
-    "by": "cyan",
-}
+LINES = 15
 
 
 def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = False) -> str:
@@ -43,7 +30,8 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
 
     Lines are cut to a hundred columns, except paths and commands, which users copy.
     """
-    head = [*_verdict_lines(verdict, colour), ""]
+    sentence = verdict.get("sentence", "")
+    head = [*headline(verdict.get("outcome"), sentence, colour=colour, lines_max=2), ""]
     counts = [
         _counts(verdict),
         _faults(verdict),
@@ -58,13 +46,6 @@ def last_screen(verdict: Mapping[str, Any], run_folder: Path, *, colour: bool = 
     foot = ["", f"nothing was written, because of {asked}" if asked else report, *_again(verdict)]
     room = LINES - len(head) - len(counts) - len(foot)
     return "\n".join([*head, *counts, *_check_lines(verdict, room, colour), *foot])
-
-
-def _verdict_lines(verdict: Mapping[str, Any], colour: bool) -> list[str]:
-    badge, tone = BADGES.get(str(verdict.get("outcome")), ("NO VERDICT", "magenta"))
-    text = f"{badge}  {printable(str(verdict.get('sentence', '')))}".rstrip()
-    lines = textwrap.wrap(text, WIDTH, max_lines=2, placeholder=" …", break_on_hyphens=False)
-    return [painted(badge, "bold", tone, on=colour) + lines[0].removeprefix(badge), *lines[1:]]
 
 
 def _counts(verdict: Mapping[str, Any]) -> str:
@@ -82,7 +63,7 @@ def _counts(verdict: Mapping[str, Any]) -> str:
 
 def _strongest(verdict: Mapping[str, Any]) -> list[str]:
     found = printable(str(verdict.get("strongest") or ""))
-    return [_cut(f"strongest model that held: {found}", WIDTH)] if found else []
+    return [cut(f"strongest model that held: {found}")] if found else []
 
 
 def _versions(verdict: Mapping[str, Any]) -> list[str]:
@@ -99,7 +80,7 @@ def _versions(verdict: Mapping[str, Any]) -> list[str]:
         at = f"{row.get('node')} at {row.get('from_ns', 0) / 1e9:.1f} s"
         came.setdefault(str(row.get("version")), []).append(at)
     told = " → ".join((first, *(f"{version}: {', '.join(nodes)}" for version, nodes in came.items())))
-    return [_cut(printable(f"versions  {told}"), WIDTH)]
+    return [cut(printable(f"versions  {told}"))]
 
 
 def _faults(verdict: Mapping[str, Any]) -> str:
@@ -110,11 +91,10 @@ def _faults(verdict: Mapping[str, Any]) -> str:
     names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in in_effect.most_common())
     never = ", ".join(map(str, verdict.get("evidence", {}).get("not_observed") or ()))
     others = f"; never: {never}" if never else ""
-    return _cut(
+    return cut(
         printable(
             f"faults that took effect ({in_effect.total()} of {len(faults)}): {names or 'none'}{others}"
-        ),
-        WIDTH,
+        )
     )
 
 
@@ -122,14 +102,14 @@ def _not_here(verdict: Mapping[str, Any]) -> list[str]:
     """The faults that "all" left out on this machine, and why: nobody asked for one of them."""
     lacks = verdict.get("evidence", {}).get("not_here") or ()
     told = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
-    return [_cut(printable(f"left out here: {told}"), WIDTH)] if told else []
+    return [cut(printable(f"left out here: {told}"))] if told else []
 
 
 def _cuts(verdict: Mapping[str, Any]) -> list[str]:
     """How many consistent cuts were judged, or why none was taken."""
     cuts = verdict.get("evidence", {}).get("cuts") or {}
     if why := cuts.get("why"):
-        return [_cut(printable(f"no consistent cut was judged: {why}"), WIDTH)]
+        return [cut(printable(f"no consistent cut was judged: {why}"))]
     asked = cuts.get("asked")
     return [f"consistent cuts judged: {cuts.get('judged', 0):,} of {asked:,}"] if asked is not None else []
 
@@ -138,19 +118,11 @@ def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[st
     """Violations, missing evidence, unknown checks, findings: in two lines each, or in one, or as many as fit."""
     told = _told(verdict)
     for lines_each in (2, 1):
-        entries = [_entry(standing, text, lines_each, colour) for standing, text in told]
+        entries = [entry(standing, text, colour=colour, lines_max=lines_each) for standing, text in told]
         if sum(map(len, entries)) <= room:
             return [line for entry in entries for line in entry]
     shown = [line for entry in entries[: room - 1] for line in entry]
     return [*shown, f"  … and {len(told) - len(shown)} more in the report"]
-
-
-def _entry(standing: str, text: str, lines_max: int, colour: bool) -> list[str]:
-    lines = textwrap.wrap(
-        printable(text), WIDTH - 13, max_lines=lines_max, placeholder=" …", break_on_hyphens=False
-    )
-    word = painted(f"{standing:<9}", STANDING_COLOURS[standing], on=colour)
-    return [f"  {word}  {lines[0] if lines else ''}", *(" " * 13 + line for line in lines[1:])]
 
 
 def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -158,14 +130,14 @@ def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     summaries = {check.get("checker"): check.get("summary", "") for check in verdict.get("checks", [])}
     documented = verdict.get("documented", {})
 
-    def entry(standing: str, name: str, summary: str) -> list[tuple[str, str]]:
+    def quoting(standing: str, name: str, summary: str) -> list[tuple[str, str]]:
         quoted = [("by", documented[name])] if name in documented else []
         return [(standing, f"{name}: {summary}"), *quoted]
 
     told = [
         line
         for name in verdict.get("violations", [])
-        for line in entry("violation", name, summaries.get(name, ""))
+        for line in quoting("violation", name, summaries.get(name, ""))
     ]
     told += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
     told += [
@@ -177,7 +149,7 @@ def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     return told + [
         line
         for found in findings
-        for line in entry("finding", str(found.get("checker")), str(found.get("summary", "")))
+        for line in quoting("finding", str(found.get("checker")), str(found.get("summary", "")))
     ]
 
 
@@ -188,10 +160,6 @@ def _again(verdict: Mapping[str, Any]) -> list[str]:
         return []
     repeats = {"outcome": "   (repeats the outcome)", "schedule": "   (repeats the schedule)"}
     return [f"again   {command}{repeats.get(str(repeat.get('repeats')), '')}"]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _shown(path: Path) -> str:

@@ -1,0 +1,34 @@
+"""What verbs print on standard output: documents as JSON, and the last screen of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def print_json(document: object, enc_hook: Callable[[Any], Any] | None = None) -> None:
+    """One document on one line. `enc_hook` makes something that JSON has of what it has not."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(document, enc_hook=enc_hook).decode())
+
+
+def has_colour() -> bool:
+    from harness.pages.terminal.colour import wants_colour
+
+    return wants_colour(sys.stdout, os.environ)
+
+
+def print_run(verdict: Mapping[str, Any], folder: Path, as_json: bool) -> None:
+    """The verdict of a run. `folder` may be a bundle."""
+    if as_json:
+        print_json({**verdict, "folder": str(folder)})
+        return
+    from harness.pages.terminal.last_screen import last_screen
+
+    click.echo(last_screen(verdict, folder, colour=has_colour()))
