@@ -203,14 +203,14 @@ class _Steps(Sequence[Any]):
 
 
 def _table(path: Path, *columns: str) -> Arrow:
-    with parquet.damage_told(path):
+    with parquet.damage_refused(path):
         return parquet.opened(path, pre_buffer=True).read(columns=[*columns])
 
 
 def _numbers(path: Path, *columns: str) -> tuple[dict[str, Array], Any]:
     table = _table(path, *columns)
     told = msgspec.json.decode((table.schema.metadata or {}).get(_METADATA, b"null"))
-    with parquet.damage_told(path):
+    with parquet.damage_refused(path):
         return {name: _array(table[name]) for name in columns}, told
 
 
@@ -338,7 +338,7 @@ def _of_all(clients: Array, found: Array, rows: int) -> Array:
 
 def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
     """The record without its clients, their operations, and the ids that no log has."""
-    with parquet.damage_told(path):
+    with parquet.damage_refused(path):
         file = parquet.opened(path, read_dictionary=[*_WORDS], pre_buffer=True)
         table = file.read(columns=[*_ASKED])
     history = parquet.read_others(path)
@@ -354,7 +354,7 @@ def _asked(path: Path, names: Names) -> tuple[History, Asked, Names]:
         and _are_same(partner := _of_all(clients, found, len(process)), *f)
         and _are_same(partner, *key)
     ):
-        with parquet.damage_told(path):
+        with parquet.damage_refused(path):
             return history, *_operations(path, table, names, partner, (types, names_of_types), f)
     parquet.read(path)  # says what is wrong with the record
     raise AssertionError("the record of the clients adds up, and does not")

@@ -34,7 +34,7 @@ from checkers.history.start import PLAIN_START, Start, supposed
 from checkers.history.value_order import odd_keys
 from checkers.limits import NO_LIMITS, Limits, given, within
 from checkers.linearizable.table import MODELS as SEQUENTIAL
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.verdict import Result, Verdict, merged, run_safely
 
 MEMORY_MIB = 1024.0  # for a search, by default
@@ -137,7 +137,7 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All verdicts on one history: what breaks the promise, what is merely weaker, the strongest that was satisfied."""
+    """All verdicts on one history, the violations of the promise, and the strongest model that was satisfied."""
 
     model: str
     promise: str
@@ -145,7 +145,7 @@ class Judgement:
     violations: tuple[str, ...]
     strongest: str | None
     torn: str | None = None
-    """What the file has lost: then it is not valid."""
+    """The loss of a torn file: then the result is never valid."""
     supposed: Start = PLAIN_START
     """Of an invalid foreign history that does not say how it began: the start that its first reads suggest."""
 
@@ -153,8 +153,8 @@ class Judgement:
     def result(self) -> Result:
         """Invalid if the promise is broken; unknown if what was promised could not be decided, or the file is torn."""
         weighed = [verdict for verdict in self.verdicts if is_promised(verdict, self.promise)]
-        found = merged(verdict.result for verdict in weighed)
-        return "unknown" if found == "valid" and self.torn is not None else found
+        result = merged(verdict.result for verdict in weighed)
+        return "unknown" if result == "valid" and self.torn is not None else result
 
 
 def is_promised(verdict: Verdict, promise: str) -> bool:
@@ -183,7 +183,7 @@ def judge(
     if initial is not None:
         history = history.starting_at(initial)
     with _within(limits):
-        return _judged(_begun(history, model), model, promise, _observes(history, failed_cas_observes))
+        return _judgement(_begun(history, model), model, promise, _observes(history, failed_cas_observes))
 
 
 def _begun(history: History, model: str) -> History:
@@ -212,7 +212,7 @@ def _within(limits: Limits) -> AbstractContextManager[None]:
     return within(replace(limits, memory_mib=MEMORY_MIB) if is_open else limits)
 
 
-def _judged(history: History, model: str, promise: str | None, failed_cas_observes: bool) -> Judgement:
+def _judgement(history: History, model: str, promise: str | None, failed_cas_observes: bool) -> Judgement:
     asked = MODELS[model]
     promised = asked.promises[0] if promise is None else promise
     if promised not in asked.promises:
@@ -223,7 +223,9 @@ def _judged(history: History, model: str, promise: str | None, failed_cas_observ
         *_of_domain(asked, history, promised, failed_cas_observes),
     )
     violations = tuple(
-        each.checker for each in verdicts if each.result == "invalid" and is_promised(each, promised)
+        verdict.checker
+        for verdict in verdicts
+        if verdict.result == "invalid" and is_promised(verdict, promised)
     )
     is_open = bool(violations) and history.is_foreign and history.start is PLAIN_START and _has_start(asked)
     return Judgement(
@@ -345,13 +347,13 @@ def _strongest(
         held = not is_open and known["linearizable"].result == "valid"
         return "linearizable" if held else None
     if is_open:
-        found = strongest_of(_results_everywhere(asked, history, failed_cas_observes))
+        satisfied = strongest_of(_results_everywhere(asked, history, failed_cas_observes))
     else:
-        found = strongest_of({name: verdict.result for name, verdict in known.items()})
-    if found in ("linearizable", "none"):
-        return found
+        satisfied = strongest_of({name: verdict.result for name, verdict in known.items()})
+    if satisfied in ("linearizable", "none"):
+        return satisfied
     least = known.get(written.NAME) or _written(asked, history)
-    return "none" if least.result == "invalid" else found
+    return "none" if least.result == "invalid" else satisfied
 
 
 def _written(model: Model, history: History) -> Verdict:
@@ -370,22 +372,22 @@ def strongest_isolation(verdict: Verdict) -> str | None:
     return f"{held or 'none proved'} ({left} not refuted)"
 
 
-def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Judged]:
+def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Terms]:
     """The questions that `judge` answers, by the names of its verdicts: input for the verifiers of the proofs."""
-    asked, found = MODELS[model], {}
+    asked, questions = MODELS[model], {}
     if asked.transactional is not None:
-        found["transactional"] = Judged(model=promise)
+        questions["transactional"] = Terms(model=promise)
     if asked.linearizable is not None:
-        found["linearizable"] = Judged(
+        questions["linearizable"] = Terms(
             model=asked.linearizable,
             reads=linearizable.promised_linearizable,
             failed_cas_observes=failed_cas_observes,
         )
-    return found
+    return questions
 
 
 def _results_everywhere(model: Model, history: History, failed_cas_observes: bool) -> dict[str, Result]:
-    """By model, over all reads but dirty ones. A read that surely is stale spares the search."""
+    """Results by model, over all reads but dirty ones. A read that surely is stale spares the search."""
     reads, in_doubt = sessions.all_but_dirty, history
     first = None
     if history.start.is_plain:
@@ -403,9 +405,9 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
 
 
 def _only_in_doubt(history: History, columns: Columns, verdict: Verdict) -> History:
-    """The operations on keys that are not known to be linearizable: the others satisfy all weaker models, too.
+    """The operations on keys that are not known to be linearizable: the other keys satisfy all weaker models, too.
 
-    And those on one key with a value that was written twice, if there is one: there no weaker model is judged.
+    Also those on one key with a value that was written twice, if there is one: no weaker model judges such a key.
     """
     reads = numpy.flatnonzero((columns.f == columns.code("read")) & (columns.type == OK))
     if "keys_invalid" not in verdict.details or odd_keys(columns, reads).any():
@@ -441,7 +443,7 @@ def _only_keys(history: History, keys: Container[str | None]) -> History:
 
 
 def guess(history: History) -> str | None:
-    """The model that the operations' names and values speak of; None if they speak of none."""
+    """The model that fits the operations' names and values; None if none does."""
     names = history.names - {"dump"}
     for belongs, model in _SIGNS:
         if belongs(names):
@@ -450,7 +452,7 @@ def guess(history: History) -> str | None:
 
 
 def _telling(history: History) -> Iterable[Operation]:
-    """The operations with values that may tell a model: a whole number is a value of any."""
+    """The operations whose values may distinguish models: a whole number is a value of any."""
     if not history.names <= {"read", "write", "dump"}:
         return history.operations
     return history.at((history.columns.kind != PLAIN).nonzero()[0])
@@ -471,7 +473,7 @@ def _guess_of_reads(operations: Iterable[Operation]) -> str:
     """Reads and writes: of registers, unless a read shows more than was ever written at once."""
     known = list(operations)
     if any(
-        each.f == "write" and isinstance(each.value, list | dict) and not _is_rows(each) for each in known
+        write.f == "write" and isinstance(write.value, list | dict) and not _is_rows(write) for write in known
     ):
         return "register"
     for operation in known:
@@ -496,11 +498,11 @@ def _is_rows(operation: Operation) -> bool:
 def _guess_of_adds(operations: Iterable[Operation]) -> str:
     """Things added: to a set if reads show a collection or if nothing is added twice, else to a counter."""
     known = list(operations)
-    shown = [each.value for each in known if each.f == "read" and each.type == "ok"]
+    shown = [operation.value for operation in known if operation.f == "read" and operation.type == "ok"]
     if any(isinstance(value, list) for value in shown):
         rows = (row for value in shown if isinstance(value, list) for row in value)
         return "monotonic" if isinstance(next(rows, None), dict) else "set"
-    added = [str(each.value) for each in known if each.f == "add"]
+    added = [str(operation.value) for operation in known if operation.f == "add"]
     return "set" if not shown and len(set(added)) == len(added) else "counter"
 
 

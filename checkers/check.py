@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkers.history.history import History
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.verdict import Verdict, Verified, run_safely
 
 
@@ -24,11 +24,11 @@ class Check:
     run: Callable[[History], Verdict]
     is_per_key: bool = False
     """The verdict on a whole history follows from those on its keys, each by itself."""
-    judged: Judged | None = None
+    judged: Terms | None = None
     verify: Callable[[History, Verdict], Verified] | None = None
     """How the proofs of a check of nodes are accepted or refused, by code that it shares nothing with."""
     is_of_nodes: bool = False
-    """It judges what nodes did, and needs not to know what operations do."""
+    """The check judges nodes, and does not need to know the effects of operations."""
 
 
 RunCheck = Callable[[Check, History], Verdict]
@@ -36,5 +36,5 @@ RunCheck = Callable[[Check, History], Verdict]
 
 
 def run_here(check: Check, history: History) -> Verdict:
-    """In this process; a checker that raises says unknown, unless it caught itself at a defect (CheckerDefect)."""
+    """Run the check in this process. A checker that raises gives unknown, unless it raises CheckerDefect."""
     return run_safely(check.run, history, name=check.name)

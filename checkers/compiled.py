@@ -60,7 +60,7 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
 
 
 def bare_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """The same for a kernel that makes no arrays (slices of its arguments it may): references are not counted then.
+    """Mark a kernel that makes no arrays (slices of its arguments are fine): its references are not counted.
 
     Reference counting is expensive: without it, kernels that pass a dozen arrays to each other are four times as fast.
     """
@@ -117,7 +117,7 @@ def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading"
     try:
         written_s = source.stat().st_mtime
         kept = (source.parent / "__pycache__").glob(name)
-        ready = any(each.stat().st_mtime >= written_s for each in itertools.chain(kept, *places))
+        ready = any(file.stat().st_mtime >= written_s for file in itertools.chain(kept, *places))
     except OSError:
         return "compiling"
     return "loading" if ready else "compiling"
@@ -155,7 +155,7 @@ def _compiled(module: ModuleType) -> SimpleNamespace:
 def _dispatchers(module: ModuleType, *, cached: bool) -> Names:
     """numba's own objects. They see each other in place of the plain functions, through a copied namespace."""
     names = dict(vars(module))
-    plain = {name: each for name, each in names.items() if getattr(each, _MARK, False)}
+    plain = {name: value for name, value in names.items() if getattr(value, _MARK, False)}
     for name, function in plain.items():
         names[name] = _dispatcher(_within(names, function), cached=cached)
     return {name: names[name] for name in plain}
@@ -229,10 +229,10 @@ def _private_folder() -> str | None:
     folder = Path(tempfile.gettempdir()) / f"qsync-kernels-{user}-{sys.implementation.cache_tag}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077
     return str(folder) if ours else None
 
 

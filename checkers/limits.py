@@ -68,8 +68,8 @@ class _Scope:
     @property
     def ended(self) -> _Scope | None:
         """The outermost scope that is out of time: this one or one around it."""
-        found = None if self.outer is None else self.outer.ended
-        return self if found is None and self.clock() >= self.deadline_s else found
+        outer = None if self.outer is None else self.outer.ended
+        return self if outer is None and self.clock() >= self.deadline_s else outer
 
 
 _INNERMOST: ContextVar[_Scope | None] = ContextVar("limits", default=None)

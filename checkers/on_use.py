@@ -18,9 +18,9 @@ def on_use(package: str, parts: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if not parts[name]:
             return import_module(f"{package}.{name}")
-        found = getattr(import_module(parts[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        part = getattr(import_module(parts[name]), name)
+        setattr(sys.modules[package], name, part)
+        return part
 
     return get
 
@@ -28,7 +28,7 @@ def on_use(package: str, parts: Mapping[str, str]) -> Callable[[str], Any]:
 class CalledChecker(ModuleType):
     """A checker's module, which can be called as its `check` can: with a history, a file or a data frame.
 
-    Beside a caller who knows what a torn record has lost there are those who do not: to them no torn one is valid.
+    A caller may not know what a torn record has lost, so a call never says valid of one.
     """
 
     def __call__(self, source: Any, **options: Any) -> Any:

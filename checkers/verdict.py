@@ -48,7 +48,7 @@ class Witness:
     records: tuple[tuple[int, int], ...] = ()
     """Rows of logs that prove it, by (origin, lsn): with their times, the window is derived. Not kept in JSON."""
     how: str = ""
-    """What tells this breach from others of its rule, without names and numbers: fingerprints are made of it."""
+    """How this breach differs from others of its rule, without names and numbers: part of fingerprints."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values."""
@@ -133,7 +133,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The number of accepted proofs, the reasons of refused ones, what has none; and if the verdict follows."""
+    """The number of accepted proofs, the reasons of refused ones, claims without one; whether the verdict follows."""
 
     accepted: int
     refused: tuple[str, ...]
@@ -177,10 +177,10 @@ class CheckerDefect(Exception):
 
 def merged(results: Iterable[Result]) -> Result:
     """Invalid if any is; else unknown if any is, or if there is none at all; else valid."""
-    seen = set(results)
-    if "invalid" in seen:
+    kinds = set(results)
+    if "invalid" in kinds:
         return "invalid"
-    return "valid" if seen == {"valid"} else "unknown"
+    return "valid" if kinds == {"valid"} else "unknown"
 
 
 def run_safely(
@@ -197,7 +197,9 @@ def run_safely(
     """
     started_s = clock()
     title = name or str(getattr(checker, "__name__", type(checker).__name__))
-    verdict = until_ended(lambda: _said(checker, arguments, options, title), lambda why: stopped(title, why))
+    verdict = until_ended(
+        lambda: _verdict_of(checker, arguments, options, title), lambda why: stopped(title, why)
+    )
     return replace(verdict, seconds=round(clock() - started_s, 6))
 
 
@@ -206,7 +208,7 @@ def stopped(checker: str, why: str) -> Verdict:
     return Verdict(checker=checker, result="unknown", summary=f"{why}: not decided")
 
 
-def _said(
+def _verdict_of(
     checker: Callable[..., Verdict], arguments: Iterable[Any], options: Mapping[str, Any], title: str
 ) -> Verdict:
     try:

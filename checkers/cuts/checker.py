@@ -1,4 +1,4 @@
-"""Judges cuts: `check(Given(…))` says on each level what the material shows of each cut."""
+"""Judges cuts: `check(Given(…))` gives a judgement for each level and cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
 from checkers.cuts.state import Invariant, Restored
 from checkers.cuts.state import judge as judge_state
 from checkers.cuts.state import not_judged as state_not_judged
-from checkers.cuts.trace import RECEIVE, Trace, name_of, told
+from checkers.cuts.trace import RECEIVE, Trace, described, name_of
 from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
@@ -59,9 +59,9 @@ def check(given: Given) -> Report:
 def sideless(given: Given, cut: Cut, trace: Trace) -> frozenset[str]:
     """The nodes that claim no side of this cut: the clients, if it has failed.
 
-    Every log of a failed cut may still have its FINISH, because a server was told late. Nodes no longer mark messages
-    for such a cut. So a client that learns of the cut late changes its colour after messages from outside, and has no
-    log for which that would matter.
+    Every log of a failed cut may still have its FINISH, because a server learned of the failure late. Nodes no longer
+    mark messages for such a cut. So a client that learns of the cut late changes its colour after messages from
+    outside. It has no log for which that would matter.
     """
     has_failed = "failed" in cut.outcomes.values() and bool(given.baseline)
     return frozenset(trace.nodes) - frozenset(given.baseline) if has_failed else frozenset()
@@ -85,13 +85,13 @@ class _Checker:
         if logs is not None and self.judged_cuts:
             self.members = transactions.members(logs, self.judged_cuts, given.baseline)
         self.messages: messages.Messages | None = None
-        self.events = {name_of(each.xid): each.events for each in given.operations or ()}
+        self.events = {name_of(operation.xid): operation.events for operation in given.operations or ()}
         self.breaches = [] if logs is None else [*self._breaches(logs)]
         self.notes: list[str] = []
 
     def report(self) -> Report:
         judgements: dict[Level, tuple[Judgement, ...]] = {
-            "messages": tuple(self._messages()),
+            "messages": tuple(self._messages()),  # first: other levels read `self.messages`, which it sets
             "transactions": tuple(self._transactions()),
             "form": tuple(self._form()),
             "closure": tuple(self._closure()),
@@ -101,28 +101,28 @@ class _Checker:
             "finish": tuple(self._finish()),
         }
         assert judgements.keys() == LEVELS.keys()
-        why = consequences.placeless(self.ids, self.breaches, self.given.trace, self.messages)
+        reasons = consequences.placeless(self.ids, self.breaches, self.given.trace, self.messages)
         apart = {
             level: tuple(
-                _consequence(level, each.cut, why[each.cut])
-                if level != "form" and each.result == "invalid" and each.cut in why
-                else each
-                for each in said
+                _consequence(level, judgement.cut, reasons[judgement.cut])
+                if level != "form" and judgement.result == "invalid" and judgement.cut in reasons
+                else judgement
+                for judgement in of_level
             )
-            for level, said in judgements.items()
+            for level, of_level in judgements.items()
         }
         return Report(
             cuts=tuple(self.ids), judgements=apart, notes=tuple(self.notes), pictures=self._pictures(apart)
         )
 
     def _pictures(self, judgements: Mapping[Level, Sequence[Judgement]]) -> dict[str, picture.Picture]:
-        """Of the first cuts, those before all that a level calls wrong."""
+        """By cut, of the first ones. Cuts that a level calls invalid come first."""
         wrong = dict[str, None]()
         for level in judgements.values():
             wrong.update({each.cut: None for each in level if each.result == "invalid"})
         chosen = (*wrong, *(cut for cut in self.judged_cuts if cut not in wrong))[:PICTURES_MAX]
-        said = self.messages
-        drawn = {cut: None if said is None else picture.of_cut(said.links, cut) for cut in chosen}
+        judged = self.messages
+        drawn = {cut: None if judged is None else picture.of_cut(judged.links, cut) for cut in chosen}
         return {cut: each for cut, each in drawn.items() if each is not None}
 
     def _breaches(self, logs: Logs) -> Iterable[form.Breach]:
@@ -135,31 +135,31 @@ class _Checker:
         if trace is None:
             yield from (skipped("messages", cut, "there is no trace", lacks=True) for cut in self.ids)
             return
-        said = self.messages = messages.judge(
+        judged = self.messages = messages.judge(
             trace,
             self.ids,
             [cut.asked_ns for cut in self.given.cuts],
             [cut.ended_ns for cut in self.given.cuts],
             [sideless(self.given, cut, trace) for cut in self.given.cuts],
         )
-        if said.broken:
-            self.notes.append(f"the recording is broken: {said.broken}")
-        elif not said.is_cross_checked and self.ids:
+        if judged.broken:
+            self.notes.append(f"the recording is broken: {judged.broken}")
+        elif not judged.is_cross_checked and self.ids:
             self.notes.append("the trace is too long to be checked a second time by vector clocks")
         is_any_received = bool((trace.kind == RECEIVE).any())
         for place, cut in enumerate(self.ids):
-            yield self._message(trace, said, place, cut, is_any_received=is_any_received)
+            yield self._message(trace, judged, place, cut, is_any_received=is_any_received)
 
     def _message(
-        self, trace: Trace, said: messages.Messages, place: int, cut: str, *, is_any_received: bool
+        self, trace: Trace, judged: messages.Messages, place: int, cut: str, *, is_any_received: bool
     ) -> Judgement:
         if self.ended[place].is_finished is False:
             return skipped("messages", cut, UNFINISHED, lacks=False)
-        if said.broken:
-            return _unknown("messages", cut, f"the recording is broken: {said.broken}")
-        if not said.marked[place].any():
+        if judged.broken:
+            return _unknown("messages", cut, f"the recording is broken: {judged.broken}")
+        if not judged.marked[place].any():
             return skipped("messages", cut, "the trace has no colour change of this cut", lacks=True)
-        crossing = said.crossings[place]
+        crossing = judged.crossings[place]
         if crossing is not None:
             witness = witnesses.of_crossing(trace, cut, crossing)
             return Judgement(
@@ -167,13 +167,13 @@ class _Checker:
                 cut=cut,
                 result="invalid",
                 summary=witness.summary,
-                count=int(said.counts[place]),
+                count=int(judged.counts[place]),
                 witnesses=(witness,),
-                proof=proofs.message(trace, said, place),
-                picture=picture.of_crossing(said.links, cut, crossing),
+                proof=proofs.message(trace, judged, place),
+                picture=picture.of_crossing(judged.links, cut, crossing),
             )
-        if said.unknown[place]:
-            return _unknown("messages", cut, said.unknown[place])
+        if judged.unknown[place]:
+            return _unknown("messages", cut, judged.unknown[place])
         if not is_any_received:
             return skipped("messages", cut, "no message was received", lacks=False)
         return Judgement(
@@ -181,7 +181,7 @@ class _Checker:
             cut=cut,
             result="valid",
             summary="every message that was received inside was sent inside",
-            proof=proofs.frontier(trace, said, place),
+            proof=proofs.frontier(trace, judged, place),
         )
 
     def _over_members(
@@ -221,7 +221,7 @@ class _Checker:
                 yield self._torn(members, cut, place)
 
     def _torn(self, members: Members, cut: str, place: int) -> Judgement:
-        """Of a cut with torn transactions: those with a cause of their own."""
+        """The judgement of a cut with torn transactions; it counts those that follow from no other finding."""
         logs = members.logs
         crossed: frozenset[str] = frozenset()
         if self.given.trace is not None and self.messages is not None and not self.messages.broken:
@@ -251,23 +251,23 @@ class _Checker:
         return replace(witness, events=tuple(sorted(events))) if events else witness
 
     def _picture(self, cut: str, xid: str) -> picture.Picture | None:
-        said = self.messages
-        return None if said is None else picture.of_transaction(said.links, cut, xid)
+        judged = self.messages
+        return None if judged is None else picture.of_transaction(judged.links, cut, xid)
 
     def _form(self) -> Iterable[Judgement]:
         logs = self.given.logs
         by_cut: dict[str, list[Witness]] = {cut: [] for cut in self.ids}
         if logs is not None:
-            for each in self.breaches:
-                told_records = tuple(logs.told(record) for record in each.records)
-                by_cut[each.cut].append(
-                    Witness(rule=each.rule, summary=each.summary, events=(), explanation=told_records)
+            for breach in self.breaches:
+                records = tuple(logs.described(record) for record in breach.records)
+                by_cut[breach.cut].append(
+                    Witness(rule=breach.rule, summary=breach.summary, events=(), explanation=records)
                 )
         if self.given.trace is not None and self.messages is not None:
             for cut, doubled in zip(self.ids, self.messages.doubled, strict=True):
                 for node, row in doubled:
                     summary = f"{node} changed its colour for {cut} a second time"
-                    where = (told(self.given.trace, row),)
+                    where = (described(self.given.trace, row),)
                     by_cut[cut].append(
                         Witness(rule="second-colour-change", summary=summary, events=(), explanation=where)
                     )
@@ -320,12 +320,12 @@ class _Checker:
         operations = self.given.operations
         needs = "" if operations else "there are no operations"
         members, rows = self._over_members("external-causality", needs=needs)
-        found = [] if members is None or operations is None else closure.external(members, operations)
+        inversions = [] if members is None or operations is None else closure.external(members, operations)
         for cut, place, why in rows:
             if why is not None:
                 yield why
                 continue
-            inversion = found[place]
+            inversion = inversions[place]
             if inversion is None:
                 summary = "what is before the cut has all that its clients knew"
                 assert members is not None
@@ -360,8 +360,10 @@ class _Checker:
             if why is not None:
                 yield why
                 continue
-            if (found := wrong[place]) is not None:
-                witness = self._of_client(witnesses.of_bounds(cut, found), name_of(found.operation.xid))
+            if (misplaced := wrong[place]) is not None:
+                witness = self._of_client(
+                    witnesses.of_bounds(cut, misplaced), name_of(misplaced.operation.xid)
+                )
                 yield _invalid("acknowledged", cut, [witness])
             elif missing[place]:
                 yield skipped("acknowledged", cut, missing[place], lacks=True)
@@ -382,11 +384,13 @@ class _Checker:
             earlier = None if since is None else since.state
             apart = self._keys_of_torn(cut)
             wrong = [
-                Witness(rule=each.rule, summary=each.summary, events=(), explanation=each.keys)
-                for each in judge_state(restored, given.invariant, earlier, apart)
+                Witness(
+                    rule=difference.rule, summary=difference.summary, events=(), explanation=difference.keys
+                )
+                for difference in judge_state(restored, given.invariant, earlier, apart)
             ]
             left_out = state_not_judged(restored, given.invariant, earlier)
-            told_too = f" (not judged: {', '.join(left_out)})" if left_out else ""
+            note = f" (not judged: {', '.join(left_out)})" if left_out else ""
             if wrong:
                 yield _invalid("state", cut, wrong)
             elif apart and [*judge_state(restored, given.invariant, earlier)]:
@@ -397,7 +401,7 @@ class _Checker:
             ):
                 yield skipped("state", cut, "there is nothing to compare the restored state with", lacks=True)
             else:
-                summary = f"the restored state is what it should be{told_too}"
+                summary = f"the restored state is what it should be{note}"
                 yield Judgement(level="state", cut=cut, result="valid", summary=summary)
 
     def _keys_of_torn(self, cut: str) -> frozenset[str]:
@@ -431,12 +435,12 @@ def _consequence(level: Level, cut: str, why: str) -> Judgement:
     return Judgement(level=level, cut=cut, result="unknown", summary=summary, standing="consequence")
 
 
-def _invalid(level: Level, cut: str, found: Sequence[Witness]) -> Judgement:
+def _invalid(level: Level, cut: str, violations: Sequence[Witness]) -> Judgement:
     return Judgement(
         level=level,
         cut=cut,
         result="invalid",
-        summary=found[0].summary,
-        count=len(found),
-        witnesses=tuple(found),
+        summary=violations[0].summary,
+        count=len(violations),
+        witnesses=tuple(violations),
     )

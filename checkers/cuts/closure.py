@@ -1,8 +1,8 @@
 """L3 and L4: what a BEFORE must have because of what it has.
 
 L3, by key: the writers of a key that are in BEFORE are a prefix of its versions, on every server by itself. It is
-enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it. What follows
-from a torn transaction is said by level "transactions", and is not said again.
+enough to look at neighbours: a BEFORE that is no prefix has some version without the one just before it. Level
+"transactions" reports what follows from a torn transaction.
 
 L4, external causality: a transaction of which any client knew before another was invoked is in BEFORE if the other
 is. A client knows of a transaction by the answer to it, or by a read that shows what it wrote. Clients can carry
@@ -37,22 +37,22 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """By cut how many there are and one of them. `doubled`: a sentence if a version of a key has two writers."""
+    """The gaps: by cut their number, and one of them. `doubled`: a sentence if a version of a key has two writers."""
 
     counts: Int64s
     first: list[Gap | None]
     doubled: str = ""
 
 
-def by_key(found: Members) -> Gaps:
+def by_key(members: Members) -> Gaps:
     """L3 for the cuts of these members."""
-    logs, of_logs, cuts = found.logs, found.of_logs, len(found.cuts)
+    logs, of_logs, cuts = members.logs, members.of_logs, len(members.cuts)
     written = _written(logs, of_logs)
     neighbours = (written[1:, :2] == written[:-1, :2]).all(axis=1)
     differ = (written[1:, 2:] != written[:-1, 2:]).all(axis=1)  # in version and in writer
     later = numpy.flatnonzero(neighbours & differ) + 1
     node, key = written[later, 0], written[later, 1]
-    torn = numpy.column_stack((numpy.zeros(len(found.torn), numpy.int64), found.torn))
+    torn = numpy.column_stack((numpy.zeros(len(members.torn), numpy.int64), members.torn))
     anywhere = numpy.zeros_like(node)
     toggles = (
         _expanded(of_logs.rows, node, written[later, 3], 2),
@@ -134,48 +134,52 @@ class Inversion:
 
 
 def known_by(operations: Sequence[Operation]) -> list[Known]:
-    """All that clients learned, and when."""
-    answered = [each for each in operations if each.completed_ns >= 0]
+    """The transactions that clients learned of, and when."""
+    answered = [operation for operation in operations if operation.completed_ns >= 0]
     return [
-        *(Known(xid=each.xid, process=each.process, at_ns=each.completed_ns) for each in answered if each.ok),
         *(
-            Known(xid=xid, process=each.process, at_ns=each.completed_ns, is_read=True)
-            for each in answered
-            for xid in each.saw
+            Known(xid=operation.xid, process=operation.process, at_ns=operation.completed_ns)
+            for operation in answered
+            if operation.ok
+        ),
+        *(
+            Known(xid=xid, process=operation.process, at_ns=operation.completed_ns, is_read=True)
+            for operation in answered
+            for xid in operation.saw
         ),
     ]
 
 
-def external(found: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
+def external(members: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
     """L4: one inversion for each cut that has any, of one client's transactions if there is such a one."""
     codes = {
-        name: code for code, name in enumerate(found.logs.xids) if found.needed[code]
+        name: code for code, name in enumerate(members.logs.xids) if members.needed[code]
     }  # those of which a cut can have all or nothing
     later = [each for each in operations if name_of(each.xid) in codes]
     earlier = [each for each in known_by(operations) if name_of(each.xid) in codes]
-    cuts = len(found.cuts)
+    cuts = len(members.cuts)
     if not later or not earlier:
         return [None] * cuts
     has_xid = numpy.array([codes[name_of(each.xid)] for each in later], numpy.int64)
     lacks_xid = numpy.array([codes[name_of(each.xid)] for each in earlier], numpy.int64)
     invoked = numpy.array([each.invoked_ns for each in later], numpy.int64)
     known = numpy.array([each.at_ns for each in earlier], numpy.int64)
-    inside, outside = _joined(found.inside, has_xid), _joined(found.outside, lacks_xid)
+    inside, outside = _joined(members.inside, has_xid), _joined(members.outside, lacks_xid)
     following = _following(earlier, later)
-    in_sessions = _in_sessions(found, outside, following, has_xid, cuts)
+    in_sessions = _in_sessions(members, outside, following, has_xid, cuts)
     latest = first_of(inside, cuts, numpy.argsort(-invoked[inside[:, 0]], kind="stable"))
     soonest = first_of(outside, cuts, numpy.argsort(known[outside[:, 0]], kind="stable"))
-    said: list[Inversion | None] = []
+    inversions: list[Inversion | None] = []
     for cut in range(cuts):
         inversion = None
-        if (one := int(in_sessions[cut])) >= 0:
-            inversion = Inversion(earlier=earlier[one], later=later[following[one]])
+        if (cause := int(in_sessions[cut])) >= 0:
+            inversion = Inversion(earlier=earlier[cause], later=later[following[cause]])
         elif latest[cut] >= 0 and soonest[cut] >= 0:
-            one, other = int(outside[soonest[cut], 0]), int(inside[latest[cut], 0])
-            if earlier[one].at_ns < later[other].invoked_ns:
-                inversion = Inversion(earlier=earlier[one], later=later[other])
-        said.append(inversion)
-    return said
+            cause, effect = int(outside[soonest[cut], 0]), int(inside[latest[cut], 0])
+            if earlier[cause].at_ns < later[effect].invoked_ns:
+                inversion = Inversion(earlier=earlier[cause], later=later[effect])
+        inversions.append(inversion)
+    return inversions
 
 
 def _joined(rows: Int64s, xid: Int64s) -> Int64s:
@@ -190,24 +194,24 @@ def _joined(rows: Int64s, xid: Int64s) -> Int64s:
 
 
 def _following(earlier: Sequence[Known], later: Sequence[Operation]) -> Int64s:
-    """For each thing known the next operation that its client invoked; -1 for none."""
+    """For each known transaction the next operation that its client invoked; -1: none."""
     of_client: dict[int, list[int]] = {}
-    for place in sorted(range(len(later)), key=lambda each: later[each].invoked_ns):
+    for place in sorted(range(len(later)), key=lambda place: later[place].invoked_ns):
         of_client.setdefault(later[place].process, []).append(place)
-    found = numpy.full(len(earlier), -1, numpy.int64)
-    for item, each in enumerate(earlier):
-        places = of_client.get(each.process, [])
-        next_one = bisect_right(places, each.at_ns, key=lambda place: later[place].invoked_ns)
+    following = numpy.full(len(earlier), -1, numpy.int64)
+    for item, known in enumerate(earlier):
+        places = of_client.get(known.process, [])
+        next_one = bisect_right(places, known.at_ns, key=lambda place: later[place].invoked_ns)
         if next_one < len(places):
-            found[item] = places[next_one]
-    return found
+            following[item] = places[next_one]
+    return following
 
 
-def _in_sessions(found: Members, outside: Int64s, following: Int64s, has_xid: Int64s, cuts: int) -> Int64s:
-    """By cut what a client knew, whose next operation is in a BEFORE that lacks it; -1 for none."""
+def _in_sessions(members: Members, outside: Int64s, following: Int64s, has_xid: Int64s, cuts: int) -> Int64s:
+    """By cut a known transaction that BEFORE lacks, although BEFORE has its client's next operation; -1: none."""
     followed = numpy.flatnonzero(following >= 0)
     lacks = outside[following[outside[:, 0]] >= 0]
-    has = _joined(found.inside, has_xid[following[followed]])
+    has = _joined(members.inside, has_xid[following[followed]])
     has[:, 0] = followed[has[:, 0]]
     parts = []
     for rows in (lacks, has):

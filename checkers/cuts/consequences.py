@@ -1,4 +1,4 @@
-"""Findings that follow from what a different level says of a cut; they are not said again.
+"""Findings that follow from what a different level reports of a cut; they are left out.
 
 | a finding | follows from | level |
 |---|---|---|
@@ -41,30 +41,30 @@ NAMING = frozenset(
 def placeless(
     cuts: Sequence[str], breaches: Iterable[Breach], trace: Trace | None, messages: Messages | None
 ) -> dict[str, str]:
-    """By cut why nobody knows where it is; not there: it has its place."""
-    found: dict[str, str] = {}
+    """By cut without a place: why its place is unknown."""
+    reasons: dict[str, str] = {}
     for breach in breaches:
         if breach.rule in PLACELESS:
-            found.setdefault(breach.cut, f"{breach.summary} (level form)")
+            reasons.setdefault(breach.cut, f"{breach.summary} (level form)")
     if trace is None or messages is None:
-        return found
+        return reasons
     firsts = _first_changes(trace)
     for cut, doubled in zip(cuts, messages.doubled, strict=True):
         for node, row in doubled:
             newest = [other for at, other in firsts.get(node, ()) if at < row]
             if newest and newest[-1] != cut:
                 why = f"{node} began {cut} anew while {newest[-1]} was its newest cut (level form)"
-                found.setdefault(newest[-1], why)
-    return found
+                reasons.setdefault(newest[-1], why)
+    return reasons
 
 
 def _first_changes(trace: Trace) -> dict[str, list[tuple[int, str]]]:
     """By node its first colour change of each cut, in their order."""
-    found: dict[str, dict[str, int]] = {}
+    firsts: dict[str, dict[str, int]] = {}
     for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
         node = trace.lives[trace.life_of(row)].node
-        found.setdefault(node, {}).setdefault(trace.cuts[code], row)
-    return {node: sorted((row, cut) for cut, row in rows.items()) for node, rows in found.items()}
+        firsts.setdefault(node, {}).setdefault(trace.cuts[code], row)
+    return {node: sorted((row, cut) for cut, row in rows.items()) for node, rows in firsts.items()}
 
 
 def of_torn(xid: str, crossed: Iterable[str], named: Iterable[str]) -> str:

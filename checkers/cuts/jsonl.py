@@ -64,7 +64,7 @@ def lives_of(name: str, text: bytes, *, has_ends: bool = True) -> Iterator[LifeR
 
 
 def _without_end(name: str, rows: list[list[Any]], has_ends: bool) -> str:
-    """What is lost if a life ends without saying so; "" if it says so, or need not."""
+    """The possible loss of a life without the row "end", in a sentence; "" if it has the row or needs none."""
     is_over = bool(rows) and rows[-1][0] == "end"
     return (
         ""
@@ -85,7 +85,7 @@ def _row(line: bytes) -> list[Any] | None:
         is_whole = (
             len(row) == _LIFE_FIELDS
             and isinstance(row[1], str)
-            and all(type(each) is int for each in row[2:])
+            and all(type(number) is int for number in row[2:])
         )
         return row if is_whole else None
     return row if row[0] in KINDS else None

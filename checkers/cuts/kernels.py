@@ -131,16 +131,16 @@ def crossing(sender_row: Array, labels: Array, difference: Array, rows: Array) -
     `difference` (cuts + 1, zeros) becomes the differences of these counts; `rows` the rows of the first of such
     receives, as many as it has room for. Returns their number.
     """
-    found = 0
+    count = 0
     for row in range(sender_row.shape[0]):
         sent = sender_row[row]
         if sent >= 0 and labels[row] < labels[sent]:
             difference[labels[row]] += 1
             difference[labels[sent]] -= 1
-            if found < rows.shape[0]:
-                rows[found] = row
-            found += 1
-    return found
+            if count < rows.shape[0]:
+                rows[count] = row
+            count += 1
+    return count
 
 
 @bare_kernel

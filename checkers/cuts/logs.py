@@ -69,7 +69,7 @@ class Logs:
     kind       int8[n]            index in KINDS
     xid, cut   int32[n]           codes in `xids` and `cuts`; -1: none
     recovered  bool[n]            decided by recovery
-    sign       int32[n]           a number for each sign; -1: none is told
+    sign       int32[n]           a number for each sign; -1: none
     taking     int32[p, 2]        (record, log) for each participant that has a log
     included, excluded int32[·, 2]  (record of a FINISH, xid)
     writes     int64[w, 3]        (record, key, rank of the version among all versions)
@@ -111,7 +111,7 @@ class Logs:
         node = self.node_of(record)
         return {"node": self.nodes[node], "record": int(record) - int(self.first[node])}
 
-    def told(self, record: int) -> str:
+    def described(self, record: int) -> str:
         """A record for a person: `committed t7 (n1, record 12)`."""
         place = self.place(record)
         about = self.xids[self.xid[record]] if self.xid[record] >= 0 else ""
@@ -184,14 +184,14 @@ class _Builder:
         sign = self._code(self.signs, record.sign) if record.sign else -1
         self.rows.append((KINDS.index(record.kind), xid, cut, record.by == "recovery", sign))
         self.taking += [(place, self.nodes[node]) for node in record.participants if node in self.nodes]
-        self.included += [(place, self._code(self.xids, each)) for each in record.included]
-        self.excluded += [(place, self._code(self.xids, each)) for each in record.excluded]
+        self.included += [(place, self._code(self.xids, named)) for named in record.included]
+        self.excluded += [(place, self._code(self.xids, named)) for named in record.excluded]
         for key, version in record.writes:
             parts = version if isinstance(version, tuple) else (version,)
             self.writes.append((place, self._code(self.keys, key), parts))
 
     def _ranked(self) -> Int64s:
-        ranks = {version: rank for rank, version in enumerate(sorted({each[2] for each in self.writes}))}
+        ranks = {version: rank for rank, version in enumerate(sorted({write[2] for write in self.writes}))}
         rows = [(place, key, ranks[version]) for place, key, version in self.writes]
         return numpy.array(rows, numpy.int64).reshape(-1, 3)
 

@@ -57,13 +57,13 @@ def ranges(logs: Logs, cuts: Sequence[str]) -> Ranges:
 def to_ranges(toggles: Int64s, cuts: int, wanted: int = 1) -> Int64s:
     """(item, cut, change) → (item, first, end): where the sum of an item's changes up to a cut is `wanted`."""
     sums = running(toggles, cuts)
-    found: Int64s = sums[sums[:, 3] == wanted][:, :3]
-    if len(found) < 2:
-        return found
-    joins = (found[1:, 0] == found[:-1, 0]) & (found[1:, 1] == found[:-1, 2])
+    rows: Int64s = sums[sums[:, 3] == wanted][:, :3]
+    if len(rows) < 2:
+        return rows
+    joins = (rows[1:, 0] == rows[:-1, 0]) & (rows[1:, 1] == rows[:-1, 2])
     firsts = numpy.flatnonzero(numpy.concatenate(([True], ~joins)))
-    lasts = numpy.concatenate((firsts[1:] - 1, [len(found) - 1]))
-    return numpy.column_stack((found[firsts, 0], found[firsts, 1], found[lasts, 2]))
+    lasts = numpy.concatenate((firsts[1:] - 1, [len(rows) - 1]))
+    return numpy.column_stack((rows[firsts, 0], rows[firsts, 1], rows[lasts, 2]))
 
 
 def running(toggles: Int64s, cuts: int) -> Int64s:
@@ -95,7 +95,7 @@ def copied(logs: Logs) -> list[tuple[int, int, int]]:
 
     The node got data as a copy since the base before, or the log begins late and the base is its first.
     """
-    found = []
+    copies = []
     marks = numpy.flatnonzero((logs.kind == BASE) | (logs.kind == REBALANCED)).tolist()
     lacks = [name in logs.cut_off for name in logs.nodes]
     for record in marks:
@@ -103,9 +103,9 @@ def copied(logs: Logs) -> list[tuple[int, int, int]]:
         if logs.kind[record] == REBALANCED:
             lacks[node] = True
         elif lacks[node]:
-            found.append((node, record, int(logs.cut[record])))
+            copies.append((node, record, int(logs.cut[record])))
             lacks[node] = False
-    return found
+    return copies
 
 
 def _commits(logs: Logs) -> Int64s:
@@ -147,12 +147,12 @@ def _by_position(records: Int64s, starts: Int64s) -> Int64s:
 
 def _by_sets(logs: Logs, node: int, codes: dict[int, int], commits: Int64s, starts: Int64s) -> list[Int64s]:
     """Toggles of the single cuts that FINISH records add and take away."""
-    found = []
+    toggles = []
     finishes = set(_firsts(logs, node, FINISH, codes).tolist())
     for pairs, sign in ((logs.included, 1), (logs.excluded, -1)):
         seen = set()
-        mine = (pairs[:, 0] >= logs.first[node]) & (pairs[:, 0] < logs.first[node + 1])
-        for record, xid in pairs[mine].tolist():
+        of_node = (pairs[:, 0] >= logs.first[node]) & (pairs[:, 0] < logs.first[node + 1])
+        for record, xid in pairs[of_node].tolist():
             if record not in finishes:
                 continue
             cut = codes[int(logs.cut[record])]
@@ -162,5 +162,5 @@ def _by_sets(logs: Logs, node: int, codes: dict[int, int], commits: Int64s, star
             is_behind = commits[item, 2] > starts[cut]
             if is_behind == (sign > 0):
                 seen.add((cut, xid))
-                found += [(item, cut, sign), (item, cut + 1, -sign)]
-    return [numpy.array(found, numpy.int64).reshape(-1, 3)]
+                toggles += [(item, cut, sign), (item, cut + 1, -sign)]
+    return [numpy.array(toggles, numpy.int64).reshape(-1, 3)]

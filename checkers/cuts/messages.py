@@ -53,7 +53,7 @@ class Messages:
     """The judgement of each cut by its messages (K cuts, as asked for).
 
     counts     how many messages violate it
-    crossings  one of them, the one that was received first; None
+    crossings  the first of them to be received; None
     frontiers  int64[K, lives]: how many rows of each life are inside
     marked     bool[K, nodes]: the node has a colour change
     unknown    why the trace does not suffice, "" if it does
@@ -97,7 +97,7 @@ def judge(
     """
     links = Links.of(trace)
     first, doubled = _colour_changes(trace, links, cuts, sideless or [()] * len(cuts))
-    said = Messages(
+    judged = Messages(
         links=links,
         counts=numpy.zeros(len(cuts), numpy.int64),
         crossings=[None] * len(cuts),
@@ -108,19 +108,19 @@ def judge(
         broken=links.broken,
     )
     if links.broken:
-        return said
+        return judged
     for chain in _chains(first):
-        _judge_chain(links, first, numpy.array(chain, numpy.int64), said)
-    _cross_check(links, first, said)
-    said.unknown = unknown(
+        _judge_chain(links, first, numpy.array(chain, numpy.int64), judged)
+    _cross_check(links, first, judged)
+    judged.unknown = unknown(
         trace,
         links.sender_row,
         first,
-        said.frontiers,
+        judged.frontiers,
         asked_ns or [-1] * len(cuts),
         ended_ns or [-1] * len(cuts),
     )
-    return said
+    return judged
 
 
 def _colour_changes(
@@ -128,8 +128,8 @@ def _colour_changes(
 ) -> tuple[Int64s, list[list[tuple[str, int]]]]:
     """By cut and node the row of the first colour change (-1: none), and the rows of further ones.
 
-    A node without a log is told the colour again when it starts again: before the first message of a later life that
-    changes nothing.
+    A node without a log learns the colour again when it starts again. Before the first message of a later life that is
+    no second change.
     """
     nodes, node_first = trace.nodes, trace.node_first
     first = numpy.full((len(cuts), len(nodes)), -1, numpy.int64)
@@ -172,10 +172,10 @@ def _chains(first: Int64s) -> Iterator[list[int]]:
         yield from several
 
 
-def _judge_chain(links: Links, first: Int64s, chain: Int64s, said: Messages) -> None:
-    marked = said.marked[chain[0]]
+def _judge_chain(links: Links, first: Int64s, chain: Int64s, judged: Messages) -> None:
+    marked = judged.marked[chain[0]]
     if not marked.any():
-        said.frontiers[chain] = numpy.diff(links.life_first)
+        judged.frontiers[chain] = numpy.diff(links.life_first)
         return
     labels = numpy.empty(len(links.trace), numpy.int32)
     frontiers = numpy.ascontiguousarray(first[chain])
@@ -187,19 +187,19 @@ def _judge_chain(links: Links, first: Int64s, chain: Int64s, said: Messages) -> 
         )
     difference = numpy.zeros(len(chain) + 1, numpy.int64)
     rows = numpy.empty(min(WITNESS_ROWS_MAX, len(links.trace)), numpy.int64)
-    found = links.kernels.crossing(links.sender_row, labels, difference, rows)
-    if found > len(rows):
-        rows = numpy.empty(found, numpy.int64)
+    count = links.kernels.crossing(links.sender_row, labels, difference, rows)
+    if count > len(rows):
+        rows = numpy.empty(count, numpy.int64)
         links.kernels.crossing(links.sender_row, labels, numpy.zeros_like(difference), rows)
-    said.counts[chain] = numpy.cumsum(difference)[:-1]
-    if found:
-        receives = rows[:found]
+    judged.counts[chain] = numpy.cumsum(difference)[:-1]
+    if count:
+        receives = rows[:count]
         sends = links.sender_row[receives]
         violated = numpy.column_stack((labels[receives], labels[sends], sends)).astype(numpy.int64)
-        said.chains.update((cut, (violated, place)) for place, cut in enumerate(chain.tolist()))
-    said.frontiers[chain] = _sizes(links, labels, len(chain))
-    for place, row in _earliest(links, labels, rows[:found], len(chain)):
-        said.crossings[chain[place]] = _crossing(links, labels, marked, place, row)
+        judged.chains.update((cut, (violated, place)) for place, cut in enumerate(chain.tolist()))
+    judged.frontiers[chain] = _sizes(links, labels, len(chain))
+    for place, row in _earliest(links, labels, rows[:count], len(chain)):
+        judged.crossings[chain[place]] = _crossing(links, labels, marked, place, row)
 
 
 def _sizes(links: Links, labels: Int32s, cuts: int) -> Int64s:
@@ -241,25 +241,27 @@ def _crossing(links: Links, labels: Int32s, marked: Any, cut: int, receive: int)
     return Crossing(send=path[1], receive=receive, path=tuple(reversed(path)))
 
 
-def _cross_check(links: Links, first: Int64s, said: Messages) -> None:
+def _cross_check(links: Links, first: Int64s, judged: Messages) -> None:
     """Compare with vector clocks, and say so if they disagree."""
     if len(links.order) < len(links.trace):
         where = links.trace.lives[int(links.life_of[_not_placed(links)])].name
-        said.broken = f"an event of {where} happened before itself: a message was received before it was sent"
+        judged.broken = (
+            f"an event of {where} happened before itself: a message was received before it was sent"
+        )
         return
     nodes = len(links.node_first) - 1
     if len(links.sends) * nodes * 4 > CLOCK_BYTES_MAX:
         return
-    said.is_cross_checked = True
-    seen = _seen(links, first)
+    judged.is_cross_checked = True
+    clocks = _clocks(links, first)
     for cut in range(len(first)):
-        marked = said.marked[cut]
+        marked = judged.marked[cut]
         of_cut = first[cut][marked]
         done = of_cut - links.node_first[:-1][marked]
-        knew = seen[numpy.searchsorted(numpy.unique(first[first >= 0]), of_cut)][:, marked]
+        knew = clocks[numpy.searchsorted(numpy.unique(first[first >= 0]), of_cut)][:, marked]
         is_consistent = bool((knew <= done).all())
-        if is_consistent != (said.counts[cut] == 0):
-            said.broken = "vector clocks disagree with the colours of messages"
+        if is_consistent != (judged.counts[cut] == 0):
+            judged.broken = "vector clocks disagree with the colours of messages"
             return
 
 
@@ -269,13 +271,13 @@ def _not_placed(links: Links) -> int:
     return int(numpy.flatnonzero(~placed & (links.trace.kind == RECEIVE))[0])
 
 
-def _seen(links: Links, first: Int64s) -> Int32s:
+def _clocks(links: Links, first: Int64s) -> Int32s:
     """The clock of its node before each colour change, in the order of rows: int32[changes, nodes]."""
     nodes, lives = len(links.node_first) - 1, len(links.trace.lives)
     asked = numpy.unique(first[first >= 0])
     send_place = numpy.cumsum(links.trace.kind == SEND, dtype=numpy.int32) - numpy.int32(1)
     send_place[links.trace.kind != SEND] = -1
-    seen = numpy.zeros((len(asked), nodes), numpy.int32)
+    clocks = numpy.zeros((len(asked), nodes), numpy.int32)
     links.kernels.clocks(
         links.order,
         links.sender_row,
@@ -288,6 +290,6 @@ def _seen(links: Links, first: Int64s) -> Int32s:
         numpy.zeros((lives, nodes), numpy.int32),
         numpy.zeros((nodes, nodes), numpy.int32),
         numpy.empty((len(links.sends), nodes), numpy.int32),
-        seen,
+        clocks,
     )
-    return seen
+    return clocks

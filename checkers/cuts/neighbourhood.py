@@ -14,7 +14,7 @@ import msgspec
 import numpy
 
 from checkers.cuts.links import Links
-from checkers.cuts.trace import Trace, told
+from checkers.cuts.trace import Trace, described
 
 SHIVIZ_EXPRESSION = r'(?<host>\S+) "(?<event>.*)" (?<clock>{.*})'
 """The pattern by which ShiViz reads the lines."""
@@ -29,14 +29,14 @@ class Neighbourhood:
 
 
 def around(links: Links, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
-    """The rows that led to the first ones of a witness, and those that followed from its last one, with all between.
+    """The rows of a witness, those that led to its first row, and those that followed from its last one.
 
-    `steps`: how many events or messages it goes back and forth. `most` rows.
+    `steps`: how many events or messages the walk goes back and forth. `most`: how many rows it takes.
     """
-    found = set(witness)
-    found |= _reached(links, [witness[0]], steps, most, _before)
-    found |= _reached(links, [witness[-1]], steps, most, _behind)
-    return of_rows(links, found)
+    rows = set(witness)
+    rows |= _reached(links, [witness[0]], steps, most, _before)
+    rows |= _reached(links, [witness[-1]], steps, most, _behind)
+    return of_rows(links, rows)
 
 
 def whole(trace: Trace) -> Neighbourhood:
@@ -59,7 +59,7 @@ def shiviz(trace: Trace, shown: Neighbourhood) -> Iterator[str]:
             clock[other] = max(clock.get(other, 0), count)
         clock[host] = clock.get(host, 0) + 1
         sent[row] = dict(clock)
-        event = told(trace, row).replace('"', "'")
+        event = described(trace, row).replace('"', "'")
         yield f'{host} "{event}" {msgspec.json.encode(clock, order="sorted").decode()}'
 
 
@@ -73,12 +73,12 @@ def of_rows(links: Links, rows: Iterable[int]) -> Neighbourhood:
 
 
 def _reached(links: Links, begin: Sequence[int], steps: int, most: int, following: Any) -> set[int]:
-    seen, now = set(begin), list(begin)
+    reached, now = set(begin), list(begin)
     for _ in range(steps):
-        now = [other for row in now for other in following(links, row) if other not in seen]
-        now = list(dict.fromkeys(now))[: max(0, most - len(seen))]
-        seen |= set(now)
-    return seen
+        now = [other for row in now for other in following(links, row) if other not in reached]
+        now = list(dict.fromkeys(now))[: max(0, most - len(reached))]
+        reached |= set(now)
+    return reached
 
 
 def _before(links: Links, row: int) -> Iterator[int]:

@@ -51,8 +51,8 @@ def write(path: Path, trace: Trace) -> None:
     marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), trace.mark_ns.tolist(), strict=True)
     head = _Head(
         lives=[
-            (each.node, each.life, each.end - each.first, each.wall_ns, each.time_ns, each.over_ns, each.torn)
-            for each in trace.lives
+            (life.node, life.life, life.end - life.first, life.wall_ns, life.time_ns, life.over_ns, life.torn)
+            for life in trace.lives
         ],
         words=trace.words,
         cuts=trace.cuts,
@@ -89,7 +89,7 @@ def read(path: Path, *, whole: bool = True) -> Trace:
     """
     import pyarrow.parquet
 
-    with _damage_told(path):
+    with _damage_refused(path):
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
         metadata = file.schema_arrow.metadata or {}
         if FORMAT not in metadata:
@@ -162,7 +162,7 @@ def _is_plain(trace: Trace, row: int) -> bool:
 
 
 @contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
+def _damage_refused(path: Path) -> Iterator[None]:
     import pyarrow
 
     try:

@@ -30,7 +30,7 @@ Picture = dict[str, Any]
 
 
 def of_crossing(links: Links, cut: str, crossing: Crossing) -> Picture:
-    """The message that violates, what led to it and what came of it."""
+    """The violating message, with the rows that led to it and those that followed from it."""
     near = around(links, crossing.path, steps=STEPS, most=ROWS_MAX // 2)
     shown = _with_changes(links, cut, near.rows)
     return _drawn(links.trace, cut, shown, violating=(crossing.send, crossing.receive))
@@ -49,8 +49,8 @@ def of_transaction(links: Links, cut: str, xid: str) -> Picture | None:
 
 
 def of_cut(links: Links, cut: str) -> Picture | None:
-    """The colour changes, what the nodes wrote for the cut, and the messages of transactions nearest to it: first those
-    that were sent before it and received behind it. None if the trace has no colour change of it."""
+    """The colour changes, the records of the cut, and the messages of transactions nearest to it: first those that were
+    sent before the cut and received behind it. None if the trace has no colour change of it."""
     trace = links.trace
     changes = [row for row, name in _changes(trace) if name == cut]
     if not changes or not len(trace.what):
@@ -111,12 +111,12 @@ def _marks(trace: Trace, kind: str, cut: str) -> dict[str, int]:
     """By node the row of its first mark of this kind for the cut."""
     if kind not in trace.words or not len(trace.what):
         return {}
-    found: dict[str, int] = {}
+    firsts: dict[str, int] = {}
     rows = numpy.flatnonzero((trace.kind == MARK) & (trace.what == trace.words.index(kind)))
     for row in rows.tolist():
         if trace.fields.get(row, {}).get("cut") == cut:
-            found.setdefault(_node(trace, row), row)
-    return found
+            firsts.setdefault(_node(trace, row), row)
+    return firsts
 
 
 def _with_changes(links: Links, cut: str, rows: Iterable[int]) -> Neighbourhood:

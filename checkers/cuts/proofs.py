@@ -19,22 +19,22 @@ from checkers.cuts.trace import Trace, name_of
 from checkers.cuts.transactions import Side
 
 
-def frontier(trace: Trace, said: Messages, cut: int) -> dict[str, Any]:
-    """Of a cut that no message violates."""
-    sizes = said.frontiers[cut].tolist()
+def frontier(trace: Trace, judged: Messages, cut: int) -> dict[str, Any]:
+    """Proof that no message violates a cut."""
+    sizes = judged.frontiers[cut].tolist()
     inside = [[life.node, life.life, size] for life, size in zip(trace.lives, sizes, strict=True)]
     return {"kind": "frontier", "inside": inside}
 
 
-def message(trace: Trace, said: Messages, cut: int) -> dict[str, Any]:
-    """Of a cut that one violates."""
-    crossing = said.crossings[cut]
+def message(trace: Trace, judged: Messages, cut: int) -> dict[str, Any]:
+    """Proof that a message violates a cut."""
+    crossing = judged.crossings[cut]
     assert crossing is not None
     return {"kind": "message", "path": [trace.place(row) for row in crossing.path]}
 
 
 def sides_held(logs: Logs, cut: str) -> dict[str, Any]:
-    """Of a cut that every log has whole."""
+    """Proof for a level that holds of a cut: where every log has its START and FINISH."""
     starts, finishes = logs.of_cut(START, cut), logs.of_cut(FINISH, cut)
     marks = {
         node: [logs.place(starts[node][0])["record"], logs.place(finishes[node][0])["record"]]
@@ -44,28 +44,28 @@ def sides_held(logs: Logs, cut: str) -> dict[str, Any]:
     return {"kind": "sides", "marks": marks}
 
 
-def torn(logs: Logs, xid: int, said: list[Side]) -> dict[str, Any]:
-    """Of a transaction with participants on both sides."""
-    has = next(each for each in said if each.is_before)
-    lacks = next(each for each in said if not each.is_before)
+def torn(logs: Logs, xid: int, sides: list[Side]) -> dict[str, Any]:
+    """Proof that a transaction has participants on both sides."""
+    has = next(side for side in sides if side.is_before)
+    lacks = next(side for side in sides if not side.is_before)
     return {"kind": "torn", "xid": logs.xids[xid], "has": has.node, "lacks": lacks.node}
 
 
-def gap(logs: Logs, found: Gap) -> dict[str, Any]:
-    """Of a BEFORE that is no prefix of a key's versions."""
+def gap(logs: Logs, version_gap: Gap) -> dict[str, Any]:
+    """Proof that a BEFORE is no prefix of a key's versions."""
     return {
         "kind": "gap",
-        "node": logs.nodes[found.node],
-        "key": logs.keys[found.key],
-        "earlier": logs.xids[found.earlier],
-        "later": logs.xids[found.later],
+        "node": logs.nodes[version_gap.node],
+        "key": logs.keys[version_gap.key],
+        "earlier": logs.xids[version_gap.earlier],
+        "later": logs.xids[version_gap.later],
     }
 
 
-def inversion(found: Inversion) -> dict[str, Any]:
-    """Of two transactions in the order of their clients."""
+def inversion(pair: Inversion) -> dict[str, Any]:
+    """Proof of a finding: two transactions in the order of their clients."""
     return {
         "kind": "inversion",
-        "earlier": name_of(found.earlier.xid),
-        "later": name_of(found.later.xid),
+        "earlier": name_of(pair.earlier.xid),
+        "later": name_of(pair.later.xid),
     }

@@ -1,10 +1,10 @@
-"""A cut of a replica set with a quorum, given as what each node's log had come to: vclocks, decisions, terms, statuses.
+"""A cut of a replica set with a quorum, given by the state of each node's log: vclocks, decisions, terms, statuses.
 
     check(SetCut(nodes=[NodeCut(node="a", replica=1, vclock={1: 7}, …), …], members=3, quorum=2))
 
 No colours are needed: vclocks count the rows of each replica. Yet they do not suffice. Acknowledgements and votes are
 messages too, and no row shows them: {owner behind CONFIRM(n), replicas before row n} has fine vclocks, and a restore of
-it has lost confirmed data. So the rules ask for what must have been there when a decision was written.
+it has lost confirmed data. So the rules ask for the rows, terms and votes that a decision needs when it is written.
 
 | rule | a cut that can be restored |
 |---|---|
@@ -91,7 +91,7 @@ class NodeCut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCut:
-    """All nodes of a replica set at a cut. `members`: how many there are, also those without a log here.
+    """All nodes of a replica set at a cut. `members`: how many it has, those without a log included.
 
     `has_votes`: PROMOTEs of terms behind `voted_since` were elected. `marker`: the full vclock of a cut's marker.
     """
@@ -106,7 +106,7 @@ class SetCut:
 
 def check(cut: SetCut) -> Verdict:
     """Whether the cut can be restored without losing or contradicting a decision. Raises ValueError for no quorum."""
-    names = [each.node for each in cut.nodes]
+    names = [node.node for node in cut.nodes]
     if not 0 < cut.quorum <= cut.members or len(names) > cut.members or len(set(names)) < len(names):
         raise ValueError(f"expected different nodes and a quorum of {cut.members} members, got {cut.quorum}")
     open_ones: list[str] = []
@@ -117,7 +117,7 @@ def check(cut: SetCut) -> Verdict:
         *_chains(cut),
         *(_marker(cut) if cut.marker is not None else ()),
     ]
-    decided = sum(len(each.decisions) for each in cut.nodes)
+    decided = sum(len(node.decisions) for node in cut.nodes)
     details = {
         "nodes": len(cut.nodes),
         "members": cut.members,
@@ -167,11 +167,11 @@ def _origins(cut: SetCut) -> Iterator[Witness]:
     for origin in cut.nodes:
         done = origin.vclock.get(origin.replica, 0)
         for other in cut.nodes:
-            seen = other.vclock.get(origin.replica, 0)
-            if seen > done:
+            reached = other.vclock.get(origin.replica, 0)
+            if reached > done:
                 yield _witness(
                     "row-before-its-origin",
-                    f"{other.node} has row {seen} of {origin.node}, which has come to {done} itself",
+                    f"{other.node} has row {reached} of {origin.node}, which has come to {done} itself",
                     other,
                 )
 
@@ -179,52 +179,52 @@ def _origins(cut: SetCut) -> Iterator[Witness]:
 def _decisions(cut: SetCut, open_ones: list[str]) -> Iterator[Witness]:
     judged: set[tuple[int, int]] = set()
     for node in cut.nodes:
-        for each in node.decisions:
-            if each.kind in ("confirm", "promote", "demote") and not node.has(each.owner, each.until):
+        for entry in node.decisions:
+            if entry.kind in ("confirm", "promote", "demote") and not node.has(entry.owner, entry.until):
                 yield _witness(
                     "decision-without-its-row",
-                    f"{node.node} has {_told(each)}, and has come to row {node.vclock.get(each.owner, 0)} of it",
+                    f"{node.node} has {_phrase(entry)}, and has come to row {node.vclock.get(entry.owner, 0)} of it",
                     node,
                 )
-            if (each.origin, each.lsn) in judged or each.kind == "rollback":
+            if (entry.origin, entry.lsn) in judged or entry.kind == "rollback":
                 continue
-            judged.add((each.origin, each.lsn))
-            yield from _of_quorum(cut, node, each, open_ones)
+            judged.add((entry.origin, entry.lsn))
+            yield from _of_quorum(cut, node, entry, open_ones)
 
 
-def _of_quorum(cut: SetCut, node: NodeCut, each: Decision, open_ones: list[str]) -> Iterator[Witness]:
-    asks: list[tuple[str, str, list[NodeCut], list[NodeCut]]] = [
+def _of_quorum(cut: SetCut, node: NodeCut, decision: Decision, open_ones: list[str]) -> Iterator[Witness]:
+    needs: list[tuple[str, str, list[NodeCut], list[NodeCut]]] = [
         (
             "confirmed-without-quorum",
-            f"row {each.until} of replica {each.owner}",
-            [other for other in cut.nodes if other.has(each.owner, each.until)],
+            f"row {decision.until} of replica {decision.owner}",
+            [other for other in cut.nodes if other.has(decision.owner, decision.until)],
             [],
         )
     ]
     # Without elections a node takes a new term by itself, and the other nodes may learn it from the PROMOTE.
-    if each.kind == "promote" and cut.has_votes and each.term > cut.voted_since:
-        has_term = [other for other in cut.nodes if other.term >= each.term]
-        late = [other for other in cut.nodes if not other.is_whole and other.term < each.term]
-        asks.append(("promoted-without-terms", f"a term of {each.term} or more", has_term, late))
-        voters = [other for other in cut.nodes if other.votes.get(each.term) == each.origin]
-        silent = [other for other in cut.nodes if not other.is_whole and each.term not in other.votes]
-        asks.append(
+    if decision.kind == "promote" and cut.has_votes and decision.term > cut.voted_since:
+        has_term = [other for other in cut.nodes if other.term >= decision.term]
+        late = [other for other in cut.nodes if not other.is_whole and other.term < decision.term]
+        needs.append(("promoted-without-terms", f"a term of {decision.term} or more", has_term, late))
+        voters = [other for other in cut.nodes if other.votes.get(decision.term) == decision.origin]
+        silent = [other for other in cut.nodes if not other.is_whole and decision.term not in other.votes]
+        needs.append(
             (
                 "promoted-without-votes",
-                f"a vote for replica {each.origin} in term {each.term}",
+                f"a vote for replica {decision.origin} in term {decision.term}",
                 voters,
                 silent,
             )
         )
-    for rule, what, has, unknown in asks:
-        there = ", ".join(other.node for other in has) or "no node"
-        says = f"{_told(each)} stands in the log of {node.node}, and {there} has {what}"
+    for rule, need, has, unknown in needs:
+        holders = ", ".join(other.node for other in has) or "no node"
+        sentence = f"{_phrase(decision)} stands in the log of {node.node}, and {holders} has {need}"
         if len(has) >= cut.quorum:
             continue
         if len(has) + len(unknown) + cut.members - len(cut.nodes) >= cut.quorum:
-            open_ones.append(f"{says}; whether a quorum has it, the logs that are here do not say")
+            open_ones.append(f"{sentence}; whether a quorum has it, the logs that are here do not say")
         else:
-            yield _witness(rule, f"{says}: a quorum is {cut.quorum}", node)
+            yield _witness(rule, f"{sentence}: a quorum is {cut.quorum}", node)
 
 
 def _contradictions(cut: SetCut) -> Iterator[Witness]:
@@ -232,9 +232,9 @@ def _contradictions(cut: SetCut) -> Iterator[Witness]:
         if one.statuses == other.statuses:
             continue  # most pairs are equal, and a comparison costs least
         for id_ in sorted(one.statuses.keys() & other.statuses.keys()):
-            said = {one.statuses[id_]: one, other.statuses[id_]: other}
-            if said.keys() >= {"confirmed", "rolled back"}:
-                confirms, rolls_back = said["confirmed"], said["rolled back"]
+            by_status = {one.statuses[id_]: one, other.statuses[id_]: other}
+            if by_status.keys() >= {"confirmed", "rolled back"}:
+                confirms, rolls_back = by_status["confirmed"], by_status["rolled back"]
                 yield _witness(
                     "confirmed-and-rolled-back",
                     f"{_name(id_)} is confirmed on {confirms.node} and rolled back on {rolls_back.node}",
@@ -244,20 +244,22 @@ def _contradictions(cut: SetCut) -> Iterator[Witness]:
 
 def _chains(cut: SetCut) -> Iterator[Witness]:
     for one, other in combinations(cut.nodes, 2):
-        mine, theirs = _shown(one, other), _shown(other, one)
-        if mine == theirs:
+        left, right = _shown(one, other), _shown(other, one)
+        if left == right:
             continue
-        in_mine, in_theirs = frozenset(mine), frozenset(theirs)
-        only_mine = [id_ for id_ in mine if id_ not in in_theirs]
-        only_theirs = [id_ for id_ in theirs if id_ not in in_mine]
-        if only_mine and only_theirs:
+        in_left, in_right = frozenset(left), frozenset(right)
+        only_left = [id_ for id_ in left if id_ not in in_right]
+        only_right = [id_ for id_ in right if id_ not in in_left]
+        if only_left and only_right:
             yield _witness(
                 "confirmed-not-a-chain",
-                f"{_name(only_mine[0])} is confirmed on {one.node} and not on {other.node}, and "
-                f"{_name(only_theirs[0])} the other way round",
+                f"{_name(only_left[0])} is confirmed on {one.node} and not on {other.node}, and "
+                f"{_name(only_right[0])} the other way round",
                 other,
             )
-        elif [each for each in mine if each in in_theirs] != [each for each in theirs if each in in_mine]:
+        elif [transaction for transaction in left if transaction in in_right] != [
+            transaction for transaction in right if transaction in in_left
+        ]:
             yield _witness(
                 "confirmed-not-a-chain",
                 f"{one.node} and {other.node} confirmed the same transactions in two orders",
@@ -289,9 +291,9 @@ def _marker(cut: SetCut) -> Iterator[Witness]:
             replica, lsn = id_
             if lsn <= max(one.begins.get(replica, 0), other.begins.get(replica, 0)):
                 continue
-            mine, theirs = (each.statuses.get(id_, "unknown") for each in (one, other))
-            if mine != theirs:
-                summary = f"{_name(id_)} is {mine} on {one.node} and {theirs} on {other.node} at one marker"
+            left, right = (side.statuses.get(id_, "unknown") for side in (one, other))
+            if left != right:
+                summary = f"{_name(id_)} is {left} on {one.node} and {right} on {other.node} at one marker"
                 yield _witness("status-differs", summary, other)
 
 
@@ -304,9 +306,9 @@ def _name(id_: Id) -> str:
     return f"transaction {id_[1]} of replica {id_[0]}"
 
 
-def _told(each: Decision) -> str:
-    term = f" in term {each.term}" if each.term else ""
-    return f"{each.kind.upper()} of replica {each.owner} up to {each.until}{term}"
+def _phrase(decision: Decision) -> str:
+    term = f" in term {decision.term}" if decision.term else ""
+    return f"{decision.kind.upper()} of replica {decision.owner} up to {decision.until}{term}"
 
 
 def _witness(rule: str, summary: str, node: NodeCut) -> Witness:

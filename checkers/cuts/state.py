@@ -1,4 +1,4 @@
-"""L5, state: what a restored cut brings back, compared with what it should be. Values are compared exactly.
+"""L5, state: the state of a restored cut against the expected one. Values are compared exactly.
 
 | rule | breach |
 |---|---|
@@ -100,17 +100,19 @@ def judge(
             if node != primary and partition in partitions:
                 wrong = differences(partitions[partition], restored.rows[primary][partition], apart)
                 title = f"partition {partition} differs on {node} and its primary {primary}"
-                yield from _told("replica-differs", title, wrong)
+                yield from _difference("replica-differs", title, wrong)
     if restored.oracle is not None:
         wrong = differences(state, restored.oracle, apart)
-        yield from _told("differs-from-oracle", "the restored state differs from the replay of BEFORE", wrong)
+        yield from _difference(
+            "differs-from-oracle", "the restored state differs from the replay of BEFORE", wrong
+        )
     if invariant is not None and not apart and (why := invariant(state)):
         yield Difference(rule="invariant", summary=why)
     if restored.since and earlier is not None:
         changed = {**earlier, **restored.delta}
         expected = {key: value for key, value in changed.items() if value is not DELETED}
         title = f"the restored state differs from that of {restored.since} with the changes since"
-        yield from _told("differs-from-delta", title, differences(state, expected, apart))
+        yield from _difference("differs-from-delta", title, differences(state, expected, apart))
 
 
 def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> list[str]:
@@ -133,13 +135,13 @@ def total(expected: int | float, values: Callable[[Rows], Any] = lambda rows: ro
     """The invariant of a bank: what `values` takes of a state sums up to `expected`."""
 
     def wrong(rows: Rows) -> str:
-        found = sum(values(rows))
-        return "" if found == expected else f"the total is {found}, expected {expected}"
+        actual = sum(values(rows))
+        return "" if actual == expected else f"the total is {actual}, expected {expected}"
 
     return wrong
 
 
-def _told(rule: str, title: str, wrong: list[str]) -> Iterator[Difference]:
+def _difference(rule: str, title: str, wrong: list[str]) -> Iterator[Difference]:
     if wrong:
         more = f", and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
         summary = f"{title} on {len(wrong)} keys: {'; '.join(wrong[:SHOWN_MAX])}{more}"

@@ -1,4 +1,4 @@
-"""The trace of messages as columns: who sent what, who took it, and where each cut changed a node's colour.
+"""The trace of messages as columns: sends, receives, and the rows where each cut changed a node's colour.
 
 A *life* is one start of a node's process. Rows are events of lives in their order. The lives of a node stand one after
 the other, so the rows of a node are one stretch, and a row's number is its place on the line of its node.
@@ -168,9 +168,9 @@ def trace_of(recorded: Iterable[LifeRows], *, is_one_clock: bool = True) -> Trac
     Raises HistoryError if a row has another form, or a life is there twice.
     """
     given = list(recorded)
-    order = list(dict.fromkeys(each.node for each in given))
-    given.sort(key=lambda each: (order.index(each.node), each.time_ns))
-    index = {(each.node, each.life): place for place, each in enumerate(given)}
+    order = list(dict.fromkeys(life.node for life in given))
+    given.sort(key=lambda life: (order.index(life.node), life.time_ns))
+    index = {(life.node, life.life): place for place, life in enumerate(given)}
     if len(index) < len(given):
         raise _refused("each life of a node once", "one twice")
     return _Builder(given, index).trace(is_one_clock)
@@ -190,20 +190,20 @@ class _Builder:
 
     def trace(self, is_one_clock: bool) -> Trace:
         lives = []
-        for each in self.given:
+        for life in self.given:
             first = len(self.table)
-            for row in each.rows:
+            for row in life.rows:
                 self._row(row)
             lives.append(
                 Life(
-                    node=each.node,
-                    life=each.life,
+                    node=life.node,
+                    life=life.life,
                     first=first,
                     end=len(self.table),
-                    wall_ns=each.wall_ns,
-                    time_ns=each.time_ns,
-                    over_ns=each.over_ns,
-                    torn=each.torn,
+                    wall_ns=life.wall_ns,
+                    time_ns=life.time_ns,
+                    over_ns=life.over_ns,
+                    torn=life.torn,
                 )
             )
         table = numpy.array(self.table, numpy.int64).reshape(-1, 6)
@@ -278,7 +278,7 @@ def name_of(identifier: Any) -> str:
     )
 
 
-def told(trace: Trace, row: int) -> str:
+def described(trace: Trace, row: int) -> str:
     """A row for a person: `n1 (life 1) row 4: sends "finish" 3 of transaction t7 to n2`."""
     life = trace.lives[trace.life_of(row)]
     where = f"{life.name} row {row - life.first}"

@@ -71,7 +71,7 @@ class Members:
 
 
 def members(logs: Logs, cuts: Sequence[str], baseline: Sequence[str]) -> Members:
-    """Of cuts that the log of every baseline server has whole, in the order of their series. No other log counts."""
+    """The members of cuts that every baseline server's log has whole. `cuts`: in order. No other log counts."""
     counts = numpy.isin(logs.nodes, baseline)
     everywhere = ranges(logs, cuts)
     of_logs = Ranges(
@@ -102,9 +102,9 @@ def counted(rows: Int64s, cuts: int) -> Int64s:
     return numpy.cumsum(difference)[:-1]
 
 
-def torn_by(found: Members, cut: int) -> list[int]:
+def torn_by(members: Members, cut: int) -> list[int]:
     """The codes of the transactions that a cut tears."""
-    rows = found.torn
+    rows = members.torn
     chosen = (rows[:, 1] <= cut) & (cut < rows[:, 2])
     return [int(xid) for xid in numpy.unique(rows[chosen, 0])]
 
@@ -122,16 +122,16 @@ def first_of(rows: Int64s, cuts: int, order: Int64s | None = None) -> Int64s:
     return painter
 
 
-def sides(found: Members, xid: int, cut: int) -> list[Side]:
+def sides(members: Members, xid: int, cut: int) -> list[Side]:
     """Whether each participant with a log has a transaction in a cut."""
-    logs = found.logs
-    rows = found.rows
+    logs = members.logs
+    rows = members.rows
     rows = rows[(rows[:, 1] == xid) & (rows[:, 2] <= cut) & (cut < rows[:, 3])]
-    said = []
-    for node in found.pairs[found.pairs[:, 1] == xid, 0].tolist():
+    of_nodes = []
+    for node in members.pairs[members.pairs[:, 1] == xid, 0].tolist():
         low, high = int(logs.first[node]), int(logs.first[node + 1])
         records = low + numpy.flatnonzero(logs.xid[low:high] == xid)
-        commits = found.of_logs.commits
+        commits = members.of_logs.commits
         commit = commits[(commits[:, 0] == node) & (commits[:, 1] == xid), 2]
         is_before = node in rows[:, 0]
         if len(commit):
@@ -143,14 +143,14 @@ def sides(found: Members, xid: int, cut: int) -> list[Side]:
             word = word if ROLLED_BACK in kinds or PREPARED in kinds else KINDS[kinds[-1]]
         else:
             record, word = -1, "there by a copy" if is_before else "in no record"
-        said.append(Side(node=logs.nodes[node], is_before=bool(is_before), record=record, word=word))
-    return said
+        of_nodes.append(Side(node=logs.nodes[node], is_before=bool(is_before), record=record, word=word))
+    return of_nodes
 
 
 def _by_copies(logs: Logs, cuts: Sequence[str], of_logs: Ranges, pairs: Int64s) -> Int64s:
     """Ranges of what a node has by a copy: committed elsewhere before the base that its log does not lead up to."""
-    found = [numpy.zeros((0, 4), numpy.int64)]
-    mine = {(node, xid) for node, xid, _ in of_logs.commits.tolist()} if (bases := copied(logs)) else set()
+    parts = [numpy.zeros((0, 4), numpy.int64)]
+    known = {(node, xid) for node, xid, _ in of_logs.commits.tolist()} if (bases := copied(logs)) else set()
     for node, record, base in bases:
         if node not in pairs[:, 0]:
             continue
@@ -167,9 +167,9 @@ def _by_copies(logs: Logs, cuts: Sequence[str], of_logs: Ranges, pairs: Int64s) 
         rows = [
             (node, xid, first, end)
             for other, xid in pairs.tolist()
-            if other == node and xid in given and (node, xid) not in mine
+            if other == node and xid in given and (node, xid) not in known
             for first, end in edges
         ]
-        found.append(numpy.array(rows, numpy.int64).reshape(-1, 4))
-        mine |= {(node, xid) for _, xid, _, _ in rows}
-    return numpy.concatenate(found)
+        parts.append(numpy.array(rows, numpy.int64).reshape(-1, 4))
+        known |= {(node, xid) for _, xid, _, _ in rows}
+    return numpy.concatenate(parts)

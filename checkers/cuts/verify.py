@@ -166,8 +166,8 @@ def _losses(trace: Trace) -> Iterator[tuple[Life, int, int, int | None]]:
                     yield life, behind, since, now
                 number, behind, since = int(trace.seq[row]), row, now or since
         if life.torn or taken[place] > number:
-            after = [each for each in trace.lives[place + 1 :] if each.node == life.node]
-            ends = [each.time_ns for each in after] + [life.over_ns] * (life.over_ns >= 0)
+            after = [later for later in trace.lives[place + 1 :] if later.node == life.node]
+            ends = [later.time_ns for later in after] + [life.over_ns] * (life.over_ns >= 0)
             has_times = len(trace.time_ns) and life.end > life.first
             last = int(trace.time_ns[life.end - 1]) if has_times else life.time_ns
             yield life, life.end - 1, last, min(ends, default=None)

@@ -4,7 +4,7 @@
 
 | proof | shows | is checked by |
 |---|---|---|
-| sides | what the level says holds: so stand START and FINISH of every server | making each BEFORE from them |
+| sides | the level's claim holds; where START and FINISH of every server are | making each BEFORE from them |
 | torn | one participant has the transaction in BEFORE, and another has not | the two BEFOREs |
 | gap | a BEFORE has the later of two writers of a key, and lacks the earlier one | that BEFORE, and the versions |
 | inversion | BEFORE lacks a transaction that a client knew of before one in it was invoked | the BEFOREs, the times |
@@ -39,7 +39,7 @@ def check(
         match level, result, proof["kind"]:
             case _, "valid", "sides":
                 _sides(logs, baseline, cut, proof["marks"])
-                _HELD[level](logs, before, takes, operations)
+                _CHECKS[level](logs, before, takes, operations)
             case "transactions", "invalid", "torn":
                 xid = logs.xids.index(proof["xid"])
                 _need({proof["has"], proof["lacks"]} <= takes[xid], "one of them is no participant")
@@ -92,9 +92,9 @@ def _before(logs: Logs, node: str, cut: str) -> set[int]:
 
 
 def _participants(logs: Logs, baseline: Sequence[str]) -> dict[int, set[str]]:
-    """By transaction that some baseline server committed: those of them that must have it."""
+    """By committed transaction the baseline servers that must have it."""
     committed: dict[int, set[str]] = {}
-    for node in (each for each in logs.nodes if each in baseline):
+    for node in (name for name in logs.nodes if name in baseline):
         for record in _records(logs, node):
             if logs.kind[record] == COMMITTED and logs.xid[record] >= 0:
                 committed.setdefault(int(logs.xid[record]), set()).add(node)
@@ -110,7 +110,7 @@ def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]
     for node in logs.nodes:
         start = _mark(logs, node, START, cut)
         lacks = node in logs.cut_off
-        own = {int(logs.xid[each]) for each in _records(logs, node) if logs.kind[each] == COMMITTED}
+        own = {int(logs.xid[row]) for row in _records(logs, node) if logs.kind[row] == COMMITTED}
         for record in _records(logs, node):
             lacks = lacks or logs.kind[record] == REBALANCED
             if logs.kind[record] != BASE or not lacks:
@@ -128,11 +128,13 @@ def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]
 
 
 def _committed_before_base(logs: Logs, node: str, base: int) -> set[int]:
-    bases = [each for each in _records(logs, node) if logs.kind[each] == BASE and logs.cut[each] == base]
+    bases = [
+        record for record in _records(logs, node) if logs.kind[record] == BASE and logs.cut[record] == base
+    ]
     return {
-        int(logs.xid[each])
-        for each in _records(logs, node)
-        if bases and each < bases[-1] and logs.kind[each] == COMMITTED and logs.xid[each] >= 0
+        int(logs.xid[record])
+        for record in _records(logs, node)
+        if bases and record < bases[-1] and logs.kind[record] == COMMITTED and logs.xid[record] >= 0
     }
 
 
@@ -156,12 +158,12 @@ def _versions(logs: Logs, node: str) -> dict[int, list[tuple[int, int]]]:
     for record in _records(logs, node):
         if logs.kind[record] == COMMITTED and int(logs.xid[record]) not in counts:
             counts[int(logs.xid[record])] = record
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_key: dict[int, list[tuple[int, int]]] = {}
     for record, key, version in logs.writes.tolist():
         xid = int(logs.xid[record])
         if counts.get(xid) == record:
-            found.setdefault(key, []).append((version, xid))
-    return {key: sorted(writers) for key, writers in found.items()}
+            by_key.setdefault(key, []).append((version, xid))
+    return {key: sorted(writers) for key, writers in by_key.items()}
 
 
 def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Sequence[Operation]) -> None:
@@ -174,8 +176,8 @@ def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Seq
                 _need(same == xid, f"a version of {logs.keys[key]} has two writers")
                 is_gap = earlier is not None and xid in before[node] and earlier not in before[node]
                 is_torn = any(
-                    len({each in before[taker] for taker in takes.get(each, ())}) > 1
-                    for each in (xid, -1 if earlier is None else earlier)
+                    len({writer in before[taker] for taker in takes.get(writer, ())}) > 1
+                    for writer in (xid, -1 if earlier is None else earlier)
                 )
                 _need(not is_gap or is_torn, f"{node} lacks a version of {logs.keys[key]}")
                 earlier = xid
@@ -194,15 +196,17 @@ def _known(
     logs: Logs, takes: Mapping[int, set[str]], operations: Sequence[Operation]
 ) -> list[tuple[int, Operation]]:
     codes = {name: code for code, name in enumerate(logs.xids)}
-    named = [(codes.get(name_of(each.xid), -1), each) for each in operations]
-    return [(xid, each) for xid, each in named if xid in takes]
+    named = [(codes.get(name_of(operation.xid), -1), operation) for operation in operations]
+    return [(xid, operation) for xid, operation in named if xid in takes]
 
 
 def _ordered(
     logs: Logs, before: Befores, takes: Mapping[int, set[str]], operations: Sequence[Operation]
 ) -> None:
     known = _known(logs, takes, operations)
-    has = [each.invoked_ns for xid, each in known if all(xid in before[node] for node in takes[xid])]
+    has = [
+        operation.invoked_ns for xid, operation in known if all(xid in before[node] for node in takes[xid])
+    ]
     lacks = [
         time_ns
         for xid, time_ns in _learned(logs, operations)
@@ -215,10 +219,10 @@ def _learned(logs: Logs, operations: Sequence[Operation]) -> list[tuple[int, int
     """(transaction, when a client had an answer to it, or an answer that shows it)."""
     codes = {name: code for code, name in enumerate(logs.xids)}
     learned: list[tuple[int, int]] = []
-    for each in operations:
-        shown = [*each.saw, each.xid] if each.ok else each.saw
-        if each.completed_ns >= 0:
-            learned += [(codes.get(name_of(xid), -1), each.completed_ns) for xid in shown]
+    for operation in operations:
+        shown = [*operation.saw, operation.xid] if operation.ok else operation.saw
+        if operation.completed_ns >= 0:
+            learned += [(codes.get(name_of(xid), -1), operation.completed_ns) for xid in shown]
     return learned
 
 
@@ -234,8 +238,8 @@ def _inversion(
     _need(not any(earlier in before[node] for node in takes[earlier]), "the earlier one is in BEFORE")
     _need(all(later in before[node] for node in takes[later]), "the later one is not in BEFORE")
     done = [time_ns for xid, time_ns in _learned(logs, operations) if xid == earlier]
-    asked = [each.invoked_ns for xid, each in known if xid == later]
+    asked = [operation.invoked_ns for xid, operation in known if xid == later]
     _need(min(done) < max(asked), "no client knew of it before the other was invoked")
 
 
-_HELD = {"transactions": _agree, "closure": _prefixes, "external-causality": _ordered}
+_CHECKS = {"transactions": _agree, "closure": _prefixes, "external-causality": _ordered}

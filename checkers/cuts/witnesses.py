@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkers.cuts.closure import Gap, Inversion
-from checkers.cuts.finish import Wrong
+from checkers.cuts.finish import Misplaced
 from checkers.cuts.logs import FINISH, START, Logs
 from checkers.cuts.messages import Crossing
-from checkers.cuts.trace import Trace, name_of, told
+from checkers.cuts.trace import Trace, described, name_of
 from checkers.cuts.transactions import Side
 from checkers.verdict import Witness
 
@@ -20,24 +20,24 @@ def of_crossing(trace: Trace, cut: str, crossing: Crossing) -> Witness:
     for row, code in zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), strict=True):
         node = trace.lives[trace.life_of(row)].node
         if trace.cuts[code] == cut and node in nodes:
-            changes.setdefault(node, f"{told(trace, row)}: the colour change of {cut}")
+            changes.setdefault(node, f"{described(trace, row)}: the colour change of {cut}")
     receiver = trace.lives[trace.life_of(crossing.receive)].node
     sender = trace.lives[trace.life_of(crossing.send)].node
-    message = told(trace, crossing.send).partition(": sends ")[2]
+    message = described(trace, crossing.send).partition(": sends ")[2]
     return Witness(
         rule="message-from-outside",
         summary=f"{receiver} took a message before {cut} that {sender} sent behind it: {message}",
         events=(),
         node=receiver,
-        explanation=(*(told(trace, row) for row in crossing.path), *changes.values()),
+        explanation=(*(described(trace, row) for row in crossing.path), *changes.values()),
         how=_how_crossed(trace, crossing),
     )
 
 
 def _how_crossed(trace: Trace, crossing: Crossing) -> str:
-    """By which kind of message: a finish tells what was decided, and has a marker of its own."""
-    what = int(trace.what[crossing.send]) if len(trace.what) else -1
-    is_finish = what >= 0 and "finish" in trace.words[what]
+    """The kind of message: a finish carries a decision, and has a marker of its own."""
+    word = int(trace.what[crossing.send]) if len(trace.what) else -1
+    is_finish = word >= 0 and "finish" in trace.words[word]
     return "by the finish" if is_finish else "before the finish"
 
 
@@ -54,24 +54,24 @@ def of_gap(logs: Logs, cut: str, gap: Gap) -> Witness:
     )
 
 
-def of_inversion(cut: str, found: Inversion) -> Witness:
+def of_inversion(cut: str, inversion: Inversion) -> Witness:
     """Two transactions in the order of their clients."""
-    earlier, later = name_of(found.earlier.xid), name_of(found.later.xid)
-    how = "a client read what it wrote" if found.earlier.is_read else "was acknowledged"
+    earlier, later = name_of(inversion.earlier.xid), name_of(inversion.later.xid)
+    how = "a client read what it wrote" if inversion.earlier.is_read else "was acknowledged"
     return Witness(
-        rule=found.rule,
+        rule=inversion.rule,
         summary=f"{later} is before {cut}; {earlier} is not, and {how} before {later} was invoked",
         events=(),
-        start_ns=found.earlier.at_ns,
-        end_ns=found.later.invoked_ns,
+        start_ns=inversion.earlier.at_ns,
+        end_ns=inversion.later.invoked_ns,
     )
 
 
-def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
+def of_torn(logs: Logs, cut: str, xid: int, sides: Sequence[Side]) -> Witness:
     """A transaction with participants on both sides."""
     name = logs.xids[xid]
-    has = next(each for each in said if each.is_before)
-    lacks = next(each for each in said if not each.is_before)
+    has = next(side for side in sides if side.is_before)
+    lacks = next(side for side in sides if not side.is_before)
     is_torn = lacks.word == "after"
     return Witness(
         rule="torn-transaction" if is_torn else "missing-transaction",
@@ -80,17 +80,17 @@ def of_torn(logs: Logs, cut: str, xid: int, said: Sequence[Side]) -> Witness:
         events=(),
         node=lacks.node,
         explanation=tuple(
-            f"{each.node}: {each.word}" + (f", by {logs.told(each.record)}" if each.record >= 0 else "")
-            for each in said
+            f"{side.node}: {side.word}" + (f", by {logs.described(side.record)}" if side.record >= 0 else "")
+            for side in sides
         ),
         how=f"{_how_placed(logs, cut, xid, has)}, and {_how_placed(logs, cut, xid, lacks)}; {_sets_of(logs)}"
-        f"{_how_signed(logs, said)}",
+        f"{_how_signed(logs, sides)}",
     )
 
 
-def _how_signed(logs: Logs, said: Sequence[Side]) -> str:
+def _how_signed(logs: Logs, sides: Sequence[Side]) -> str:
     """Whether the nodes committed it with one sign. Recovery has none."""
-    records = [each.record for each in said if each.record >= 0 and not logs.recovered[each.record]]
+    records = [side.record for side in sides if side.record >= 0 and not logs.recovered[side.record]]
     signs = [code for code in logs.sign[records].tolist() if code >= 0]
     if len(signs) < 2:
         return ""
@@ -104,7 +104,7 @@ def _sets_of(logs: Logs) -> str:
 
 
 def _how_placed(logs: Logs, cut: str, xid: int, side: Side) -> str:
-    """Where the record of one side is from START and FINISH, and the set that FINISH has the transaction in."""
+    """The place of one side's record relative to START and FINISH, and the set of FINISH that names the transaction."""
     if side.record < 0:
         return f"{side.word} without a record"
     start = next(iter(logs.of_cut(START, cut).get(side.node, ())), -1)
@@ -121,18 +121,18 @@ def _how_placed(logs: Logs, cut: str, xid: int, side: Side) -> str:
     return f"{'before' if side.is_before else 'after'} with its record {place}{by}, {' and '.join(sets) or 'in no set'}"
 
 
-def of_bounds(cut: str, found: Wrong) -> Witness:
+def of_bounds(cut: str, misplaced: Misplaced) -> Witness:
     """A transaction on the side of a cut where its client's times do not allow it."""
-    each = found.operation
+    operation = misplaced.operation
     why = {
         "acknowledged-not-included": "was acknowledged before the cut was asked for, and is not in it",
         "acknowledged-in-no-log": "was acknowledged before the cut was asked for, and no log has it",
         "invoked-later-included": "was invoked after the end of the cut, and is in it",
-    }[found.rule]
+    }[misplaced.rule]
     return Witness(
-        rule=found.rule,
-        summary=f"{name_of(each.xid)} {why} ({cut})",
+        rule=misplaced.rule,
+        summary=f"{name_of(operation.xid)} {why} ({cut})",
         events=(),
-        start_ns=each.invoked_ns,
-        end_ns=each.completed_ns if each.completed_ns >= 0 else None,
+        start_ns=operation.invoked_ns,
+        end_ns=operation.completed_ns if operation.completed_ns >= 0 else None,
     )

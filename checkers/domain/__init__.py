@@ -11,12 +11,12 @@
 | `causal_reverse` | write, read | a later write seen without an earlier one |
 | `queues` | enqueue, dequeue, drain | elements lost, doubled, out of order |
 | `durability` | all of these | an acknowledged write missing from a final state |
-| `rollback_honesty` | all of these | what surely failed is seen |
+| `rollback_honesty` | all of these | a read that shows a write that surely failed |
 | `write_once` | insert, read | rows of one transaction in part, out of order, or lost |
-| `queue_order` | write, cas, add, txn that were only submitted | they take effect after what was asked for later |
+| `queue_order` | write, cas, add, txn that were only submitted | taking effect after a write that was invoked later |
 
-Names and values are those of Jepsen's workloads; each file says exactly which. An operation that a checker has no
-word for is left alone. `proof` makes witnesses, and says which faults were active.
+Names and values are those of Jepsen's workloads; each file says exactly which. A checker ignores operations that it
+does not know. `proof` makes witnesses, and says which faults were active.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 | read | ok: {account: balance, …} |
 
 Two reads with different totals prove that something is wrong, whatever the total should be. So without a given total
-(`total`, or "total_amount" in the header), the one that most reads show is taken. A read that shows no account came
-before there were any. Rules: wrong-total, negative-balance, balance-missing (an account with null).
+(`total`, or "total_amount" in the header), the checker takes the total that most reads show. A read that shows no
+account came before there were any. Rules: wrong-total, negative-balance, balance-missing (an account with null).
 
 Cost: linear. Cannot see: a transfer that was lost as a whole, or done twice, because the total stays the same (the
 bank's register or append form can). Reads of mode "dirty" are skipped.
@@ -47,9 +47,9 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
     witnesses: list[Witness] = []
     by_fault: Counter[str] = Counter()
     for read, each in balances:
-        found = list(_wrong(history, read, each, expected, usual, allowed))
-        if found:
-            witnesses += found
+        wrong = list(_wrong(history, read, each, expected, usual, allowed))
+        if wrong:
+            witnesses += wrong
             by_fault.update({fault.name for fault in active(history, read)} or {""})
     details = {
         "reads": len(balances),
@@ -64,9 +64,9 @@ def _balances(read: Operation) -> Mapping[str, Number | None]:
     value = read.value
     if isinstance(value, list) and all(isinstance(row, list) and len(row) == 2 for row in value):
         value = {str(account): balance for account, balance in value}
-    amounts = {} if not isinstance(value, dict) else {each: exact(balance) for each, balance in value.items()}
+    amounts = {} if not isinstance(value, dict) else {name: exact(balance) for name, balance in value.items()}
     if not isinstance(value, dict) or any(
-        amounts[each] is None and value[each] is not None for each in value
+        amounts[name] is None and value[name] is not None for name in value
     ):
         raise ModelError(
             expected="balances {account: number or null, …}",
@@ -98,20 +98,20 @@ def _wrong(
     usual: Operation | None,
     negative_allowed: bool,
 ) -> Iterator[Witness]:
-    told = f"the read by process {read.process}" + (f" at {read.node}" if read.node else "")
+    subject = f"the read by process {read.process}" + (f" at {read.node}" if read.node else "")
     sentences = while_active(history, read)
     total = _total(balances)
     missing = sorted(account for account, balance in balances.items() if balance is None)
-    negative = {account: each for account, each in balances.items() if each is not None and each < 0}
+    negative = {account: amount for account, amount in balances.items() if amount is not None and amount < 0}
     if total != expected:
         others = [] if usual is None else [usual]
         source = "which most reads show" if others else "which there must be"
-        summary = f"{told} showed a total of {shown(total)} instead of {shown(expected)}, {source}"
+        summary = f"{subject} showed a total of {shown(total)} instead of {shown(expected)}, {source}"
         yield witness("wrong-total", summary, [*others, read], node=read.node, explanation=sentences)
     elif missing:
-        summary = f"{told} showed no balance of account {missing[0]}"
+        summary = f"{subject} showed no balance of account {missing[0]}"
         yield witness("balance-missing", summary, [read], node=read.node, explanation=sentences)
     if negative and not negative_allowed:
         account, balance = next(iter(negative.items()))
-        summary = f"{told} showed {shown(balance)} in account {account}"
+        summary = f"{subject} showed {shown(balance)} in account {account}"
         yield witness("negative-balance", summary, [read], node=read.node, explanation=sentences)

@@ -1,4 +1,4 @@
-"""Elements that were there before the first operation, as operations that were over before it."""
+"""Elements of the initial state, as operations that ended before the first operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def with_first_elements(history: History, f: str) -> History:
     if history.start.is_plain:
         return history
     first = [
-        each for key in sorted(history.keys(), key=str) for each in _first(f, key, history.start.of(key))
+        addition
+        for key in sorted(history.keys(), key=str)
+        for addition in _first(f, key, history.start.of(key))
     ]
     return replace(history, operations=(*first, *history.operations))
 

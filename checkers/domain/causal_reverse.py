@@ -6,8 +6,8 @@
 | read | ok: [value, …], all that has been written |
 
 Strictly serializable stores keep the order of real time, merely serializable ones need not: a read then shows the
-later of two writes without the earlier (Jepsen's `causal-reverse`, `sequential` and `comments`). A read may be as old
-as it likes. Rules: causal-reverse, never-written (by the end of the read no client had asked to write what it shows).
+later of two writes without the earlier (Jepsen's `causal-reverse`, `sequential` and `comments`). A read may be
+arbitrarily old. Rules: causal-reverse, never-written (by the end of the read no client had asked to write the value).
 
 Cost: linear in the values of all reads, and n log n. Cannot see: writes that overlapped have no order; those of unknown
 outcome need not have happened.
@@ -33,24 +33,24 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     reads = writes = 0
     for key, operations in by_key(history.select(f=("write", "read"))).items():
-        written = [each for each in operations if each.f == "write" and each.type != "fail"]
+        written = [write for write in operations if write.f == "write" and write.type != "fail"]
         acknowledged = sorted(
-            (each for each in written if each.type == "ok"), key=lambda each: each.complete_index or 0
+            (write for write in written if write.type == "ok"), key=lambda write: write.complete_index or 0
         )
-        by_value = {identity(each.value): each for each in written}
+        by_value = {identity(write.value): write for write in written}
         writes += len(written)
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
                 reads += 1
-                seen = _seen(read)
-                witnesses += _from_nowhere(key, read, seen, by_value)
-                witnesses += _reversed(key, read, seen, by_value, acknowledged)
+                shown_values = _values_in(read)
+                witnesses += _from_nowhere(key, read, shown_values, by_value)
+                witnesses += _reversed(key, read, shown_values, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
     valid = f"{reads} reads kept the order of {writes} writes"
     return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
 
 
-def _seen(read: Operation) -> set[Value]:
+def _values_in(read: Operation) -> set[Value]:
     if read.value is not None and not isinstance(read.value, list):
         raise ModelError(
             expected="a list of values", came=value_words(read.value, 60), index=read.invoke_index
@@ -75,15 +75,15 @@ def _reversed(
     by_value: dict[Value, Operation],
     acknowledged: Sequence[Operation],
 ) -> Iterator[Witness]:
-    """The write that was asked last of those seen, and the first acknowledged of those missing."""
+    """Compares the last invoked write that the read shows with the first acknowledged one that it lacks."""
     last = max(
         (by_value[value] for value in seen if value in by_value),
-        key=lambda each: each.invoke_index,
+        key=lambda write: write.invoke_index,
         default=None,
     )
     if last is None:
         return
-    missing = next((each for each in acknowledged if identity(each.value) not in seen), None)
+    missing = next((write for write in acknowledged if identity(write.value) not in seen), None)
     if missing is not None and missing.precedes(last):
         summary = (
             f"process {read.process} saw {shown(last.value)}, but not {shown(missing.value)}, "

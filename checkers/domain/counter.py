@@ -5,13 +5,12 @@
 | add | by how much, less than zero too; a key names the counter if there are several |
 | read | ok: the sum |
 
-An addition that was answered before a read was asked counts; one that was asked before the read ended may count; one
-that surely failed does not. An addition of unknown outcome may count at any time after it was asked. So the least sum
-takes what surely counts where that is positive, and what may count where that is negative; the greatest the reverse.
-Rule: out-of-bounds.
+An addition that was answered before a read was invoked counts. One that was invoked before the read ended may count,
+also one of unknown outcome. One that surely failed does not count. So the least sum takes the positive additions that
+surely count and the negative ones that may count; the greatest sum takes the reverse. Rule: out-of-bounds.
 
 Cost: n log n. Cannot see: wrong reads inside the bounds, which are as wide as additions are concurrent or uncertain
-(the linearizable model `counter` is exact). With `final_only` just reads of phase "final" are judged: the promise of a
+(the linearizable model `counter` is exact). With `final_only` only reads of phase "final" are judged: the promise of a
 counter that is only eventually right. Where nodes need not be equal in the end, `gone_everywhere` gives
 `checkers.replicas.kept` the sums that no node holds.
 """
@@ -54,7 +53,7 @@ def check(
     widths: list[Number] = []
     start = history.start if initial is None else history.starting_at(initial).start
     for key, operations in by_key(history.select(f=("add", "read"))).items():
-        adds = [each for each in operations if each.f == "add" and each.type != "fail"]
+        adds = [add for add in operations if add.f == "add" and add.type != "fail"]
         bounds = _Bounds(adds, _first(start.of(key)))
         for read in operations:
             if (
@@ -75,13 +74,13 @@ def check(
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
-    """For `kept`: a sum that no node's final dump holds, whatever became of the additions of unknown outcome.
+    """For `kept`: a sum that no node's final dump holds, with any outcome of the unknown additions.
 
-    A node that holds no sum of a key has the initial one, zero: what was never added to it may be nowhere.
+    A node that holds no sum of a key has the initial one, zero: a key without additions may be on no node.
     """
     held = [{sight.cell: sight.values[0] for sight in sights(dump) if not sight.elements} for dump in dumps]
     for key, adds in by_key(history.select(f="add")).items():
-        bounds = _Bounds([each for each in adds if each.type != "fail"], 0)
+        bounds = _Bounds([add for add in adds if add.type != "fail"], 0)
         outside = []
         for dump, sums in zip(dumps, held, strict=True):
             least, greatest = bounds.at(dump)
@@ -106,12 +105,12 @@ def _gone(
         else f"something from {value_words(least)} to {value_words(greatest)}"
     )
     without = _as_if_without(value - (least if value < least else greatest), dump, adds)
-    last = [each for each in adds if each.type == "ok" and each.precedes(dump)][-1:]
+    last = [entry for entry in adds if entry.type == "ok" and entry.precedes(dump)][-1:]
     summary = f"no node held what was acknowledged of {key} at the end: {held}, instead of {expected}"
     return witness(
         "lost-sum",
         summary,
-        [*(without or last), *(each[0] for each in outside)],
+        [*(without or last), *(entry[0] for entry in outside)],
         key=key,
         explanation=while_active(history, without[0]) if without else (),
     )
@@ -125,13 +124,13 @@ def _first(value: Any) -> Number:
 
 
 class _Bounds:
-    """Sums of additions by the event at which they begin, or have surely begun, to count."""
+    """Sums of additions, by the event from which they may count, or surely count."""
 
     def __init__(self, adds: Sequence[Operation], initial: Number) -> None:
         self._initial = initial
-        answered = [each for each in adds if each.type == "ok"]
-        self._asked = _Sums([(each.invoke_index, _amount(each)) for each in adds])
-        self._done = _Sums([(each.complete_index or 0, _amount(each)) for each in answered])
+        answered = [add for add in adds if add.type == "ok"]
+        self._asked = _Sums([(add.invoke_index, _amount(add)) for add in adds])
+        self._done = _Sums([(add.complete_index or 0, _amount(add)) for add in answered])
 
     def at(self, read: Operation) -> tuple[Number, Number]:
         """The least and the greatest sum that the read may show."""
@@ -180,10 +179,10 @@ def _outside(
         else f"outside of {value_words(least)} … {value_words(greatest)}"
     )
     without = _as_if_without(value - (least if value < least else greatest), read, operations)
-    told = "s" if len(without) > 1 else ""
+    plural = "s" if len(without) > 1 else ""
     sentences = (
         *(
-            (f"It is as if {len(without)} addition{told} that had been acknowledged before were gone.",)
+            (f"It is as if {len(without)} addition{plural} that had been acknowledged before were gone.",)
             if without
             else ()
         ),
@@ -195,9 +194,9 @@ def _outside(
 
 
 def _as_if_without(difference: Number, read: Operation, operations: Sequence[Operation]) -> list[Operation]:
-    """The acknowledged additions, one after the other up to the read, that make the difference if they are left out."""
-    before = [each for each in operations if each.f == "add" and each.type == "ok" and each.precedes(read)]
-    before.sort(key=lambda each: each.complete_index or 0)
+    """Successive acknowledged additions before the read that make the difference if left out; [] if none do."""
+    before = [add for add in operations if add.f == "add" and add.type == "ok" and add.precedes(read)]
+    before.sort(key=lambda add: add.complete_index or 0)
     for last in range(len(before), max(len(before) - GONE_MAX, 0), -1):
         total: Number = 0
         for first in range(last - 1, max(last - GONE_MAX, 0) - 1, -1):

@@ -1,10 +1,10 @@
 """Durability: what was acknowledged is in the final state, on every node that shows one.
 
 Final states are the reads and dumps of phase "final". A value of a cell (write, cas, "w" of a transaction) must be
-there, or another that may have replaced it: overwritten is not lost. An element of a cell (add, "append" of a
-transaction) must be in every list that is shown of the cell. `effects` says what is read so. An operation of unknown
-outcome may be there or not. If the record says that the nodes had not settled, replicas may be behind: then the final
-states of the fixed owner alone are judged.
+there, or one that may have replaced it: overwritten is not lost. An element of a cell (add, "append" of a transaction)
+must be in every list that shows the cell. `effects` says how operations are read. An operation of unknown outcome may
+be there or not. If the record says that the nodes had not settled, replicas may be behind: then only the final states
+of the fixed owner are judged.
 
 Where nodes may stop for good and need not be equal in the end, `checkers.replicas.kept` requires less, by
 `gone_everywhere`: an acknowledged write must not be gone from every node.
@@ -32,7 +32,7 @@ WRITERS = frozenset({"write", "cas", "add", "txn"})
 
 def check(history: History) -> Verdict:
     """Whether every acknowledged effect is in every final state. `details`: acknowledged, final_states, nodes."""
-    written = _written(history)
+    written = _effects_of_cells(history)
     is_complete = caught_up(history)
     finals = [
         sight
@@ -44,13 +44,17 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     for cell, cell_finals in _by_cell(finals).items():
         witnesses += _lost(history, cell, written.get(cell, ()), cell_finals)
-    acknowledged = sum(effect.operation.type == "ok" for each in written.values() for effect in each)
+    acknowledged = sum(
+        effect.operation.type == "ok" for effects_of_cell in written.values() for effect in effects_of_cell
+    )
     details: dict[str, Any] = {
         "acknowledged": acknowledged,
         "final_states": len(finals),
         "nodes": sorted({sight.operation.node for sight in finals if sight.operation.node is not None}),
     }
-    submitted = any(effect.operation.is_submitted for each in written.values() for effect in each)
+    submitted = any(
+        effect.operation.is_submitted for effects_of_cell in written.values() for effect in effects_of_cell
+    )
     details["vacuous"] = not acknowledged
     valid = f"{acknowledged} acknowledged effects are in {len(finals)} final states, or were replaced"
     return verdict(
@@ -61,7 +65,7 @@ def check(history: History) -> Verdict:
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
     """For `kept`: values and elements of which no node's final dump has any trace."""
     held = [{sight.cell: sight for sight in sights(dump)} for dump in dumps]
-    for cell, effects_of_cell in _written(history).items():
+    for cell, effects_of_cell in _effects_of_cells(history).items():
         shown_of = [
             cells.get(cell) or Sight(dump, cell, (None,), elements=False)
             for dump, cells in zip(dumps, held, strict=True)
@@ -72,8 +76,8 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
 def _lost_everywhere(
     history: History, cell: Cell, written: Sequence[Effect], shown_of: Sequence[Sight]
 ) -> Iterator[Witness]:
-    """An element that no node has; or a value, if every node holds one, each perhaps another, that it replaced."""
-    if any(each.how == "holds" for each in written):
+    """An element that no node has; or a value, if each node holds a value that it replaced, perhaps different ones."""
+    if any(change.how == "holds" for change in written):
         lost = [list(_lost(history, cell, written, [sight])) for sight in shown_of]
         if all(lost):
             yield lost[0][0]
@@ -86,7 +90,7 @@ def _lost_everywhere(
             yield _witness(history, "lost-element", cell, operation, shown_of[0], effect.value)
 
 
-def _written(history: History) -> dict[Cell, list[Effect]]:
+def _effects_of_cells(history: History) -> dict[Cell, list[Effect]]:
     written: dict[Cell, list[Effect]] = {}
     for operation in history.operations:
         if operation.f in WRITERS and operation.type != "fail":
@@ -105,8 +109,8 @@ def _by_cell(finals: Sequence[Sight]) -> dict[Cell, list[Sight]]:
 def _lost(
     history: History, cell: Cell, written: Sequence[Effect], finals: Sequence[Sight]
 ) -> Iterator[Witness]:
-    elements = [each for each in written if each.how == "has" and each.operation.type == "ok"]
-    values = [each for each in written if each.how == "holds"]
+    elements = [effect for effect in written if effect.how == "has" and effect.operation.type == "ok"]
+    values = [effect for effect in written if effect.how == "holds"]
     for final in finals:
         if final.elements or (elements and not values and final.values == (None,)):
             yield from _lost_elements(history, cell, elements, final)
@@ -124,9 +128,9 @@ def _lost_elements(
 
 
 def _lost_value(history: History, cell: Cell, values: Sequence[Effect], final: Sight) -> Iterator[Witness]:
-    """The value that is there was surely replaced, if it was over before an acknowledged one was asked for."""
+    """An acknowledged write that surely replaced the shown value: it was invoked after all writes of that had ended."""
     (value,) = final.values
-    writers = [each.operation for each in values if each.value == value]
+    writers = [write.operation for write in values if write.value == value]
     known = value is None or writers
     if not known or any(writer.type == "info" for writer in writers) or _is_repeated(values):
         return
@@ -142,23 +146,23 @@ def _lost_value(history: History, cell: Cell, values: Sequence[Effect], final: S
 
 
 def _is_repeated(values: Sequence[Effect]) -> bool:
-    """Written twice, or deleted: then what is there may have been written later again."""
-    return len({each.value for each in values}) < len(values) or any(each.value is None for each in values)
+    """Whether a value was written twice, or deleted: then the shown value may have been written again later."""
+    return len({effect.value for effect in values}) < len(values) or any(
+        effect.value is None for effect in values
+    )
 
 
 def _witness(
     history: History, rule: str, cell: Cell, operation: Operation, final: Sight, value: Value
 ) -> Witness:
     where = f" at {final.operation.node}" if final.operation.node else ""
-    what = (
+    how = (
         "is missing"
         if final.elements
         else f"is not there, but {shown(final.values[0])}, which was over before it"
     )
-    told = shown(value) if cell is None else f"{shown(value)} of {cell}"
-    summary = (
-        f"{told} was acknowledged to process {operation.process}, and in the final state{where} it {what}"
-    )
+    lost_value = shown(value) if cell is None else f"{shown(value)} of {cell}"
+    summary = f"{lost_value} was acknowledged to process {operation.process}, and in the final state{where} it {how}"
     return witness(
         rule,
         summary,

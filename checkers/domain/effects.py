@@ -53,9 +53,9 @@ def effects(operation: Operation) -> Iterator[Effect]:
         case "add" | "enqueue":
             yield Effect(operation, cell, "has", identity(value))
         case "txn" | "write":
-            for f, key, each in _micro(value):
+            for f, key, element in _micro(value):
                 if f in ("w", "append"):
-                    yield Effect(operation, key, "holds" if f == "w" else "has", identity(each))
+                    yield Effect(operation, key, "holds" if f == "w" else "has", identity(element))
 
 
 def sights(operation: Operation) -> Iterator[Sight]:
@@ -67,7 +67,7 @@ def sights(operation: Operation) -> Iterator[Sight]:
         case "read" | "drain":
             micro = list(_micro(value))
             if micro:
-                yield from (_sight(operation, key, each) for f, key, each in micro if f == "r")
+                yield from (_sight(operation, key, shown) for f, key, shown in micro if f == "r")
             elif not isinstance(value, dict):
                 yield _sight(operation, cell, value)
         case "dequeue" if not operation.saw_empty:
@@ -75,9 +75,9 @@ def sights(operation: Operation) -> Iterator[Sight]:
         case "cas" if isinstance(value, list) and len(value) == 2:
             yield _sight(operation, cell, value[0])
         case "txn":
-            yield from (_sight(operation, key, each) for f, key, each in _micro(value) if f == "r")
+            yield from (_sight(operation, key, shown) for f, key, shown in _micro(value) if f == "r")
         case "dump":
-            yield from (_sight(operation, str(key), each) for key, each in _rows(value))
+            yield from (_sight(operation, str(key), shown) for key, shown in _rows(value))
 
 
 def _sight(operation: Operation, cell: Cell, value: Any) -> Sight:

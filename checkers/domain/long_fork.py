@@ -6,9 +6,9 @@
 | read, or txn | ok: [["r", key, value or null], …], several keys at one moment |
 
 Under snapshot isolation (and everything stronger) the moments of two reads are one before the other. Since keys are
-written once, a later read sees all that an earlier one saw. If each misses something that the other has, they have no
-order: rule long-fork. Parallel snapshot isolation allows it. No model allows a value of a key that no client had asked
-to write by then: rule never-written.
+written once, a later read shows all that an earlier one showed. If each read lacks a value that the other shows, they
+have no order: rule long-fork. Parallel snapshot isolation allows it. No model allows a value of a key that no client
+had asked to write by then: rule never-written.
 
 Cost: n log n in the reads of each group of keys. Cannot see: reads of different groups of keys are not compared; keys
 that were written twice are left out.
@@ -40,11 +40,11 @@ def check(history: History) -> Verdict:
     twice = _written_twice(operations)
     groups: dict[tuple[str, ...], list[tuple[Operation, Seen]]] = {}
     for operation in operations:
-        seen = _seen(operation, twice)
-        if len(seen) > 1:
-            groups.setdefault(tuple(sorted(seen)), []).append((operation, seen))
+        values = _values_in(operation, twice)
+        if len(values) > 1:
+            groups.setdefault(tuple(sorted(values)), []).append((operation, values))
     witnesses = list(_from_nowhere(operations))
-    witnesses += [found for reads in groups.values() for found in _forks(reads)]
+    witnesses += [fork for reads in groups.values() for fork in _forks(reads)]
     reads = sum(map(len, groups.values()))
     details = {"reads": reads, "groups": len(groups), "keys_skipped": sorted(twice)[:50]}
     valid = f"{reads} reads of {len(groups)} groups of keys have one order"
@@ -68,7 +68,7 @@ def _written_twice(operations: Iterable[Operation]) -> set[str]:
     return twice
 
 
-def _seen(operation: Operation, twice: set[str]) -> Seen:
+def _values_in(operation: Operation, twice: set[str]) -> Seen:
     """The values that a read-only operation returned, by key; empty for any other operation."""
     micro = list(_micro(operation))
     if operation.type != "ok" or not is_judged(operation) or any(f not in READS for f, _, _ in micro):
@@ -93,20 +93,20 @@ def _from_nowhere(operations: Sequence[Operation]) -> Iterator[Witness]:
 
 
 def _forks(reads: Sequence[tuple[Operation, Seen]]) -> Iterator[Witness]:
-    """If any two reads have no order, then two neighbours have none, by how much they saw."""
-    by_sight = sorted(reads, key=lambda each: sum(value is not None for value in each[1].values()))
+    """If any two reads have no order, then two neighbours have none, in the order of how many values they show."""
+    by_sight = sorted(reads, key=lambda read: sum(value is not None for value in read[1].values()))
     for (less, seen_less), (more, seen_more) in pairwise(by_sight):
         only_less = [key for key in seen_less if seen_less[key] is not None and seen_more[key] is None]
         if not only_less:
             continue
         only_more = [key for key in seen_more if seen_more[key] is not None and seen_less[key] is None]
-        one, other = only_less[0], only_more[0]
+        first, second = only_less[0], only_more[0]
         summary = (
-            f"one read saw {one} = {shown(seen_less[one])} and not {other}, another {other} = "
-            f"{shown(seen_more[other])} and not {one}"
+            f"one read saw {first} = {shown(seen_less[first])} and not {second}, another {second} = "
+            f"{shown(seen_more[second])} and not {first}"
         )
         sentences = (
-            f"Process {less.process} saw the write of {one} before that of {other}.",
+            f"Process {less.process} saw the write of {first} before that of {second}.",
             f"Process {more.process} saw them the other way round.",
         )
         yield witness("long-fork", summary, [less, more], explanation=sentences)

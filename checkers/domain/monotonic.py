@@ -38,13 +38,13 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     reads = rows = 0
     for key, operations in by_key(history.select(f=("add", "read"))).items():
-        adds = [each for each in operations if each.f == "add"]
+        adds = [add for add in operations if add.f == "add"]
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
-                found = _rows(read)
-                reads, rows = reads + 1, max(rows, len(found))
-                witnesses += _out_of_order(key, read, found)
-                witnesses += _against_adds(key, read, found, adds)
+                shown_rows = _rows(read)
+                reads, rows = reads + 1, max(rows, len(shown_rows))
+                witnesses += _out_of_order(key, read, shown_rows)
+                witnesses += _against_adds(key, read, shown_rows, adds)
     details = {"reads": reads, "rows": rows}
     valid = f"up to {rows} rows rise with their timestamps in {reads} reads"
     return verdict(NAME, MODEL, witnesses, details, judged=rows, valid=valid)
@@ -68,7 +68,7 @@ def _is_row(row: Any) -> bool:
 
 
 def _stamp(row: Row) -> Any:
-    """Timestamps come as numbers, or as text that is one (Cockroach's are decimals of more digits than a float has)."""
+    """Timestamps are numbers, or text of a number (Cockroach's are decimals of more digits than a float has)."""
     stamp = row["sts"]
     if isinstance(stamp, str):
         whole, _, part = stamp.partition(".")
@@ -114,7 +114,7 @@ def _against_adds(
 def _from_nowhere(
     key: str | None, read: Operation, rows: Sequence[Row], adds: Sequence[Operation]
 ) -> Iterator[Witness]:
-    """`adds`: those that had been asked for when the read was over."""
+    """`adds`: those that had been invoked when the read ended."""
     values = [_value(add) for add in adds]
     made = {value for value in values if value is not None}
     unsure = sum(add.type == "info" and value is None for add, value in zip(adds, values, strict=True))

@@ -1,4 +1,4 @@
-"""From what a domain checker found to a verdict: witnesses, and the faults that were active."""
+"""The verdicts and witnesses of the domain checkers, and the faults that were active."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from checkers.verdict import Verdict, Witness, concluded
 
 
 def is_judged(read: Operation) -> bool:
-    """Reads that asked for what may still be rolled back are promised nothing."""
+    """Whether a read is judged: dirty reads have no promise, because what they show may be rolled back."""
     return read.mode != "dirty"
 
 
 def caught_up(history: History) -> Callable[[Operation], bool]:
     """Whether a final state must hold everything: all was quiet before it, or the fixed owner gave it.
 
-    A record that does not tell is taken at its word.
+    If the record does not say whether all was quiet, the checker assumes that it was.
     """
     if history.settled is not False:
         return lambda final: True
@@ -36,7 +36,7 @@ def witness(
     node: str | None = None,
     explanation: Iterable[str] = (),
 ) -> Witness:
-    """A witness; its events are the lines of these operations (what was there before the first has none)."""
+    """A witness. Its events are the lines of these operations (operations of the initial state have none)."""
     named = list(operations)
     return Witness(
         rule=rule,
@@ -89,13 +89,13 @@ def active(history: History, operation: Operation) -> Iterator[FaultSpan]:
 
 
 def while_active(history: History, operation: Operation) -> tuple[str, ...]:
-    """A sentence for each of those faults: what it was, and on which side of it the operation was answered."""
+    """A sentence for each active fault: its name, and on which side of it the node that answered was."""
     end_ns = operation.complete_ns if operation.complete_ns is not None else operation.invoke_ns
     during = operation.invoke_ns, end_ns
-    return tuple(_told(fault, operation.node, during) for fault in active(history, operation))
+    return tuple(_sentence(fault, operation.node, during) for fault in active(history, operation))
 
 
-def _told(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> str:
+def _sentence(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> str:
     unsure = "" if fault.took_effect else " (not known to have taken effect)"
     sentence = f"Meanwhile fault {fault.id} ({fault.name}) was active{unsure}"
     if node is None:

@@ -2,12 +2,12 @@
 
 A store with a queue of transactions that wait for a quorum can answer a client when its write is in the queue
 (commit wait modes `submit` and `none`). Such an answer is not an acknowledgement: in the history the operation has no
-outcome (info, error "submitted"), and may take effect at any time after its invocation, or never. But it leaves less
-open than a lost answer, because the write has its place in the queue. Every write invoked after that answer stands
-behind it, and a confirmation covers everything in front. So as soon as a later write is known to be confirmed (it was
-acknowledged, or a read that had to be fresh has shown it), the submitted one has happened, or never will.
+outcome (info, error "submitted"), and may take effect at any time after its invocation, or never. But it is less open
+than a lost answer, because the write has its place in the queue. Every write invoked after that answer stands behind
+it, and a confirmation covers all writes in front. So once a later write is known to be confirmed (it was acknowledged,
+or a read that had to be fresh has shown it), the submitted write has taken effect, or never will.
 
-Without this a submitted write would excuse the loss of an acknowledged one: "it took effect only then and replaced it".
+Without this rule a submitted write would excuse the loss of an acknowledged one: "it took effect late and replaced it".
 
 | rule | what was seen |
 |---|---|
@@ -64,7 +64,7 @@ def check(
     submitted = [each for each in history.operations if each.is_submitted]
     for operation in submitted:
         witnesses += _half_applied(history, operation, cells)
-    seen = {
+    shown_writes = {
         writer.invoke_index
         for cell in cells.values()
         for value, writer in cell.submitted.items()
@@ -75,11 +75,11 @@ def check(
         by_rule[each.rule] = by_rule.get(each.rule, 0) + 1
     details: dict[str, Any] = {
         "submitted": len(submitted),
-        "seen": len(seen),
+        "seen": len(shown_writes),
         "by_rule": by_rule,
-        "vacuous": not seen,
+        "vacuous": not shown_writes,
     }
-    valid = f"{len(seen)} of {len(submitted)} submitted writes were seen, each in its turn"
+    valid = f"{len(shown_writes)} of {len(submitted)} submitted writes were seen, each in its turn"
     return verdict(NAME, MODEL, witnesses, details, judged=len(submitted), valid=valid)
 
 
@@ -92,7 +92,7 @@ class _Cell:
     fresh: list[Sight] = field(default_factory=list)
     """In order of invocation."""
     deletions: list[Operation] = field(default_factory=list)
-    """Those that may have happened."""
+    """Those that may have taken effect."""
     final: list[Sight] = field(default_factory=list)
     """Of dumps, and of final reads that need not be fresh."""
     others: list[Sight] = field(default_factory=list)
@@ -100,7 +100,7 @@ class _Cell:
 
     @property
     def submitted(self) -> dict[Value, Operation]:
-        return {value: each for value, each in self.writers.items() if each.is_submitted}
+        return {value: writer for value, writer in self.writers.items() if writer.is_submitted}
 
     @property
     def all(self) -> Iterator[Sight]:
@@ -111,7 +111,7 @@ class _Cell:
     @property
     def ends(self) -> Iterator[Sight]:
         """The final sights. Each must show every confirmed value, or the value that replaced it."""
-        yield from (each for each in self.fresh if each.operation.phase == "final")
+        yield from (sight for sight in self.fresh if sight.operation.phase == "final")
         yield from self.final
 
     @property
@@ -145,7 +145,7 @@ def _cells(history: History, reads: Reads, final_state: bool) -> dict[Cell, _Cel
                 (cell.final if is_final else cell.others).append(sight)
     for (name, value), group in wrote.items():
         if value is None:
-            cells.setdefault(name, _Cell()).deletions += [each.operation for each in group]
+            cells.setdefault(name, _Cell()).deletions += [write.operation for write in group]
         elif len(group) == 1:
             cells.setdefault(name, _Cell()).writers[value] = group[0].operation
     return cells
@@ -156,7 +156,7 @@ def _cells(history: History, reads: Reads, final_state: bool) -> dict[Cell, _Cel
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A write that surely was confirmed by event `index`: by its own answer, or by what `shown_by` saw."""
+    """A write that surely was confirmed by event `index`: by its own answer, or by that of the read `shown_by`."""
 
     operation: Operation
     cells: tuple[Cell, ...]
@@ -174,12 +174,12 @@ def _known(history: History, cells: dict[Cell, _Cell]) -> list[_Known]:
         for sight in sorted(cell.fresh, key=_completed):
             for value in sight.values:
                 first.setdefault((name, value), sight.operation)
-    found: list[_Known] = []
+    known: list[_Known] = []
     for operation in history.operations:
         written = [*effects(operation)] if operation.f in WRITERS and not _changes_nothing(operation) else []
         names = tuple(dict.fromkeys(effect.cell for effect in written))
         if written and operation.type == "ok" and operation.complete_index is not None:
-            found.append(_Known(operation, names, operation.complete_index))
+            known.append(_Known(operation, names, operation.complete_index))
         elif written and operation.is_submitted:
             showing = [
                 first[effect.cell, effect.value]
@@ -188,13 +188,13 @@ def _known(history: History, cells: dict[Cell, _Cell]) -> list[_Known]:
                 and cells[effect.cell].writers.get(effect.value) is operation
             ]
             if showing:
-                soonest = min(showing, key=lambda each: each.complete_index or 0)
-                found.append(_Known(operation, names, soonest.complete_index or 0, soonest))
-    return found
+                soonest = min(showing, key=lambda operation: operation.complete_index or 0)
+                known.append(_Known(operation, names, soonest.complete_index or 0, soonest))
+    return known
 
 
 def _changes_nothing(operation: Operation) -> bool:
-    """A compare-and-set of a value with itself: it need not go into the queue."""
+    """Whether it is a compare-and-set of a value with itself, which need not go into the queue."""
     value = operation.value
     return operation.f == "cas" and isinstance(value, list) and len(value) == 2 and value[0] == value[1]
 
@@ -205,7 +205,7 @@ def _completed(sight: Sight) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Closings:
-    """By when what was answered before was decided: known writes by invocation, and from each on the first known."""
+    """When earlier answers were decided: known writes by invocation, and of each and all later ones the first known."""
 
     invoked: Sequence[int]
     first: Sequence[_Known]
@@ -213,16 +213,16 @@ class _Closings:
     @classmethod
     def of(cls, known: Iterable[_Known], cell: Cell | None = None) -> _Closings:
         """Of all writes, or of those to one cell."""
-        chosen = [each for each in known if cell is None or cell in each.cells]
-        chosen.sort(key=lambda each: each.operation.invoke_index)
+        chosen = [write for write in known if cell is None or cell in write.cells]
+        chosen.sort(key=lambda write: write.operation.invoke_index)
         first = list(chosen)
         for position in range(len(first) - 2, -1, -1):
             if first[position + 1].index < first[position].index:
                 first[position] = first[position + 1]
-        return cls([each.operation.invoke_index for each in chosen], first)
+        return cls([write.operation.invoke_index for write in chosen], first)
 
     def after(self, writer: Operation) -> _Known | None:
-        """Of the writes asked for after this one was answered, the one that was known first."""
+        """Of the writes invoked after this one was answered, the one that was known first."""
         assert writer.queued_index is not None
         position = bisect_right(self.invoked, writer.queued_index)
         return self.first[position] if position < len(self.first) else None
@@ -243,7 +243,7 @@ def _overtaken(history: History, name: Cell, cell: _Cell, closings: _Closings) -
         if later is not None and later.index < sight.operation.invoke_index:
             summary = (
                 f"{_where(sight)} showed {shown(value)} of {name}, which was only submitted, although "
-                f"{_told(later.operation, name)} was asked for after that and confirmed before "
+                f"{_words(later.operation, name)} was asked for after that and confirmed before "
                 f"the {sight.operation.f} began"
             )
             yield _witness(
@@ -263,7 +263,7 @@ def _out_of_order(history: History, name: Cell, cell: _Cell) -> Iterator[Witness
             queued = writer.queued_index if writer.is_submitted else None
             if newest is not None and queued is not None and newest.invoke_index > queued:
                 summary = (
-                    f"{_where(sight)} showed {shown(value)} in {name} behind {_told(newest, name)}, "
+                    f"{_where(sight)} showed {shown(value)} in {name} behind {_words(newest, name)}, "
                     "which was asked for after that had been submitted"
                 )
                 yield _witness(
@@ -275,9 +275,9 @@ def _out_of_order(history: History, name: Cell, cell: _Cell) -> Iterator[Witness
 
 
 def _late(history: History, name: Cell, cell: _Cell, closings: _Closings) -> Iterator[Witness]:
-    fresh = sorted(cell.fresh, key=lambda each: each.operation.invoke_index)
-    invoked = [each.operation.invoke_index for each in fresh]
-    showed = [frozenset(each.values) for each in fresh]
+    fresh = sorted(cell.fresh, key=lambda sight: sight.operation.invoke_index)
+    invoked = [read.operation.invoke_index for read in fresh]
+    showed = [frozenset(read.values) for read in fresh]
     last_of = {value: sight for sight in fresh for value in sight.values}
     for value, writer in cell.submitted.items():
         decided = closings.after(writer) if value in cell.shown else None
@@ -294,7 +294,7 @@ def _late(history: History, name: Cell, cell: _Cell, closings: _Closings) -> Ite
             named = [writer, *decided.witnesses, sight.operation]
             summary = (
                 f"{_where(sight)} did not show {shown(value)} of {name}, which was only submitted and is seen "
-                f"elsewhere, although {_told(decided.operation, name)}, asked for after that, was confirmed before"
+                f"elsewhere, although {_words(decided.operation, name)}, asked for after that, was confirmed before"
             )
             yield _witness(
                 history, "late", summary, name, [*named, *([last.operation] if last else [])], sight
@@ -304,9 +304,9 @@ def _late(history: History, name: Cell, cell: _Cell, closings: _Closings) -> Ite
 
 def _half_applied(history: History, operation: Operation, cells: dict[Cell, _Cell]) -> Iterator[Witness]:
     written = [
-        each
-        for each in effects(operation)
-        if each.cell in cells and cells[each.cell].writers.get(each.value) is operation
+        part
+        for part in effects(operation)
+        if part.cell in cells and cells[part.cell].writers.get(part.value) is operation
     ]
     sights_of = (cells[effect.cell].shown.get(effect.value) for effect in written)
     first = min((sight for sight in sights_of if sight is not None), key=_completed, default=None)
@@ -327,14 +327,14 @@ def _half_applied(history: History, operation: Operation, cells: dict[Cell, _Cel
 
 
 def _lacks(sight: Sight, effect: Effect, deletions: Sequence[Operation]) -> bool:
-    """Elements stay; a value may have been replaced, by nothing only if a deletion may have come after it."""
+    """Whether the effect is missing. Elements stay; a value may have been replaced, or deleted by a later deletion."""
     if sight.elements:
         return effect.how == "has" and effect.value not in sight.values
-    return sight.values == (None,) and all(each.precedes(effect.operation) for each in deletions)
+    return sight.values == (None,) and all(deletion.precedes(effect.operation) for deletion in deletions)
 
 
 def _must_show(sight: Sight, last: Sight | None) -> bool:
-    """Elements stay; a value may have been replaced before, but then it does not come back."""
+    """Elements stay; a value may have been replaced before, but then no later read shows it again."""
     if sight.elements:
         return True
     ended = sight.operation.complete_index
@@ -347,10 +347,10 @@ def _where(sight: Sight) -> str:
     return f"the {operation.f} by process {operation.process}{at}"
 
 
-def _told(operation: Operation, name: Cell) -> str:
-    value = next((each.value for each in effects(operation) if each.cell == name), None)
-    what = "deletion" if operation.is_deletion else operation.f
-    return f"a later {what}" if value is None else f"{shown(value)}"
+def _words(operation: Operation, name: Cell) -> str:
+    value = next((effect.value for effect in effects(operation) if effect.cell == name), None)
+    kind = "deletion" if operation.is_deletion else operation.f
+    return f"a later {kind}" if value is None else f"{shown(value)}"
 
 
 def _witness(

@@ -1,4 +1,4 @@
-"""Queues: what was put in comes out, once, and what went in first comes out first.
+"""Queues: each element that is put in comes out once, and elements come out in the order in which they went in.
 
 | f | value |
 |---|---|
@@ -6,10 +6,10 @@
 | dequeue | ok: the element, null if the queue was empty; fail: nothing was taken |
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
-Only an element that was acknowledged can be lost, and only if the queue was surely emptied afterwards: by a drain that
-was asked after it was in, or by a dequeue that then found it empty (null, or failed with "empty" where such a refusal
-observes something); with `fifo` also if an element came out that was put in after it. A dequeue of unknown outcome may
-have taken one, so as many missing elements are forgiven; a drain of unknown outcome may have taken all.
+Only an acknowledged element can be lost, and only if the queue was surely emptied afterwards: by a drain invoked after
+the element was in, or by a dequeue that then found it empty (null, or failed with "empty" where such a refusal observes
+something); with `fifo` also if an element came out that was put in later. A dequeue of unknown outcome may have taken
+one element, so as many missing elements are forgiven. A drain of unknown outcome may have taken all.
 
 Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
 reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
@@ -43,7 +43,7 @@ MODEL = "what went in comes out once, in order"
 
 @dataclass(slots=True)
 class Queue:
-    """One queue: the operations that put in and took out each element; when it surely was empty or one may be gone."""
+    """One queue: the operations that put in and took out each element, and those that may have emptied it."""
 
     enqueues: dict[Value, list[Operation]] = field(default_factory=dict)
     failed: dict[Value, Operation] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
     begun = with_first_elements(history, "enqueue")
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
-        last = _last_that_tells(queue, fifo)
+        last = _last_proof(queue, fifo)
         missing = [] if last is None else _missing(queue, last)
         forgiven = len(missing) if queue.unsure_drain else min(len(missing), queue.unsure)
         witnesses += _from_nowhere(key, queue)
@@ -86,8 +86,8 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
-    """For `kept`: elements that were acknowledged, never came out, and are in no node's final dump; as many as dequeues
-    of unknown outcome may have taken are forgiven."""
+    """For `kept`: elements that were acknowledged, never came out, and are in no node's final dump. As many are
+    forgiven as dequeues of unknown outcome may have taken."""
     there: dict[str | None, set[Value]] = {}
     for dump in dumps:
         for sight in sights(dump):
@@ -131,8 +131,8 @@ def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
                 queue.unsure += 1
             case "drain", "ok":
                 queue.emptied.append(operation)
-                for each in _drained(operation):
-                    queue.dequeues.setdefault(identity(each), []).append(operation)
+                for element in _drained(operation):
+                    queue.dequeues.setdefault(identity(element), []).append(operation)
             case "drain", "info":
                 queue.unsure_drain = True
     return queue
@@ -149,10 +149,10 @@ def _drained(drain: Operation) -> list[Any]:
 
 
 def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) -> None:
-    counts["enqueued"] += sum(each.type == "ok" for puts in queue.enqueues.values() for each in puts)
+    counts["enqueued"] += sum(put.type == "ok" for puts in queue.enqueues.values() for put in puts)
     counts["dequeued"] += sum(map(len, queue.dequeues.values()))
     counts["recovered"] += sum(
-        value in queue.dequeues and all(each.type == "info" for each in puts)
+        value in queue.dequeues and all(put.type == "info" for put in puts)
         for value, puts in queue.enqueues.items()
     )
     counts["missing"] += missing
@@ -162,38 +162,38 @@ def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) ->
 
 def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
     for value, taken in queue.dequeues.items():
-        puts, told = (
+        puts, name = (
             queue.enqueues.get(value, []),
             f"{shown(taken[0].value if taken[0].f == 'dequeue' else value)}",
         )
         if not puts and value in queue.failed:
-            summary = f"{told} came out, although its enqueue had surely failed"
+            summary = f"{name} came out, although its enqueue had surely failed"
             yield witness("enqueued-by-failure", summary, [queue.failed[value], taken[0]], key=key)
         elif not puts:
-            yield witness("never-enqueued", f"{told} came out, and was never put in", taken[:1], key=key)
+            yield witness("never-enqueued", f"{name} came out, and was never put in", taken[:1], key=key)
         elif len(taken) > len(puts):
             times = "twice" if len(taken) == 2 else f"{len(taken)} times"
-            yield witness("duplicated", f"{told} came out {times}", [*puts, *taken], key=key)
+            yield witness("duplicated", f"{name} came out {times}", [*puts, *taken], key=key)
         elif all(taken[0].precedes(put) for put in puts):
             yield witness(
-                "before-its-enqueue", f"{told} came out before it was put in", [*puts, taken[0]], key=key
+                "before-its-enqueue", f"{name} came out before it was put in", [*puts, taken[0]], key=key
             )
 
 
-def _last_that_tells(queue: Queue, fifo: bool) -> Operation | None:
+def _last_proof(queue: Queue, fifo: bool) -> Operation | None:
     """The last operation before which all enqueued elements must have come out.
 
     It found the queue empty, or it enqueued an element that came out. The second kind counts only where dequeues of
-    unknown outcome are to be counted; else `_reordered` names each such element.
+    unknown outcome may have taken elements; else `_reordered` names each such element.
     """
-    told = list(queue.emptied)
+    proofs = list(queue.emptied)
     if fifo and queue.unsure:
-        told += [
+        proofs += [
             min(puts, key=lambda put: put.invoke_index)
             for value, puts in queue.enqueues.items()
             if value in queue.dequeues
         ]
-    return max(told, key=lambda each: each.invoke_index, default=None)
+    return max(proofs, key=lambda proof: proof.invoke_index, default=None)
 
 
 def _missing(queue: Queue, last: Operation) -> list[Operation]:
@@ -234,7 +234,7 @@ class _Passage:
 
 
 def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
-    """For each element that came out: of those surely in before it was put in, the one that came out last.
+    """For each element that came out: of the elements surely in before it was put in, the one that came out last.
 
     The elements of one drain came out in the order in which it lists them.
     """
@@ -244,39 +244,41 @@ def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
         if len(puts) == 1 and len(queue.dequeues.get(value, ())) < 2
     ]
     if queue.unsure or queue.unsure_drain:  # those that never came out may have been taken
-        passages = [each for each in passages if each.taken is not None]
-    passages.sort(key=lambda each: each.entered)
-    entered = [each.entered for each in passages]
+        passages = [passage for passage in passages if passage.taken is not None]
+    passages.sort(key=lambda passage: passage.entered)
+    entered = [passage.entered for passage in passages]
     slowest: list[_Passage] = []
-    for each in passages:
-        slowest.append(each if not slowest or each.left_after > slowest[-1].left_after else slowest[-1])
-    for each in passages:
-        place = bisect_left(entered, each.put.invoke_index)
-        if each.taken is None or not place:
+    for passage in passages:
+        slowest.append(passage if not slowest or passage.left_after > slowest[-1].left_after else slowest[-1])
+    for passage in passages:
+        place = bisect_left(entered, passage.put.invoke_index)
+        if passage.taken is None or not place:
             continue
         first = slowest[place - 1]
-        if (each.taken.complete_index or 0) < first.left_after:
-            yield _overtaken(key, first, each)
-    of = {each.value: each for each in passages}
+        if (passage.taken.complete_index or 0) < first.left_after:
+            yield _overtaken(key, first, passage)
+    by_value = {passage.value: passage for passage in passages}
     for drain in queue.emptied:
         if drain.f == "drain":
-            drained = [of[value] for value in map(identity, _drained(drain)) if value in of]
+            drained = [by_value[value] for value in map(identity, _drained(drain)) if value in by_value]
             yield from _reordered_within(key, drained)
 
 
 def _reordered_within(key: str | None, drained: Sequence[_Passage]) -> Iterator[Witness]:
-    """For each element of a drain: of those that came out behind it, the one that was surely in first."""
+    """For each element of a drain: of the elements that came out behind it, the one that was surely in first."""
     if not drained:
         return
     first = drained[-1]
-    for each in reversed(drained):
-        if first.entered < each.put.invoke_index:
-            yield _overtaken(key, first, each)
-        first = min(first, each, key=lambda passage: passage.entered)
+    for second in reversed(drained):
+        if first.entered < second.put.invoke_index:
+            yield _overtaken(key, first, second)
+        first = min(first, second, key=lambda passage: passage.entered)
 
 
 def _overtaken(key: str | None, first: _Passage, second: _Passage) -> Witness:
     out = "never came out" if first.taken is None else "came out after it"
     summary = f"{shown(second.put.value)} overtook {shown(first.put.value)}, which went in first and {out}"
-    named = [each for each in (first.put, first.taken, second.put, second.taken) if each is not None]
+    named = [
+        operation for operation in (first.put, first.taken, second.put, second.taken) if operation is not None
+    ]
     return witness("reordered", summary, named, key=key)

@@ -53,7 +53,7 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     by_node: dict[str, int] = {}
     seen = shown_by_others if failed else 0
-    told: set[tuple[Place, str | None]] = set()
+    shown_at: set[tuple[Place, str | None]] = set()
     for operation in operations if failed else ():
         if not is_judged(operation):
             continue
@@ -64,8 +64,8 @@ def check(history: History) -> Verdict:
                 if value is None or place not in failed or place in possible:
                     continue
                 by_node[operation.node or ""] = by_node.get(operation.node or "", 0) + 1
-                if (place, operation.node) not in told:  # what a node shows once it shows often
-                    told.add((place, operation.node))
+                if (place, operation.node) not in shown_at:  # what a node shows once it shows often
+                    shown_at.add((place, operation.node))
                     witnesses.append(_witness(history, failed[place], operation, sight.cell, value))
     details: dict[str, Any] = {
         "failed": len(failed),
@@ -80,9 +80,9 @@ def check(history: History) -> Verdict:
 
 
 def _concerned(history: History) -> tuple[Sequence[Operation], int]:
-    """The operations that may have to do with what failed, and how many values the others showed.
+    """The operations that may concern failed ones, and how many values all other operations showed.
 
-    Of registers these are few: the others wrote and showed numbers that no failed one wrote.
+    Of registers these are few: the other operations wrote and showed numbers that no failed one wrote.
     """
     if not history.names <= {"read", "write", "cas", "dump"}:
         return history.operations, 0
@@ -103,7 +103,7 @@ def _concerned(history: History) -> tuple[Sequence[Operation], int]:
 
 
 def _shown_before(operations: Sequence[Operation], failed: Mapping[Place, Operation]) -> set[Place]:
-    """Values that were shown before the first of their failed operations was asked: they came from elsewhere."""
+    """Values that were shown before the first of their failed operations was invoked: their source is another one."""
     before: set[Place] = set()
     for operation in operations if failed else ():
         for sight in sights(operation):
@@ -115,7 +115,7 @@ def _shown_before(operations: Sequence[Operation], failed: Mapping[Place, Operat
 
 
 def _was_there(start: Start, place: Place) -> bool:
-    """Whether the object held it before the first operation."""
+    """Whether the object held the value before the first operation."""
     held = start.of(place.cell)
     if place.is_element:
         return isinstance(held, list | tuple) and place.value in map(identity, held)

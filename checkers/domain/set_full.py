@@ -1,4 +1,4 @@
-"""Set: what was added stays, and every read after that shows it.
+"""Set: an added element stays, and every later read shows it.
 
 | f | value |
 |---|---|
@@ -6,16 +6,14 @@
 | read | ok: [element, …], all of the set |
 
 An element is *known* from when its add was answered, or from the first read that showed it (an add of unknown outcome
-may happen at any later time, or never). After that a read that was asked later and lacks it is too old (*stale*), and
-if no later read shows it again, the element is *lost*. If there are final reads (phase "final"), they alone decide what
-is lost: each must show every element that was known before it. Otherwise reads at replicas tell only what they show,
-not what they lack. An element is *never read* if no read was asked after
-it was known.
+may take effect at any later time, or never). A read that was invoked later and lacks the element is *stale*; if no
+later read shows it again, the element is *lost*. If there are final reads (phase "final"), only they decide what is
+lost: each must show every element that was known before it. Otherwise reads at replicas count for what they show, not
+for what they lack. An element is *never read* if no read was invoked after it was known.
 
-Rules: lost, duplicated (twice in one read), never-added, added-by-failure, before-its-add (a read that was over shows
-what was added only then); and stale, if `stale_allowed` is not. The
-latencies in the details are, as in Jepsen's set-full, from the moment an element was known to the moment it was in
-all reads (stable), or in none (lost).
+Rules: lost, duplicated (twice in one read), never-added, added-by-failure, before-its-add (the read ended before the
+add was invoked); and stale, if not `stale_allowed`. The latencies in the details are, as in Jepsen's set-full, from the
+moment an element was known to the moment it was in all reads (stable), or in none (lost).
 
 Cost: linear in the elements of all reads. Cannot see: elements that were removed and added again between two reads.
 """
@@ -52,7 +50,7 @@ class Element:
 
     @property
     def missed(self) -> Operation | None:
-        """The last read that was asked when it was known, and lacked it."""
+        """The last read that was invoked when the element was known, and lacked it."""
         if self.known_index is None or self.absent is None or self.absent.invoke_index < self.known_index:
             return None
         return self.absent
@@ -70,7 +68,7 @@ class Element:
 
     @property
     def latency_ms(self) -> float:
-        """From known to the end of the last read that lacked it."""
+        """From known to the invocation of the last read that lacked it."""
         missed = self.missed
         return 0.0 if missed is None else max(0.0, (missed.invoke_ns - self.known_ns) / 1e6)
 
@@ -83,7 +81,7 @@ def check(
 ) -> Verdict:
     """Whether every element that was surely added is there. Raises ModelError for a read that shows no list.
 
-    `reads(role, mode)`: which of them tell what they lack, too; those of replicas may be old.
+    `reads(role, mode)`: which reads count for what they lack, too; those of replicas may be old.
     `details`: added, known, lost, stale, never_read, stable_ms and lost_ms (median, p99, max), findings.
     """
     begun = with_first_elements(history, "add")
@@ -95,14 +93,14 @@ def check(
     for key, of_key in by_key(operations).items():
         shows = [(each, _list(each)) for each in of_key if each.f == "read" and each.type == "ok"]
         adds = [each for each in of_key if each.f == "add"]
-        found = _elements(adds, shows, reads)
+        of_set = _elements(adds, shows, reads)
         witnesses += _from_nowhere(key, adds, shows)
         witnesses += _lost(
-            key, found, [each for each in shows if each[0].phase == "final" and is_complete(each[0])]
+            key, of_set, [each for each in shows if each[0].phase == "final" and is_complete(each[0])]
         )
         if not stale_allowed:
-            witnesses += _stale(key, found)
-        elements += found
+            witnesses += _stale(key, of_set)
+        elements += of_set
         count += len(shows)
     return _verdict(witnesses, elements, count)
 
@@ -126,21 +124,23 @@ def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Ele
         if element.add.type == "ok":
             element.known_index, element.known_ns = element.add.complete_index, element.add.complete_ns or 0
         assert value == element.value
-    for read, values in sorted(shows, key=lambda each: each[0].complete_index or 0):
+    for read, values in sorted(shows, key=lambda show: show[0].complete_index or 0):
         for value in values:
-            seen = elements.get(value)
+            element_shown = elements.get(value)
             end = read.complete_index or 0
-            if seen is not None and (seen.known_index is None or end < seen.known_index):
-                seen.known_index, seen.known_ns = end, read.complete_ns or 0
+            if element_shown is not None and (
+                element_shown.known_index is None or end < element_shown.known_index
+            ):
+                element_shown.known_index, element_shown.known_ns = end, read.complete_ns or 0
     _note_last(elements, shows, reads)
     return list(elements.values())
 
 
 def _note_last(elements: Mapping[Value, Element], shows: Shows, reads: Reads) -> None:
-    """Walk the reads from the last asked to the first; stop looking at an element once it is settled."""
+    """Walk the reads from the last invoked to the first; stop looking at an element once it is settled."""
     always = dict.fromkeys(elements)
     unseen = dict.fromkeys(elements)
-    for read, values in sorted(shows, key=lambda each: each[0].invoke_index, reverse=True):
+    for read, values in sorted(shows, key=lambda show: show[0].invoke_index, reverse=True):
         there = set(values)
         lacking = [value for value in always if value not in there] if reads(read.role, read.mode) else []
         for value in lacking:
@@ -161,18 +161,18 @@ def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> I
     for read, values in shows:
         there: set[Value] = set()
         for value in values:
-            told = f"a read by process {read.process} showed {shown(value)}"
+            sentence = f"a read by process {read.process} showed {shown(value)}"
             if value in there:
-                yield witness("duplicated", f"{told} twice", [read], key=key, node=read.node)
+                yield witness("duplicated", f"{sentence} twice", [read], key=key, node=read.node)
             elif value not in asked and value in failed:
-                summary = f"{told}, although its add had surely failed"
+                summary = f"{sentence}, although its add had surely failed"
                 yield witness("added-by-failure", summary, [failed[value], read], key=key, node=read.node)
             elif value not in asked:
                 yield witness(
-                    "never-added", f"{told}, which was never added", [read], key=key, node=read.node
+                    "never-added", f"{sentence}, which was never added", [read], key=key, node=read.node
                 )
             elif read.precedes(asked[value]):
-                summary = f"{told}, which was added only later"
+                summary = f"{sentence}, which was added only later"
                 yield witness("before-its-add", summary, [read, asked[value]], key=key, node=read.node)
             there.add(value)
 
@@ -186,7 +186,9 @@ def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterat
         if missing is not None:
             summary = f"{shown(element.value)} was {_how_known(element)}, and is gone in a later read"
             summary += f" at {missing.node}" if missing.node else ""
-            named = [each for each in (element.add, element.present, missing) if each is not None]
+            named = [
+                operation for operation in (element.add, element.present, missing) if operation is not None
+            ]
             yield witness("lost", summary, named, key=key, node=missing.node)
 
 
@@ -211,7 +213,7 @@ def _stale(key: str | None, elements: Sequence[Element]) -> Iterator[Witness]:
 
 def _verdict(witnesses: list[Witness], elements: Sequence[Element], reads: int) -> Verdict:
     known = [element for element in elements if element.known_index is not None]
-    lost = sum(each.rule == "lost" for each in witnesses)
+    lost = sum(witness.rule == "lost" for witness in witnesses)
     stale = [element for element in known if element.missed is not None and not element.lost]
     never = sum(element.never_read for element in known)
     details: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""All of them, in the order of the package's table."""
+"""All domain checkers, in the order of the package's table."""
 
 from checkers.domain import (
     bank,

@@ -11,7 +11,7 @@ synchronous space is a synchronous transaction; every other insert is asynchrono
 
 | rule | violation |
 |---|---|
-| never-written | a row that no client asked for, or not yet |
+| never-written | a row that no client had asked to write by then |
 | failed-yet-seen | a row of an insert that surely failed |
 | torn-transaction | some rows of an insert without the rest |
 | later-without-earlier | a row without one that was acknowledged before its insert began |
@@ -97,8 +97,8 @@ class Sight:
 
 
 @dataclass(slots=True)
-class Judged:
-    """The inserts of a history, and what is promised of them."""
+class Ledger:
+    """The inserts of a history, their promises, and the witnesses against them."""
 
     history: History
     reads: Reads
@@ -108,7 +108,7 @@ class Judged:
     witnesses: list[Witness] = field(default_factory=list)
 
     def is_ordered(self, insert: Insert) -> bool:
-        """Its place in the order is promised on every node."""
+        """Whether every node promises the insert's place in the order."""
         return insert.is_sync or self.is_fixed
 
     def add(self, rule: str, summary: str, sight: Sight, *inserts: Insert) -> None:
@@ -135,41 +135,41 @@ def check(
     hold the same in the end; `is_ordered`: replicas keep to the order. `details`: inserts, sights,
     acknowledged, asynchronous (of the acknowledged ones).
     """
-    judged = Judged(history, reads, is_fixed)
+    ledger = Ledger(history, reads, is_fixed)
     for operation in history.select(f="insert"):
         rows = frozenset(_rows(operation.value))
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
-        judged.inserts.append(insert)
-        judged.of_row.update(dict.fromkeys(rows, insert))
+        ledger.inserts.append(insert)
+        ledger.of_row.update(dict.fromkeys(rows, insert))
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
     dumps = [_sight(operation) for operation in last_dumps(history)]
     acknowledged = sorted(
-        (insert for insert in judged.inserts if insert.acknowledged_at < NEVER),
+        (insert for insert in ledger.inserts if insert.acknowledged_at < NEVER),
         key=lambda insert: insert.acknowledged_at,
     )
-    ordered = [insert for insert in acknowledged if judged.is_ordered(insert)]
+    ordered = [insert for insert in acknowledged if ledger.is_ordered(insert)]
     by_range: dict[tuple[object, ...], list[Insert]] = {}
 
     def within(sight: Sight) -> Sequence[Insert]:
-        """Those that the sight covers; few ranges are read often."""
+        """The inserts that the sight covers. Few ranges are read often."""
         place = (sight.low, sight.high, sight.spaces)
         if place not in by_range:
             by_range[place] = [insert for insert in ordered if any(map(sight.covers, insert.rows))]
         return by_range[place]
 
     for sight in (*sights, *dumps):
-        _possible(judged, sight)
+        _possible(ledger, sight)
         if not sight.is_dirty and is_ordered:
-            _in_order(judged, sight, within(sight))
+            _in_order(ledger, sight, within(sight))
     for sight in sights:
         if not sight.is_dirty and reads(sight.operation.role, sight.operation.mode):
-            _fresh(judged, sight, within(sight))
+            _fresh(ledger, sight, within(sight))
     if is_ordered:
-        _forward(judged, [sight for sight in sights if not sight.is_dirty], dumps)
-    _at_the_end(judged, acknowledged, dumps, is_equal=is_equal)
+        _forward(ledger, [sight for sight in sights if not sight.is_dirty], dumps)
+    _at_the_end(ledger, acknowledged, dumps, is_equal=is_equal)
     asynchronous = sum(not insert.is_sync for insert in acknowledged)
     details: dict[str, Any] = {
-        "inserts": len(judged.inserts),
+        "inserts": len(ledger.inserts),
         "acknowledged": len(acknowledged),
         "asynchronous": asynchronous,
         "sights": len(sights) + len(dumps),
@@ -178,9 +178,9 @@ def check(
     return verdict(
         NAME,
         MODEL,
-        judged.witnesses,
+        ledger.witnesses,
         details,
-        judged=len(judged.inserts) and len(sights) + len(dumps),
+        judged=len(ledger.inserts) and len(sights) + len(dumps),
         valid=f"{len(acknowledged)} acknowledged inserts ({asynchronous} asynchronous) are whole in "
         f"{len(sights)} reads and {len(dumps)} final states that must show them",
     )
@@ -229,67 +229,67 @@ def _where(sight: Sight) -> str:
     return f"the {operation.f} at {operation.node or '?'} (event {operation.complete_index})"
 
 
-def _possible(judged: Judged, sight: Sight) -> None:
+def _possible(ledger: Ledger, sight: Sight) -> None:
     """Every row was asked for, did not surely fail, and is shown with all rows of its transaction."""
     end = sight.operation.complete_index or 0
-    told: set[int] = set()
+    named: set[int] = set()
     for row in sorted(sight.rows):
-        insert = judged.of_row.get(row)
+        insert = ledger.of_row.get(row)
         if insert is None or insert.operation.invoke_index > end:
-            judged.add(
+            ledger.add(
                 "never-written",
                 f"{_where(sight)} shows row {row[1]} of {row[0]}, which no client wrote",
                 sight,
             )
             continue
-        if insert.operation.invoke_index in told:
+        if insert.operation.invoke_index in named:
             continue
-        told.add(insert.operation.invoke_index)
+        named.add(insert.operation.invoke_index)
         failed = insert.operation.type == "fail" and (insert.must_fail or not sight.is_dirty)
         if failed:
-            why = f"{_where(sight)} shows {_named(insert.rows)}, whose insert had failed ({insert.operation.error})"
-            judged.add("failed-yet-seen", why, sight, insert)
+            words = f"{_where(sight)} shows {_named(insert.rows)}, whose insert had failed ({insert.operation.error})"
+            ledger.add("failed-yet-seen", words, sight, insert)
         elif missing := sight.missing(insert):
-            why = f"{_where(sight)} shows a part of an insert: without {_named(missing)}"
-            judged.add("torn-transaction", why, sight, insert)
+            words = f"{_where(sight)} shows a part of an insert: without {_named(missing)}"
+            ledger.add("torn-transaction", words, sight, insert)
 
 
 def _first_missing(sight: Sight, inserts: Sequence[Insert]) -> Insert | None:
-    """The first of these, by their acknowledgements, that the sight does not show."""
+    """The first of these inserts, by their acknowledgements, that the sight does not show."""
     return next((insert for insert in inserts if not insert.rows & sight.rows), None)
 
 
-def _in_order(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> None:
+def _in_order(ledger: Ledger, sight: Sight, acknowledged: Sequence[Insert]) -> None:
     missing = _first_missing(sight, acknowledged)
     if missing is None:
         return
     for row in sorted(sight.rows):
-        insert = judged.of_row.get(row)
+        insert = ledger.of_row.get(row)
         if (
             insert is not None
-            and judged.is_ordered(insert)
+            and ledger.is_ordered(insert)
             and insert.operation.invoke_index > missing.acknowledged_at
         ):
-            why = (
+            words = (
                 f"{_where(sight)} shows {_named(insert.rows)} without {_named(missing.rows)}, which were "
                 "acknowledged before the former were asked for"
             )
-            judged.add("later-without-earlier", why, sight, missing, insert)
+            ledger.add("later-without-earlier", words, sight, missing, insert)
             return
 
 
-def _fresh(judged: Judged, sight: Sight, acknowledged: Sequence[Insert]) -> None:
+def _fresh(ledger: Ledger, sight: Sight, acknowledged: Sequence[Insert]) -> None:
     missing = _first_missing(sight, acknowledged)
     if missing is not None and missing.acknowledged_at < sight.operation.invoke_index:
-        why = f"{_where(sight)} lacks {_named(missing.rows)}, acknowledged before it was asked"
-        judged.add("stale", why, sight, missing)
+        words = f"{_where(sight)} lacks {_named(missing.rows)}, acknowledged before it was asked"
+        ledger.add("stale", words, sight, missing)
 
 
-def _forward(judged: Judged, sights: Sequence[Sight], dumps: Sequence[Sight]) -> None:
+def _forward(ledger: Ledger, sights: Sequence[Sight], dumps: Sequence[Sight]) -> None:
     """A node keeps showing every row that it has shown."""
     by_node: dict[str, list[Sight]] = {}
     for sight in (*sights, *dumps):
-        by_node.setdefault(answered_by(judged.history, sight.operation), []).append(sight)
+        by_node.setdefault(answered_by(ledger.history, sight.operation), []).append(sight)
     for own in by_node.values():
         ended = sorted(own, key=lambda sight: sight.operation.complete_index or 0)
         shown: dict[Row, Sight] = {}
@@ -300,35 +300,37 @@ def _forward(judged: Judged, sights: Sequence[Sight], dumps: Sequence[Sight]) ->
                 place += 1
             lost = next((row for row in shown if row not in sight.rows and sight.covers(row)), None)
             if lost is not None:
-                why = (
+                words = (
                     f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"
                 )
-                judged.add("gone-back", why, sight, *([judged.of_row[lost]] if lost in judged.of_row else []))
+                ledger.add(
+                    "gone-back", words, sight, *([ledger.of_row[lost]] if lost in ledger.of_row else [])
+                )
                 break
 
 
 def _at_the_end(
-    judged: Judged, acknowledged: Sequence[Insert], dumps: Sequence[Sight], *, is_equal: bool
+    ledger: Ledger, acknowledged: Sequence[Insert], dumps: Sequence[Sight], *, is_equal: bool
 ) -> None:
-    is_complete = caught_up(judged.history)
+    is_complete = caught_up(ledger.history)
     for dump in dumps:
         if is_equal and is_complete(dump.operation):
             lost = next(
                 (
                     insert
                     for insert in acknowledged
-                    if judged.is_ordered(insert) and not insert.rows <= dump.rows
+                    if ledger.is_ordered(insert) and not insert.rows <= dump.rows
                 ),
                 None,
             )
             if lost is not None:
-                why = f"{_where(dump)} lacks {_named(lost.rows)}, which had been acknowledged"
-                judged.add("lost-row", why, dump, lost)
-        who = answered_by(judged.history, dump.operation)
+                words = f"{_where(dump)} lacks {_named(lost.rows)}, which had been acknowledged"
+                ledger.add("lost-row", words, dump, lost)
+        server = answered_by(ledger.history, dump.operation)
         for insert in acknowledged:
             if insert.is_sync or insert.rows <= dump.rows or insert.operation.node != dump.operation.node:
                 continue
-            if answered_by(judged.history, insert.operation) == who:
-                why = f"{_where(dump)} lacks {_named(insert.rows)}, which that node itself had acknowledged"
-                judged.add("lost-where-answered", why, dump, insert)
+            if answered_by(ledger.history, insert.operation) == server:
+                words = f"{_where(dump)} lacks {_named(insert.rows)}, which that node itself had acknowledged"
+                ledger.add("lost-where-answered", words, dump, insert)
                 break

@@ -1,13 +1,13 @@
-"""Written: a read shows only what some client asked for. The least that any store promises.
+"""Written: a read shows only what a client asked to write. The least that any store promises.
 
 | model | an answer is wrong if |
 |---|---|
 | register, cas-register, multi-register | it shows a value that no client asked to write, or to set by a cas |
-| list | it has an element that no client asked to append, or only clients that were refused |
+| list | it has an element that no client asked to append, or that only refused clients did |
 | kv | it is no value of a put (or the empty text) with values of appends behind it |
 | counter | it is no sum of some of the additions that were asked for, and were not refused |
 
-When it was asked for does not matter here: a read from the future breaks real time, which not every promise includes.
+When the client asked does not matter: a read from the future breaks real time, which not every promise includes.
 
 What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
 too, because every promise includes this one. Rule: never-written. Other checkers have a rule like it for their models
@@ -39,8 +39,8 @@ Key = str | None
 
 
 @dataclass(slots=True)
-class _Judged:
-    """`reads`: how many answers were looked at."""
+class _Outcome:
+    """The witnesses, and how many answers were judged."""
 
     reads: int = 0
     witnesses: list[Witness] = field(default_factory=list)
@@ -51,19 +51,21 @@ def check(history: History, *, model: str) -> Verdict:
 
     `details`: reads. Raises KeyError for a model that is not in MODELS.
     """
-    judged = MODELS[model](history)
-    valid = f"{judged.reads} answers showed only what some client had asked for"
-    return verdict(NAME, MODEL, judged.witnesses, {"reads": judged.reads}, judged=judged.reads, valid=valid)
+    outcome = MODELS[model](history)
+    valid = f"{outcome.reads} answers showed only what some client had asked for"
+    return verdict(
+        NAME, MODEL, outcome.witnesses, {"reads": outcome.reads}, judged=outcome.reads, valid=valid
+    )
 
 
-def _wrong(read: Operation, key: Key, what: str) -> Witness:
+def _wrong(read: Operation, key: Key, words: str) -> Witness:
     where = f" at {read.node}" if read.node else ""
-    summary = f"process {read.process} read {what}{where}, which no client ever asked to write"
+    summary = f"process {read.process} read {words}{where}, which no client ever asked to write"
     return witness("never-written", summary, [read], key=key, node=read.node)
 
 
 def _answered(operations: Sequence[Operation]) -> list[Operation]:
-    return [each for each in operations if each.type == "ok"]
+    return [operation for operation in operations if operation.type == "ok"]
 
 
 # ---- registers and lists: each value by itself
@@ -99,7 +101,7 @@ def _of_list(operation: Operation, answer: bool) -> Values:
         if not isinstance(shown, list | tuple):
             came = value_words(shown, 60)
             raise ModelError(expected="a list", came=came, index=operation.invoke_index)
-        yield from ((operation.key, each) for each in shown)
+        yield from ((operation.key, element) for element in shown)
     elif operation.f == "append" and operation.type != "fail":
         yield operation.key, operation.value
 
@@ -109,7 +111,7 @@ def _start_of_register(value: Any) -> set[Value]:
 
 
 def _start_of_list(value: Any) -> set[Value]:
-    return {identity(each) for each in value or ()}
+    return {identity(element) for element in value or ()}
 
 
 def _values(
@@ -118,48 +120,53 @@ def _values(
     asks: Sequence[str],
     of: Callable[[Operation, bool], Values],
     start: Callable[[Any], set[Value]] = _start_of_register,
-) -> _Judged:
-    """Of operations with these names. `of`: what one showed, or what it would write. `start`: what was there before."""
+) -> _Outcome:
+    """Of operations with these names. `of`: what an operation showed, or would write. `start`: the values before it."""
     columns, numbers = history.columns, Numbers(history)
     is_register = start is _start_of_register
     answered = columns.places(shows, "ok", None, None)
-    shown = numbers.rows(answered, lambda each: of(each, True), names=("read",) * is_register, pair="old")
+    shown = numbers.rows(
+        answered, lambda operation: of(operation, True), names=("read",) * is_register, pair="old"
+    )
     changes = numbers.changing(columns.places(asks, None, None, None))
-    asked = numbers.rows(changes, lambda each: of(each, False), names=("write",) * is_register)
+    asked = numbers.rows(changes, lambda operation: of(operation, False), names=("write",) * is_register)
     first, _ = numbers.first_askers(asked, shown)
     wrong = numbers.but(shown.at(first == NOBODY), lambda key: start(history.start.of(key)))
-    told = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
+    rows = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
     witnesses = [
-        _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in told
+        _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in rows
     ]
-    return _Judged(len(answered), witnesses)
+    return _Outcome(len(answered), witnesses)
 
 
 # ---- texts
 
 
-def _texts(history: History) -> _Judged:
-    judged = _Judged()
+def _texts(history: History) -> _Outcome:
+    outcome = _Outcome()
     for key, operations in by_key(history.select(f=("get", "put", "append"))).items():
-        pieces = [each for each in operations if each.f != "get" and each.type != "fail"]
-        starts = {str(history.start.of(key) or ""), *(str(each.value) for each in pieces if each.f == "put")}
-        appends = {str(each.value) for each in pieces if each.f == "append"}
-        gets = [each for each in _answered(operations) if each.f == "get"]
-        judged.reads += len(gets)
+        pieces = [operation for operation in operations if operation.f != "get" and operation.type != "fail"]
+        starts = {
+            str(history.start.of(key) or ""),
+            *(str(operation.value) for operation in pieces if operation.f == "put"),
+        }
+        appends = {str(operation.value) for operation in pieces if operation.f == "append"}
+        gets = [operation for operation in _answered(operations) if operation.f == "get"]
+        outcome.reads += len(gets)
         for get in gets:
             text = "" if get.value is None else get.value
             if not isinstance(text, str):
                 came = value_words(text, 60)
                 raise ModelError(expected="a text", came=came, index=get.invoke_index)
             if not _is_made_of(text, starts, appends):
-                judged.witnesses.append(_wrong(get, key, value_words(text)))
-    return judged
+                outcome.witnesses.append(_wrong(get, key, value_words(text)))
+    return outcome
 
 
 def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
     """Whether the text is one of `starts` with any of `appends` behind it, each any number of times."""
     ends = {len(start) for start in starts if text.startswith(start)}
-    lengths = sorted({len(each) for each in appends} - {0})
+    lengths = sorted({len(piece) for piece in appends} - {0})
     for place in range(len(text)):
         if place in ends:
             ends.update(place + size for size in lengths if text[place : place + size] in appends)
@@ -169,21 +176,21 @@ def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:
 # ---- sums
 
 
-def _sums(history: History) -> _Judged:
-    judged = _Judged()
+def _sums(history: History) -> _Outcome:
+    outcome = _Outcome()
     for key, operations in by_key(history.select(f=("add", "read"))).items():
         sums = _Sums(exact(history.start.of(key)) or 0)
         for add in operations:
             if add.f == "add" and add.type != "fail":
                 sums.add(_amount(add))
-        reads = [each for each in _answered(operations) if each.f == "read"]
-        judged.reads += len(reads)
+        reads = [operation for operation in _answered(operations) if operation.f == "read"]
+        outcome.reads += len(reads)
         for read in reads:
             shown = _amount(read)
             if not sums.may_be(shown):
                 summary = f"process {read.process} read {value_words(shown)}, and no additions give that"
-                judged.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
-    return judged
+                outcome.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
+    return outcome
 
 
 def _amount(operation: Operation) -> Number:
@@ -204,14 +211,14 @@ class _Sums:
     def add(self, amount: Number) -> None:
         self.least, self.greatest = self.least + min(amount, 0), self.greatest + max(amount, 0)
         if self.known:
-            more = self.known | {each + amount for each in self.known}
+            more = self.known | {total + amount for total in self.known}
             self.known = more if len(more) <= SUMS_MAX else set()
 
     def may_be(self, shown: Number) -> bool:
         return shown in self.known if self.known else self.least <= shown <= self.greatest
 
 
-MODELS: dict[str, Callable[[History], _Judged]] = {
+MODELS: dict[str, Callable[[History], _Outcome]] = {
     "register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
     "cas-register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
     "multi-register": lambda history: _values(history, ("read", "txn"), ("write", "txn"), _of_registers),

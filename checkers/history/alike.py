@@ -15,7 +15,7 @@ class _Alike:
 
 
 class _Part:
-    """The same for an object in one."""
+    """The same for an object inside such an object."""
 
 
 class Alike:
@@ -53,6 +53,6 @@ class Alike:
 
 def _shared(part: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
     made: dict[str, Any] = _Part().__dict__
-    for name, each in part.items():
-        made[name] = numbers.setdefault(each, each) if type(each) is int else each
+    for name, member in part.items():
+        made[name] = numbers.setdefault(member, member) if type(member) is int else member
     return made

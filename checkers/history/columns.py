@@ -33,7 +33,7 @@ class Columns:
     """Operations in order of invocation: arrays of one length.
 
     `invoke` and `complete` are indexes of events (complete -1: none was recorded), `invoke_ns` and `complete_ns` their
-    times; `process` is who asked; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places
+    times; `process` the client; `type` is OK, FAIL or INFO; `f`, `key`, `node`, `role`, `mode` and `error` are places
     in `words`, of which the first is None; `is_final` tells the phase. Of the value `kind` says whether it is PLAIN
     (`new`: the number, ABSENT for nothing), a PAIR (`old`, `new`) or OTHER. `words` has those of `wait` as well, but no
     column tells which operations have them.
@@ -70,7 +70,7 @@ class Columns:
     def places(
         self, names: Iterable[str] | None, outcome: Outcome | None, phase: Phase | None, node: str | None
     ) -> Array:
-        """Those of the operations that have all of what is given (names: one of these)."""
+        """The places of the operations that match all arguments (of `names` one); None matches all."""
         chosen = numpy.ones(len(self), dtype=bool)
         if names is not None:
             chosen &= numpy.isin(self.f, [self.code(name) for name in names])
@@ -83,19 +83,19 @@ class Columns:
         return numpy.flatnonzero(chosen)
 
     def keys(self, places: Array) -> set[str | None]:
-        """Those of the operations at these places."""
+        """The keys of the operations at these places."""
         return {self.words[code] for code in numpy.unique(self.key[places]).tolist()}
 
     def alike(self, chosen: Array) -> tuple[Array, list[int]]:
-        """The chosen operations (an array of truths) by f, and by what is nothing and what is a number in their values.
+        """Groups the chosen operations (an array of truths) by f, and by which parts of their values are numbers.
 
-        The number of each operation's group (-1: not chosen), and the place of the first one of each group, in order.
+        Gives each operation's group (-1: not chosen), and the place of the first operation of each group, in order.
         """
         has_old, has_new = self.old != ABSENT, self.new != ABSENT
-        told = (self.kind << 2) | (has_old << 1).astype(numpy.int8) | has_new
-        group = numpy.where(chosen, (self.f.astype(numpy.int32) << 4) | told, -1)
+        form = (self.kind << 2) | (has_old << 1).astype(numpy.int8) | has_new
+        group = numpy.where(chosen, (self.f.astype(numpy.int32) << 4) | form, -1)
         firsts = {
-            int(numpy.argmax(group == each)): each for each in numpy.unique(group).tolist() if each >= 0
+            int(numpy.argmax(group == code)): code for code in numpy.unique(group).tolist() if code >= 0
         }
         number = numpy.full(len(self), -1, dtype=numpy.int32)
         for count, first in enumerate(sorted(firsts)):
@@ -103,7 +103,7 @@ class Columns:
         return number, sorted(firsts)
 
     def at(self, places: Array) -> Columns:
-        """Some of the operations."""
+        """The operations at these places."""
         return Columns(
             **{
                 field.name: getattr(self, field.name)[places]
@@ -149,7 +149,7 @@ class Columns:
 
     @property
     def names(self) -> set[str]:
-        """All f."""
+        """The f of all operations."""
         return {str(self.words[code]) for code in numpy.flatnonzero(numpy.bincount(self.f)).tolist()}
 
     @property
@@ -198,18 +198,18 @@ class Pairing:
             self._widen()
         if not self._made_places(events.process):
             return False
-        found = load(pairing_kernels).pair_columns(
+        count = load(pairing_kernels).pair_columns(
             events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
             events.mode, events.error, events.old, events.new, self._running, self._count, self._numbers, self._codes,
             self._bits, self._process, self._key,
         )  # fmt: skip
-        self._count = max(found, 0)
-        return bool(found >= 0)
+        self._count = max(count, 0)
+        return bool(count >= 0)
 
     def columns(self, words: Sequence[str | None]) -> Columns | None:
         """All operations. None if an answer has another value than was asked for (`operation.answers`).
 
-        Of the operations at `untold` afterwards only their lines say it.
+        For the operations at `untold`, only their lines can answer that.
         """
         invoke, complete, invoke_ns, complete_ns, old, new = self._numbers[:, : self._count]
         f, node, role, mode, error = self._codes[:, : self._count]
@@ -311,14 +311,14 @@ def _number(code: int) -> int | None:
 
 def _numbers_of(operations: Sequence[Operation], name: str) -> Array:
     """One of their numbers; -1 for None."""
-    told = [getattr(operation, name) for operation in operations]
+    numbers = [getattr(operation, name) for operation in operations]
     try:
-        return numpy.array([-1 if number is None else number for number in told], dtype=numpy.int64)
+        return numpy.array([-1 if number is None else number for number in numbers], dtype=numpy.int64)
     except OverflowError as error:
-        odd = next(at for at, number in enumerate(told) if number is not None and abs(number) >= 1 << 63)
+        odd = next(at for at, number in enumerate(numbers) if number is not None and abs(number) >= 1 << 63)
         raise HistoryError(
             expected=f"a {name} that 64 bits hold",
-            came=f"{told[odd]} of the operation that event {operations[odd].invoke_index} begins",
+            came=f"{numbers[odd]} of the operation that event {operations[odd].invoke_index} begins",
             attempt="count times in nanoseconds since the run began, and number the clients from 0 on",
         ) from error
 

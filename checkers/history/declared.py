@@ -45,7 +45,7 @@ OF_FORMAT_1: Final[Mapping[str, Declared]] = {
 
 
 def declared(header: Header) -> Mapping[str, str]:
-    """`f` → what it does."""
+    """By `f` the effect, a word of the table above."""
     return header.effects or OF_FORMAT_1
 
 
@@ -55,12 +55,12 @@ def undeclared(history: History) -> tuple[str, ...]:
     unknown = {name for name in history.names if known.get(name) not in WORDS}
     if not unknown:
         return ()
-    return tuple(dict.fromkeys(each.f for each in history.operations if each.f in unknown))
+    return tuple(dict.fromkeys(operation.f for operation in history.operations if operation.f in unknown))
 
 
 def needs_quorum(header: Header, operation: Operation) -> bool:
-    """It changes something that must be replicated before it is acknowledged. Undeclared operations do not count here:
-    see `undeclared`."""
+    """Whether the operation changes something that must be replicated before it is acknowledged. Undeclared operations
+    do not count here: see `undeclared`."""
     match declared(header).get(operation.f):
         case "writes" | "both":
             return True

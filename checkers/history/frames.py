@@ -51,18 +51,18 @@ def reader(count: int, at: Callable[[Any], Sequence[Operation]], *, observes: bo
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in _COLUMNS])
 
     def batches() -> Iterator[Arrow]:
-        for some in _some(count, at):
-            fields = {name: [getattr(each, name) for each in some] for name in (*NUMBERS, *_WORDS)}
+        for operations in _slices(count, at):
+            fields = {name: [getattr(row, name) for row in operations] for name in (*NUMBERS, *_WORDS)}
             values = [
-                None if each.value is None else msgspec.json.encode(each.value).decode() for each in some
+                None if row.value is None else msgspec.json.encode(row.value).decode() for row in operations
             ]
-            told = {**fields, "value": values, _REFUSALS: [observes] * len(some)}
-            yield pyarrow.RecordBatch.from_pydict(told, schema)
+            columns = {**fields, "value": values, _REFUSALS: [observes] * len(operations)}
+            yield pyarrow.RecordBatch.from_pydict(columns, schema)
 
     return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
-def _some(count: int, at: Callable[[Any], Sequence[Operation]]) -> Iterator[Sequence[Operation]]:
+def _slices(count: int, at: Callable[[Any], Sequence[Operation]]) -> Iterator[Sequence[Operation]]:
     import numpy
 
     for first in range(0, count, _AT_ONCE):

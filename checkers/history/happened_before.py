@@ -33,34 +33,38 @@ def happened_before(operations: Sequence[Operation], edges_max: int = EDGES_MAX)
     from networkx import DiGraph
 
     _bounded(len(operations), "operations", edges_max)
-    ended = sorted((each.returned_index, each) for each in operations if each.returned_index is not None)
+    ended = sorted(
+        (operation.returned_index, operation)
+        for operation in operations
+        if operation.returned_index is not None
+    )
     returns = [index for index, _ in ended]
-    latest = list(accumulate((each.invoke_index for _, each in ended), max))
+    latest = list(accumulate((operation.invoke_index for _, operation in ended), max))
     before: list[tuple[Operation, Sequence[tuple[int, Operation]]]] = []
     count = 0
-    for each in operations:
-        over = bisect_left(returns, each.invoke_index)
+    for operation in operations:
+        over = bisect_left(returns, operation.invoke_index)
         if over == 0:
             continue
-        # What returned before the latest of these invocations is before that operation, too.
+        # An operation that returned before the latest of these invocations precedes that operation, too.
         nearest = bisect_left(returns, latest[over - 1])
-        before.append((each, ended[nearest:over]))
+        before.append((operation, ended[nearest:over]))
         count += over - nearest
         _bounded(count, "edges", edges_max)
     graph = DiGraph()
-    for each in operations:
-        fields = {name: getattr(each, name) for name in ("process", "f", "key", "value", "type", "node")}
-        graph.add_node(each.invoke_index, **fields)
-    for each, earlier in before:
-        for _, other in earlier:
-            kind = "process" if other.process == each.process else "realtime"
-            graph.add_edge(other.invoke_index, each.invoke_index, kind=kind)
+    for operation in operations:
+        fields = {name: getattr(operation, name) for name in ("process", "f", "key", "value", "type", "node")}
+        graph.add_node(operation.invoke_index, **fields)
+    for operation, earlier in before:
+        for _, sooner in earlier:
+            kind = "process" if sooner.process == operation.process else "realtime"
+            graph.add_edge(sooner.invoke_index, operation.invoke_index, kind=kind)
     return graph
 
 
-def _bounded(count: int, what: str, most: int) -> None:
+def _bounded(count: int, noun: str, most: int) -> None:
     if count > most:
         raise ValueError(
-            f"expected at most {most:,} {what}, got {count:,}; "
+            f"expected at most {most:,} {noun}, got {count:,}; "
             "try a part: history.happened_before(history.select(keys={…}))"
         )

@@ -66,7 +66,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A node that ended although no fault ended it. `time_ns`: when it was seen to have ended."""
+    """A node that ended although no fault ended it. `time_ns`: when its end was noticed."""
 
     index: int
     time_ns: int
@@ -89,8 +89,8 @@ class Stall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The record of one run, paired. `torn` says what was left off at the end of the file, None if nothing
-    was. `start` is what the objects held before it.
+    """The record of one run, paired. `torn`: the loss at the end of the file, None if there is none. `start`: the
+    objects' state before the run.
     """
 
     header: Header
@@ -128,7 +128,7 @@ class History:
         torn: str | None = None,
         first_line: int = 2,
     ) -> History:
-        """The same of events that were read, and paired, as columns."""
+        """A history of events that were read, and paired, as columns."""
         return cls._of(header, events, operations, torn, first_line)
 
     @classmethod
@@ -147,10 +147,10 @@ class History:
             events=events,
             operations=operations,
             faults=fault_spans([event for event in rare if event.process == "nemesis"], first_line),
-            states=tuple(_state(event, first_line) for event in _told(others, "monitor", ("state",))),
-            crashes=tuple(_crash(event, first_line) for event in _told(others, "monitor", ("crash",))),
-            stalls=tuple(_stalls(_told(others, "harness", ("stall",)))),
-            told_members=tuple(_told(others, "harness", ("members",))),
+            states=tuple(_state(event, first_line) for event in _of_process(others, "monitor", ("state",))),
+            crashes=tuple(_crash(event, first_line) for event in _of_process(others, "monitor", ("crash",))),
+            stalls=tuple(_stalls(_of_process(others, "harness", ("stall",)))),
+            told_members=tuple(_of_process(others, "harness", ("members",))),
             torn=torn,
         )
 
@@ -178,7 +178,7 @@ class History:
 
     def told(self, process: str, *names: str) -> Iterator[Event]:
         """The events of this process with one of these names (f), in order. Without names: all but those of `OFTEN`."""
-        return _told(_others(self.events), process, names)
+        return _of_process(_others(self.events), process, names)
 
     @property
     def columns(self) -> Columns:
@@ -218,9 +218,9 @@ class History:
 
     @property
     def settled(self) -> bool | None:
-        """Whether all was seen quiet and equal before the dumps were asked for; None: the record does not tell."""
-        told = [event.value for event in self.told("harness", "settled")]
-        return told[-1] is True if told else None
+        """Whether all nodes were quiet and equal before the harness asked for the dumps; None: not recorded."""
+        reports = [event.value for event in self.told("harness", "settled")]
+        return reports[-1] is True if reports else None
 
     @property
     def dumps(self) -> tuple[Operation, ...]:
@@ -240,7 +240,7 @@ class History:
         node: str | None = None,
         keys: Container[str | None] | None = None,
     ) -> tuple[Operation, ...]:
-        """The operations that have all of what is given (of `keys` one), in order of invocation."""
+        """The operations that match all arguments (of `keys` one), in order of invocation."""
         columns = self.columns
         places = columns.places(_names(f), outcome, phase, node)
         return tuple(self.at(places if keys is None else _under(keys, columns, places)))
@@ -267,7 +267,7 @@ def _names(f: str | Iterable[str] | None) -> set[str] | None:
 
 
 def _under(keys: Container[str | None], columns: Columns, places: Any) -> Any:
-    """Those of the places whose operations have one of the keys."""
+    """The places whose operations have one of the keys."""
     import numpy
 
     return places[numpy.array([word in keys for word in columns.words])[columns.key[places]]]
@@ -279,7 +279,7 @@ def _others(events: Sequence[Event]) -> Others | list[Event]:
     return [event for event in events if not isinstance(event.process, int)]
 
 
-def _told(others: Others | list[Event], process: str, names: Collection[str]) -> Iterator[Event]:
+def _of_process(others: Others | list[Event], process: str, names: Collection[str]) -> Iterator[Event]:
     if isinstance(others, Others):
         return (event for event in others.named(names) if event.process == process)
     return (event for event in others if event.process == process and (not names or event.f in names))
@@ -300,7 +300,7 @@ def operations_of(events: Iterable[Event], first_line: int) -> tuple[Operation, 
 
 
 def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ...]:
-    """Keeps the events of open operations alone: there may be millions of others."""
+    """The operations of these events. Keeps the events of open operations alone: there may be millions of others."""
     made: list[Operation | None] = []
     running: dict[int, tuple[int, Event]] = {}
     for event in events:
@@ -323,7 +323,7 @@ def _operations(events: Iterable[Event], first_line: int) -> tuple[Operation, ..
             made[place] = paired(invoke, event)
     for place, invoke in running.values():
         made[place] = paired(invoke, None)
-    return tuple(each for each in made if each is not None)
+    return tuple(operation for operation in made if operation is not None)
 
 
 def _too_large(event: Event, first_line: int) -> HistoryError:
@@ -355,13 +355,13 @@ def _nothing_open(event: Event, first_line: int) -> HistoryError:
 
 def _same_question(invoke: Event, completion: Event, first_line: int) -> None:
     if not answers(invoke, completion):
-        asked, told = (
-            f"{each.f}{'' if each.key is None else f' of key {each.key}'} with value {value_words(each.value)}"
-            for each in (invoke, completion)
+        asked, answered = (
+            f"{event.f}{'' if event.key is None else f' of key {event.key}'} with value {value_words(event.value)}"
+            for event in (invoke, completion)
         )
         raise HistoryError(
             expected=f"the end of {asked} of line {invoke.index + first_line}",
-            came=f"the end ({completion.type}) of {told}",
+            came=f"the end ({completion.type}) of {answered}",
             attempt="check that no two clients share a process number",
             line=completion.index + first_line,
         )

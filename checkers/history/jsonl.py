@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
 
 LARGE = 8 << 20
-"""So many bytes are read as objects before the code that reads columns is loaded, which takes as long. Files of less
-than half of it always are."""
+"""Bytes that are read as objects before the code that reads columns is loaded, which takes as long. Files of less than
+half of it are always read as objects."""
 HEADER_MAX = 1 << 20  # bytes
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors that decoding a line may raise; the last for brackets nested without end."""
@@ -152,12 +152,12 @@ def read(path: Path) -> History:
     Of a large one the events and operations are `checkers.history.stored`.
     """
     record = segments.record(path)
-    found = _stored(record)
-    return parse(record.read(0, record.size)) if found is None else found
+    stored = _stored(record)
+    return parse(record.read(0, record.size)) if stored is None else stored
 
 
 def read_stored(path: Path) -> History | None:
-    """The same of a large record that can be read as columns; None of any other. Raises as `read`."""
+    """The history of a large record that can be read as columns; None for any other. Raises as `read`."""
     return _stored(segments.record(path))
 
 

@@ -52,14 +52,14 @@ def counts(history: History, during: Span) -> tuple[Count, ...]:
     if not history.told_members:
         return (first,)
     start, end = during
-    told = _told(history)
-    known = told.settled[bisect_left(told.times_ns, start)]
-    then = told.counts[max(known, 0) : bisect_right(told.times_ns, end)]
+    changes = _changes(history)
+    known = changes.settled[bisect_left(changes.times_ns, start)]
+    then = changes.counts[max(known, 0) : bisect_right(changes.times_ns, end)]
     return tuple(dict.fromkeys(then if known >= 0 else (first, *then)))
 
 
 def at_the_end(history: History) -> tuple[str, ...]:
-    """The members that there were last."""
+    """The members at the end of the run."""
     nodes = history.header.nodes
     for _, line in _lines(history):
         nodes = line.nodes
@@ -67,7 +67,7 @@ def at_the_end(history: History) -> tuple[str, ...]:
 
 
 def is_settled_at_the_end(history: History) -> bool:
-    """All members knew the last change; so it is where nothing was changed."""
+    """Whether all members knew the last change; true if there was none."""
     settled = True
     for _, line in _lines(history):
         settled = line.settled
@@ -96,11 +96,11 @@ def answered_by(history: History, operation: Operation) -> str:
 
 
 def servers(history: History, columns: Columns, places: Array) -> Array:
-    """The same of answered operations as columns: equal numbers for equal names, -1 for one that is unique."""
+    """`answered_by` for columns: equal numbers for equal names, -1 for a name that is unique."""
     import numpy
 
     node = columns.node[places].astype(numpy.int64)
-    came = _told(history).came if history.told_members else {}
+    came = _changes(history).came if history.told_members else {}
     server = node * (1 + max(map(len, came.values()), default=0))
     for name, indexes in came.items():
         at = numpy.flatnonzero(node == columns.code(name))
@@ -111,8 +111,8 @@ def servers(history: History, columns: Columns, places: Array) -> Array:
 
 
 def identity(history: History, node: str, index: int) -> int:
-    """How many had come to this place before the event `index`: what one has shown does not bind the next."""
-    return bisect_left(_told(history).came.get(node, ()), index)
+    """How many new nodes had come to the address before the event `index`. An answer of one does not bind the next."""
+    return bisect_left(_changes(history).came.get(node, ()), index)
 
 
 def have_changed(history: History) -> bool:
@@ -121,37 +121,37 @@ def have_changed(history: History) -> bool:
 
 
 def quorums(history: History) -> tuple[int | None, ...]:
-    """All that it ever was, the header's first."""
+    """Every quorum of the run, the header's first."""
     return (history.header.quorum, *(line.quorum for _, line in _lines(history)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """The lines of one history, in their order, and what is asked of them for each operation."""
+class _Changes:
+    """The lines of one history in their order, and what every operation needs of them."""
 
     events: tuple[Event, ...]
     lines: tuple[_Line, ...]
     times_ns: tuple[int, ...]
     counts: tuple[Count, ...]
     settled: tuple[int, ...]
-    """For each number of lines: the place of the last settled one among so many, -1 if there is none."""
+    """By number of lines the place of the last settled one among them; -1: none."""
     came: dict[str, tuple[int, ...]]
     """The events at which a new node came to an address."""
 
 
-_last: list[_Told] = []
-"""Of the history that was asked about last: its lines are asked for once an operation."""
+_last: list[_Changes] = []
+"""The changes of the history that was asked about last: callers ask once an operation."""
 
 
-def _told(history: History) -> _Told:
-    for told in _last:
-        if told.events is history.told_members:
-            return told
+def _changes(history: History) -> _Changes:
+    for changes in _last:
+        if changes.events is history.told_members:
+            return changes
     _last[:] = [_read(history.told_members)]
     return _last[0]
 
 
-def _read(events: tuple[Event, ...]) -> _Told:
+def _read(events: tuple[Event, ...]) -> _Changes:
     lines = tuple(map(_line, events))
     settled = [-1]
     came: dict[str, list[int]] = {}
@@ -159,7 +159,7 @@ def _read(events: tuple[Event, ...]) -> _Told:
         settled.append(place if line.settled else settled[-1])
         if line.joins:
             came.setdefault(line.joins, []).append(event.index)
-    return _Told(
+    return _Changes(
         events,
         lines,
         tuple(event.time_ns for event in events),
@@ -170,7 +170,7 @@ def _read(events: tuple[Event, ...]) -> _Told:
 
 
 def _lines(history: History) -> Iterator[tuple[Event, _Line]]:
-    return zip(history.told_members, _told(history).lines, strict=True)
+    return zip(history.told_members, _changes(history).lines, strict=True)
 
 
 def _line(event: Event) -> _Line:

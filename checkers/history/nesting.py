@@ -20,10 +20,10 @@ def is_deep(value: Any) -> bool:
     level: list[Any] = [value]
     for _ in range(DEPTH_MAX):
         level = [
-            each
-            for one in level
-            for each in (one.values() if isinstance(one, dict) else one)
-            if isinstance(each, (list, dict))  # a union takes twice as long
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, (list, dict))  # a union takes twice as long
         ]
         if not level:
             return False

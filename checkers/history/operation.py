@@ -181,23 +181,23 @@ def answers(invoke: Event, completion: Event) -> bool:
 
     Of one that failed, or has an unknown outcome, a value that is a text or a map may be its error.
     """
-    asked, told = invoke.value, completion.value
+    asked, answered = invoke.value, completion.value
     if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
         return False
-    if asked is None or told is None:
+    if asked is None or answered is None:
         return True
     if invoke.f == "txn":
-        return completion.type != "ok" or _of_transaction(asked) == _of_transaction(told)
-    if invoke.f not in ASKED or (completion.type != "ok" and type(asked) is not type(told)):
+        return completion.type != "ok" or _of_transaction(asked) == _of_transaction(answered)
+    if invoke.f not in ASKED or (completion.type != "ok" and type(asked) is not type(answered)):
         return True
-    if invoke.f == "cas" and isinstance(asked, list) and isinstance(told, list):
-        asked, told = asked[:2], told[:2]  # behind the two may stand what was there
-    is_row = invoke.f == "add" and isinstance(told, dict | list)  # with what the store added to it
-    return is_row or identity(asked) == identity(told)
+    if invoke.f == "cas" and isinstance(asked, list) and isinstance(answered, list):
+        asked, answered = asked[:2], answered[:2]  # behind the two may stand what was there
+    is_row = invoke.f == "add" and isinstance(answered, dict | list)  # with what the store added to it
+    return is_row or identity(asked) == identity(answered)
 
 
 def _of_transaction(value: Any) -> Any:
-    """What was asked of each micro-operation but those that a predicate makes more of."""
+    """The question of each micro-operation, without predicates' reads, to which an answer may add."""
     if not isinstance(value, list):
         return value
     return [

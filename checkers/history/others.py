@@ -23,10 +23,10 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class Others:
-    """These events, which are added in the order of their indexes.
+    """The events of no client, added in the order of their indexes.
 
-    Those that come often are packed: a run of some hours has two hundred thousand, which take 0.6 to 0.9 KB each as
-    objects, and less than a tenth so.
+    Frequent events are packed: a run of some hours has two hundred thousand, which take 0.6 to 0.9 KB each as objects,
+    and less than a tenth of that packed.
     """
 
     def __init__(self) -> None:

@@ -30,10 +30,10 @@ def pair_columns(
     for row in range(process.shape[0]):
         if info[row] & NO_CLIENT:
             continue
-        who = process[row]
-        told = info[row]
-        place = running[who] - 1
-        if told & 3 == 0:
+        client = process[row]
+        packed = info[row]
+        place = running[client] - 1
+        if packed & 3 == 0:
             if place >= 0:
                 return -1
             numbers[INVOKE_AT, count], numbers[INVOKE_NS, count] = index[row], time_ns[row]
@@ -43,19 +43,19 @@ def pair_columns(
             codes[ROLE, count], codes[MODE, count] = role[row], mode[row]
             codes[ERROR, count] = 0
             bits[TYPE, count] = INFO
-            bits[KIND, count] = min(told >> 2 & 3, OTHER)
-            bits[IS_FINAL, count] = told & FINAL != 0
+            bits[KIND, count] = min(packed >> 2 & 3, OTHER)
+            bits[IS_FINAL, count] = packed & FINAL != 0
             bits[ANSWER, count] = 0
-            o_process[count] = who
+            o_process[count] = client
             o_key[count] = key[row]
             count += 1
-            running[who] = count
+            running[client] = count
             continue
         if place < 0 or f[row] != codes[F, place] or (key[row] != 0 and key[row] != o_key[place]):
             return -1
-        running[who] = 0
+        running[client] = 0
         numbers[COMPLETE_AT, place], numbers[COMPLETE_NS, place] = index[row], time_ns[row]
-        bits[TYPE, place] = told & 3
+        bits[TYPE, place] = packed & 3
         codes[ERROR, place] = error[row]
         if node[row]:
             codes[NODE, place] = node[row]
@@ -63,21 +63,21 @@ def pair_columns(
             codes[ROLE, place] = role[row]
         if mode[row]:
             codes[MODE, place] = mode[row]
-        answer = told >> 2 & 3
+        answer = packed >> 2 & 3
         if not answer and new[row] == ABSENT:
             continue
         asked = bits[KIND, place]
         is_same = numbers[OLD, place] == old[row] and numbers[NEW, place] == new[row]
-        if asked or numbers[NEW, place] != ABSENT or told & 3 == OK:
-            if answer == OTHER or asked == OTHER or (answer == TRIPLE and told & 3 == OK):
+        if asked or numbers[NEW, place] != ABSENT or packed & 3 == OK:
+            if answer == OTHER or asked == OTHER or (answer == TRIPLE and packed & 3 == OK):
                 bits[ANSWER, place] = UNTOLD
             elif answer == TRIPLE and asked == PAIR:
                 bits[ANSWER, place] = TRIMMED if is_same else CHANGED
             elif asked == answer:
                 bits[ANSWER, place] = 0 if is_same else CHANGED
-            elif told & 3 == OK:
+            elif packed & 3 == OK:
                 bits[ANSWER, place] = CHANGED
-        if told & 3 == OK:
+        if packed & 3 == OK:
             bits[KIND, place] = min(answer, OTHER)
             numbers[OLD, place] = old[row] if answer != TRIPLE else ABSENT
             numbers[NEW, place] = new[row] if answer != TRIPLE else ABSENT
@@ -92,8 +92,8 @@ def group(key: Array, bounds: Array, order: Array) -> None:
     """
     for row in range(key.shape[0]):
         bounds[key[row] + 2] += 1
-    for each in range(2, bounds.shape[0]):
-        bounds[each] += bounds[each - 1]
+    for place in range(2, bounds.shape[0]):
+        bounds[place] += bounds[place - 1]
     for row in range(key.shape[0]):
         at = bounds[key[row] + 1]
         order[at] = row

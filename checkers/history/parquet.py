@@ -76,15 +76,15 @@ def read(path: Path) -> History:
 
     Of a large one the events and operations are `checkers.history.stored`.
     """
-    with damage_told(path):
+    with damage_refused(path):
         file = opened(path)
         if file.metadata.num_rows >= LARGE and not why_plain():
             from checkers.history import tables
 
             header = _header(path, file.schema_arrow)
-            found = tables.read(file, header, _events, lambda: damage_told(path))
-            if found is not None:
-                return found
+            history = tables.read(file, header, _events, lambda: damage_refused(path))
+            if history is not None:
+                return history
         table = file.read()
         with without_collections():
             return History.of(_header(path, table.schema), _events(table))
@@ -94,7 +94,7 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
     """The operations on these keys alone; events keep the indexes that they have in the file. Raises as `read`."""
     import pyarrow.parquet
 
-    with damage_told(path):
+    with damage_refused(path):
         header = _header(path, opened(path).schema_arrow)
         table = pyarrow.parquet.read_table(
             path, filters=[("key", "in", list(keys))], page_checksum_verification=True
@@ -104,7 +104,7 @@ def read_keys(path: Path, keys: Sequence[str]) -> History:
 
 def read_others(path: Path) -> History:
     """All but the clients' events; events keep the indexes that they have in the file. Raises as `read`."""
-    with damage_told(path):
+    with damage_refused(path):
         file = opened(path)
         events: list[Event] = []
         for group in range(file.num_row_groups):
@@ -122,7 +122,7 @@ def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -
     """
     import pyarrow.parquet
 
-    with damage_told(path):
+    with damage_refused(path):
         is_sealed = _is_sealed(path)
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **options)
         if words := [name for name in read_dictionary if name in file.schema_arrow.names]:
@@ -185,8 +185,8 @@ def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
 
 
 @contextmanager
-def damage_told(path: Path) -> Iterator[None]:
-    """Errors of pyarrow about a file without a seal that has changed. Errors of the system stay an OSError."""
+def damage_refused(path: Path) -> Iterator[None]:
+    """HistoryError for pyarrow's errors about a changed file without a seal. Errors of the system stay an OSError."""
     import pyarrow
 
     try:
@@ -208,17 +208,17 @@ def _header(path: Path, schema: Any) -> Header:
 
 def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
     """The same rows, a table for each row group."""
-    some: list[Any] = []
+    group: list[Any] = []
     for table in tables:
-        some.append(table)
-        if sum(map(len, some)) == _ROW_GROUP:
-            yield _joined(some)
-    if some:
-        yield _joined(some)
+        group.append(table)
+        if sum(map(len, group)) == _ROW_GROUP:
+            yield _joined(group)
+    if group:
+        yield _joined(group)
 
 
 def _joined(tables: list[Any]) -> Any:
-    """All of these tables as one. Their memory is given back."""
+    """The tables as one. `tables` is emptied, to give their memory back."""
     import pyarrow
 
     together = pyarrow.concat_tables(tables).unify_dictionaries()
@@ -238,8 +238,8 @@ def _tables(events: Sequence[Event], schema: Any) -> Iterator[Any]:
 def _tables_of_objects(events: Iterator[Event], schema: Any) -> Iterator[Any]:
     import pyarrow
 
-    while some := list(islice(events, _AT_ONCE)):
-        yield pyarrow.table(_columns(some), schema=schema)
+    while batch := list(islice(events, _AT_ONCE)):
+        yield pyarrow.table(_columns(batch), schema=schema)
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Which nodes had settled when they were asked for their final data, and what was awaited where not all had.
+"""Which nodes had settled when the harness asked for their final data, and why the other nodes had not.
 
 A node's *position* is the `vclock` in its report to the monitor. Nodes are *quiet* when their positions stand still:
 for the last half of the time in which the harness waited for them to settle, and for 5 s at least. Nodes that are
@@ -36,9 +36,9 @@ class Rest:
     untold: tuple[str, ...] = ()
     """Nodes that do not report their position, without the owner."""
     awaited: tuple[str, ...] = ()
-    """What kept the others from being judged, in words: which nodes moved, or did not answer; or that none led."""
+    """Why the other nodes cannot be judged, in words: which nodes moved, or did not answer; or that none led."""
     still_ns: int | None = None
-    """For so long nothing had moved at the end of a wait that was in vain; None if it was not in vain."""
+    """How long nothing had moved at the end of a wait in vain; None: the wait was not in vain."""
 
     @property
     def is_quiet(self) -> bool:
@@ -52,27 +52,29 @@ def at_rest(history: History) -> Rest:
         return Rest(members)
     owner = (history.header.owner,) if history.header.owner in members else ()
     if history.settled:
-        told = [event.value for event in history.told("harness", UNSETTLED)]
-        untold = tuple(node for node in members if told and node in (told[-1] or ()) and node not in owner)
+        reports = [event.value for event in history.told("harness", UNSETTLED)]
+        untold = tuple(
+            node for node in members if reports and node in (reports[-1] or ()) and node not in owner
+        )
         return Rest(tuple(node for node in members if node not in untold), untold)
     return _waited_in_vain(history, members, owner)
 
 
 def _waited_in_vain(history: History, members: Sequence[str], owner: tuple[str, ...]) -> Rest:
     since_ns, until_ns = _wait(history)
-    told: dict[str, list[State]] = {node: [] for node in members}
+    by_node: dict[str, list[State]] = {node: [] for node in members}
     for state in history.states:
-        if state.node in told and since_ns <= state.time_ns <= until_ns:
-            told[state.node].append(state)
+        if state.node in by_node and since_ns <= state.time_ns <= until_ns:
+            by_node[state.node].append(state)
     last: Mapping[str, Mapping[str, Any]] = {
-        node: states[-1].status for node, states in told.items() if states
+        node: states[-1].status for node, states in by_node.items() if states
     }
     silent = [node for node, status in last.items() if not status.get("up")]
     with_position = [
         node for node, status in last.items() if status.get("up") and status.get("vclock") is not None
     ]
     untold = tuple(node for node in members if node not in (*silent, *with_position, *owner))
-    since = {node: _moved_ns(told[node], since_ns) for node in with_position}
+    since = {node: _moved_ns(by_node[node], since_ns) for node in with_position}
     enough_ns = max(STILL_NS, int((until_ns - since_ns) * STILL_SHARE))
     awaited = [f"{', '.join(silent)} did not answer"] if silent else []
     if moving := [node for node, at_ns in since.items() if until_ns - at_ns < enough_ns]:
@@ -101,7 +103,7 @@ def _end_of_load(history: History, until_ns: int) -> int:
 
 
 def _moved_ns(states: Sequence[State], since_ns: int) -> int:
-    """When the node was first seen at the position that it had at the end."""
+    """When the node first reported the position that it had at the end."""
     at_ns = since_ns
     for before, state in pairwise(states):
         if state.status.get("vclock") != before.status.get("vclock"):

@@ -92,10 +92,10 @@ def _columns(batch: Batch, words: Sequence[str | None], more: Array) -> dict[str
 def _dictionary(codes: Array, words: Sequence[str | None]) -> Arrow:
     """A column of words by their codes, of which 0 is none."""
     places = numpy.full(len(words), -1, dtype=numpy.int32)
-    met, found = numpy.empty(len(words), dtype=numpy.int32), numpy.empty(len(codes), dtype=numpy.int32)
-    count = load(row_kernels).renumber(codes, places, met, found)
+    met, numbers = numpy.empty(len(words), dtype=numpy.int32), numpy.empty(len(codes), dtype=numpy.int32)
+    count = load(row_kernels).renumber(codes, places, met, numbers)
     named = pyarrow.array([words[code] for code in met[:count].tolist()], pyarrow.string())
-    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(found, mask=codes == 0), named)
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(numbers, mask=codes == 0), named)
 
 
 def _texts(data: Array, more: Array, begins: Array, ends: Array, *, has_blanks: bool) -> Arrow:

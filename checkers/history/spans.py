@@ -35,7 +35,7 @@ def within(time_ns: int, spans: Sequence[Span]) -> bool:
 
 
 def are_within(times_ns: Any, spans: Sequence[Span]) -> Any:
-    """The same of many moments: an array of as many truths."""
+    """`within` for many moments: an array of as many truths."""
     import numpy
 
     starts, ends = numpy.array(spans or [(NEVER, NEVER)], dtype=numpy.int64).T
@@ -47,7 +47,7 @@ class Spans(Generic[T]):
     """Things with a span each. They may overlap; of equal starts, the first one given is the first."""
 
     def __init__(self, timed: Iterable[tuple[Span, T]]) -> None:
-        self._timed = sorted(timed, key=lambda each: each[0][0])
+        self._timed = sorted(timed, key=lambda entry: entry[0][0])
         self._starts = [start for (start, _), _ in self._timed]
         self._reach = list(accumulate((end for (_, end), _ in self._timed), max))
         """The latest end of all up to here."""

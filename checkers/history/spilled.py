@@ -47,5 +47,5 @@ def _folder() -> Path | None:
 
 
 def _free_bytes(folder: Path) -> int:
-    told = os.statvfs(folder)
-    return told.f_bavail * told.f_frsize
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize

@@ -1,7 +1,7 @@
-"""What objects hold before the first operation.
+"""The state of objects before the first operation.
 
 A store of ours holds nothing. Other harnesses begin elsewhere: Knossos' `(cas-register 0)`, a counter at 10, keys that
-a test wrote before it began to record. Few files say so. `Start` is what the user said, or what the reads suggest.
+a test wrote before it began to record. Few files record it. `Start` comes from the user, or from the first reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Start:
     by_key: Mapping[str | None, Any] = field(default_factory=dict)
 
     def of(self, key: Any) -> Any:
-        """What a key begins with; of a transaction's key, which may be any JSON, its text counts."""
+        """The value that a key begins with. A transaction's key may be any JSON; its text counts."""
         return self.by_key.get(_name(key), self.value)
 
     @property
@@ -72,7 +72,7 @@ def supposed(operations: Sequence[Operation]) -> Start:
     are_registers = {operation.f for operation in operations} <= _REGISTERS
     shown: dict[str | None, dict[Value, Any]] = {}
     for operation in operations:
-        for key, value in _seen(operation) if operation.type == "ok" else ():
+        for key, value in _shown(operation) if operation.type == "ok" else ():
             began, over = changed.get(key, (_NEVER, _NEVER))
             is_first = operation.invoke_index < over if are_registers else operation.events[-1] < began
             if is_first and operation.events[-1] < written.get((key, identity(value)), _NEVER):
@@ -105,8 +105,8 @@ def _changes(operation: Operation) -> Iterator[tuple[str | None, list[Any]]]:
         yield operation.key, [value]
 
 
-def _seen(operation: Operation) -> Iterator[tuple[str | None, Any]]:
-    """What an answered operation saw of each key before it changed it."""
+def _shown(operation: Operation) -> Iterator[tuple[str | None, Any]]:
+    """The keys and values that an answered operation showed before it changed them."""
     value = operation.value
     if operation.f in _READS:
         yield operation.key, value

@@ -33,7 +33,7 @@ TYPES = ("invoke", "ok", "fail", "info")
 _NUMBER = r"0|-?[1-9]\d{0,17}|null"
 _PAIR = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER})\]$"
 _TRIPLE = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER}),(?:{_NUMBER})\]$"
-"""A cas that failed tells what was there."""
+"""The value of a failed cas: behind the two, the value that was there."""
 
 
 def read(
@@ -80,15 +80,15 @@ def read(
 
 def _at(file: Arrow, rows: Array, to_events: ToEvents) -> list[Event]:
     """The events at these rows, in order: no row group is read without need."""
-    found: list[Event] = []
+    events: list[Event] = []
     first = 0
     for group in range(file.num_row_groups):
         end = first + file.metadata.row_group(group).num_rows
         here = rows[(rows >= first) & (rows < end)]
         if len(here):
-            found += to_events(file.read_row_group(group).take(here - first))
+            events += to_events(file.read_row_group(group).take(here - first))
         first = end
-    return found
+    return events
 
 
 class _Reader:
@@ -105,7 +105,7 @@ class _Reader:
         self.others = Others()
 
     def read(self) -> bool:
-        """Read all; whether rows are numbered as they stand, their values can be told apart, and they add up."""
+        """Read all rows. False if they are not numbered in order, have values beyond columns, or do not pair."""
         names = set(self._file.schema_arrow.names)
         needed = [name for name in (*NUMBERS, *WORDS) if name in names]
         if not {"index", "time_ns", "process", "type", "f", "value"} <= names:
@@ -222,13 +222,13 @@ def _values(column: Arrow) -> tuple[Array, Array, Array]:
     places = numpy.flatnonzero(plain.to_numpy(zero_copy_only=False))
     kind[places] = PLAIN
     new[places] = _cast(column if len(places) == len(column) else column.take(pyarrow.array(places)))
-    for found, pattern in ((PAIR, _PAIR), (TRIPLE, _TRIPLE)):
+    for code, pattern in ((PAIR, _PAIR), (TRIPLE, _TRIPLE)):
         left = numpy.flatnonzero(kind == OTHER)
         sides = compute.extract_regex(column.take(pyarrow.array(left)), pattern) if len(left) else None
         if sides is not None and sides.null_count < len(left):
             matched = numpy.flatnonzero(sides.is_valid().to_numpy(zero_copy_only=False))
             left, sides = left[matched], sides.take(pyarrow.array(matched))
-            kind[left] = found
+            kind[left] = code
             old[left], new[left] = (_cast(compute.struct_field(sides, name)) for name in ("old", "new"))
     assert VALUES_MAX > 10**18
     return kind, old, new

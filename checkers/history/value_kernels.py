@@ -1,4 +1,4 @@
-"""What `checkers.history.value_order` and `checkers.replicas.prefix` cannot ask of whole arrays at once."""
+"""Loops of `checkers.history.value_order` and `checkers.replicas.prefix` that whole-array steps cannot express."""
 
 from __future__ import annotations
 

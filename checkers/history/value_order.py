@@ -10,7 +10,7 @@ that took effect did so at one moment, which lies
   have written that value; and that moment lies before its own.
 
 A value surely came before another if every possible moment of it lies before every possible one of the other. It is
-never a guess. A check asks these arrays which operations break it, and for the others that its witness names.
+never a guess. A check finds the operations that break it in these arrays, and the other operations of its witness.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ValueOrders:
     read: Array
     """Of each confirmed read the place of the value that it showed."""
     held: Array
-    """The places of the values that were asked for beside."""
+    """The places of the values that the caller asked for (`held` of `of`)."""
     earliest: Array
     latest: Array
     replaced: Array
@@ -86,7 +86,7 @@ class ValueOrders:
         first = numpy.full(len(codes), ABSENT)
         if not start.is_plain:
             first = numpy.array([numbers.of_value(start.of(key)) for key in columns.words], dtype=numpy.int64)
-        (nothing, written, old, read, lost, found), keys = _numbered_apart(
+        (nothing, written, old, read, lost, held_values), keys = _numbered_apart(
             (codes, first),
             numbers.rows(at, _written, names=("write",)).pairs,
             numbers.rows(at[sets], _replaced, names=(), pair="old").pairs,
@@ -105,7 +105,7 @@ class ValueOrders:
         overtaken, overwritten_ns = writers.behind(keys, latest)
         return cls(
             read=read,
-            held=found,
+            held=held_values,
             earliest=earliest,
             latest=latest,
             replaced=replaced,
@@ -133,7 +133,7 @@ class ValueOrders:
         return places[self.ends[self.read == value] > writer.invoke_index]
 
     def overtaker(self, value: int) -> int:
-        """The place of the operation that `overtaken` tells of."""
+        """The place of the operation behind `overtaken`."""
         writers = self.writers
         is_later = writers.happened & (writers.earliest > self.latest[value])
         later = numpy.flatnonzero(is_later & (self.keys[writers.value] == self.keys[value]))
@@ -152,7 +152,7 @@ class ValueOrders:
 
     @property
     def surely_replaced(self) -> Array:
-        """By when each value surely had been replaced for good, by any proof; NEVER if it need not have been."""
+        """The moment by which each value surely had been replaced for good, by any proof; NEVER: no proof."""
         moment = self.overtaken.copy()
         made = numpy.flatnonzero(self.replaced >= 0)
         numpy.minimum.at(moment, self.replaced[made], self.latest[made])
@@ -187,9 +187,9 @@ def odd_keys(columns: Columns, reads: Array) -> Array:
     expected = numpy.where(columns.f == columns.code("cas"), numpy.int8(PAIR), numpy.int8(PLAIN))
     is_odd = are_writes(columns) & (columns.kind != expected)
     is_odd[reads] = columns.kind[reads] != PLAIN
-    found = numpy.zeros(len(columns.words), dtype=bool)
-    found[columns.key[is_odd]] = True
-    return found
+    is_odd_key = numpy.zeros(len(columns.words), dtype=bool)
+    is_odd_key[columns.key[is_odd]] = True
+    return is_odd_key
 
 
 def _numbered_apart(*parts: tuple[Array, Array]) -> tuple[list[Array], Array]:
@@ -240,9 +240,9 @@ class Writers:
         self.happened[writer[shows]] = True
 
     def follow(self, sets: Array, old: Array, only: Array) -> Array:
-        """Hand bounds along compare-and-sets; each round goes as far again as all before it.
+        """Pass bounds along compare-and-sets; each round doubles the distance. Returns `ValueOrders.replaced`.
 
-        `sets`: the writers that are such, `old` the values that they replace. The answer is `ValueOrders.replaced`.
+        `sets`: the writers that are compare-and-sets; `old`: the values that they replace.
         """
         parent = numpy.where(self.happened[sets] & (self.value[sets] != old), only[old], -1)
         is_sure = (parent >= 0) & (only[self.value[sets]] >= 0)
@@ -277,7 +277,7 @@ class Writers:
         return numpy.where(is_there, latest[place], NEVER), numpy.where(is_there, done_ns[place], NEVER)
 
 
-def told(writer: Operation) -> str:
-    """The value that a write or compare-and-set leaves, in a sentence."""
+def written_words(writer: Operation) -> str:
+    """The value that a write or compare-and-set leaves, for a sentence."""
     value = leaves(writer)
     return "a deletion" if value is None else value_words(value)

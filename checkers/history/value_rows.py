@@ -2,7 +2,7 @@
 
 A row is the place of an operation, a key and a value. Small whole numbers stand for themselves; every other value gets
 a number of its own, beyond them. So a rule that asks which operation wrote the value of a read is one step
-over arrays. It is broken by rows, and rows name their operations.
+over arrays. The rows that break it name their operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checkers.history.values import Value, identity
 
 Array = Any  # numpy's
 Key = str | None
-Told = Callable[[Operation], Iterable[tuple[Key, Any]]]
+PairsOf = Callable[[Operation], Iterable[tuple[Key, Any]]]
 """The keys and values of an operation, in order."""
 BEYOND = 2 * VALUES_MAX
 NOBODY = 1 << 62
@@ -45,14 +45,14 @@ class Rows:
         return self.key, self.value
 
     def and_(self, more: Array) -> Rows:
-        """And others, of shape (rows, 3)."""
+        """These rows and more, of shape (rows, 3)."""
         columns = zip((self.place, self.key, self.value), more.T, strict=True)
         place, key, value = (numpy.concatenate(both) for both in columns)
         order = numpy.argsort(place, kind="stable")
         return Rows(place[order], key[order], value[order])
 
     def at(self, chosen: Array) -> Rows:
-        """Some of them: an array of truths, or of numbers of rows."""
+        """The chosen rows: by an array of truths, or of numbers of rows."""
         return Rows(self.place[chosen], self.key[chosen], self.value[chosen])
 
 
@@ -101,11 +101,11 @@ class Numbers:
         return number if number < BEYOND else self._beyond[number - BEYOND]
 
     def rows(
-        self, places: Array, told: Told, *, names: Collection[str], pair: Literal["old", "new"] = "new"
+        self, places: Array, pairs_of: PairsOf, *, names: Collection[str], pair: Literal["old", "new"] = "new"
     ) -> Rows:
-        """A row for each key and value that `told` tells of the operations at these places.
+        """A row for each key and value that `pairs_of` gives of the operations at these places.
 
-        Columns tell it instead where they can. An operation whose f is one of `names`, and whose value is a small whole
+        Columns give it instead where they can. An operation whose f is one of `names`, and whose value is a small whole
         number or nothing, has one row with that value. A cas of two such values has one row with its `pair`, even if
         both are the same (see `changing`).
         """
@@ -122,14 +122,14 @@ class Numbers:
             [
                 (place, self.of_key(key), self.of_value(value))
                 for place, operation in zip(rest.tolist(), self._history.at(rest), strict=True)
-                for key, value in told(operation)
+                for key, value in pairs_of(operation)
             ],
             dtype=numpy.int64,
         ).reshape(-1, 3)
         return Rows(simple, columns.key[simple], values).and_(more)
 
     def _are_simple(self, places: Array, names: Collection[str]) -> tuple[Array, Array]:
-        """Which of the operations columns say all about, and which of these are a cas."""
+        """Which operations the columns describe fully, and which of these are a cas."""
         columns = self.columns
         kind, f = columns.kind[places], columns.f[places]
         is_pair = (kind == PAIR) & (f == columns.code("cas"))
@@ -162,13 +162,13 @@ class Numbers:
         is_cas = columns.f[places] == columns.code("cas")
         is_same = is_cas & (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
         rich = numpy.flatnonzero(is_cas & (columns.kind[places] != PAIR))
-        is_same[rich] = [_is_to_itself(each.value) for each in self._history.at(places[rich])]
+        is_same[rich] = [_is_to_itself(cas.value) for cas in self._history.at(places[rich])]
         return places[~is_same]
 
     def but(self, rows: Rows, there: Callable[[Key], Iterable[Any]]) -> Rows:
         """The rows without the values that were there under their key before the first operation."""
         for key in numpy.unique(rows.key).tolist():
-            values = [self.of_value(each) for each in there(self.key(key))]
+            values = [self.of_value(value) for value in there(self.key(key))]
             rows = rows.at((rows.key != key) | ~numpy.isin(rows.value, values))
         return rows
 

@@ -22,17 +22,17 @@ class VersionSpan:
 
 
 def version_spans(history: History) -> tuple[VersionSpan, ...]:
-    """In order of time; one for each time that a node began to tell a version."""
-    found: list[VersionSpan] = []
+    """In order of time; one for each time that a node began to report a version."""
+    spans: list[VersionSpan] = []
     newest: dict[str, int] = {}
     for state in history.states:
         version = state.status.get("version", "")
         if not state.status.get("up") or not isinstance(version, str):
             continue
         place = newest.get(state.node)
-        if place is not None and found[place].version == version:
-            found[place] = replace(found[place], end_ns=state.time_ns)
+        if place is not None and spans[place].version == version:
+            spans[place] = replace(spans[place], end_ns=state.time_ns)
         else:
-            newest[state.node] = len(found)
-            found.append(VersionSpan(state.node, version, state.time_ns, state.time_ns))
-    return tuple(found)
+            newest[state.node] = len(spans)
+            spans.append(VersionSpan(state.node, version, state.time_ns, state.time_ns))
+    return tuple(spans)

@@ -1,19 +1,19 @@
-"""Texts and lists that grow by appends, as a register: what a read shows tells in which state each append took place.
+"""Texts and lists that grow by appends, as a register: reads show in which state each append took place.
 
-If what a read shows can be made of a put (or of nothing) and appends in one way only, it names the appends that made
-it, and what stood there before each of them. So such an append is a compare-and-set from the one state to the other. An
-append that no read shows leaves a state which nothing shows until the next put: it is a write of something that is
-never read. Reads and puts are those of a register, and the search of registers decides. Where several calls append the
-same, each way in which they can share what is shown is asked for: an answer is no if all are.
+If a shown value can be made of a put (or of nothing) and appends in one way only, it names its appends, and the value
+before each of them. So such an append is a compare-and-set from the one state to the other. An append that no read
+shows leaves a state that no read shows until the next put: it is a write of a value that is never read. Reads and puts
+are those of a register, and the search of registers decides. Where several calls append the same, the search runs for
+each way in which they can share the shown changes: the answer is no if all these answers are.
 
-| what reads show | the answer |
+| reads show | the answer |
 |---|---|
-| something that can be made in two ways, or that equal appends can share in many | None: ask another search |
-| something that cannot be made; an append more often than it was asked for | no |
+| a value that can be made in two ways, or that equal appends can share in many | None: ask another search |
+| a value that cannot be made; an append more often than clients asked for it | no |
 | anything else | that of the register |
 
-A no needs the call that cannot return. Later reads tell more about earlier appends, so a register's search may stop too
-early: it is the last call of the shortest prefix with the answer no.
+A no names the call that cannot return. Later reads say more about earlier appends, so a register's search may stop too
+early: the failing call is the last one of the shortest prefix with the answer no.
 """
 
 from __future__ import annotations
@@ -28,76 +28,76 @@ from typing import Any
 from checkers.limits import look
 from checkers.linearizable.models import Action, Model, Register
 from checkers.linearizable.order import placed
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Decision, Limits
 
 ALGORITHM = "appends"
 INITIAL = 0
 """The state before everything."""
 READS = ("get", "read")
 SHARED_MOST = 256
-"""In so many ways equal appends may share what is shown."""
-Decide = Callable[[Model, Sequence[Call], Limits], Found]
+"""In so many ways equal appends may share the shown changes."""
+Decide = Callable[[Model, Sequence[Call], Limits], Decision]
 Calls = Sequence[Call]
 Change = tuple[int, int]
 """The state before and behind an append."""
 
 
 class _Impossible(Exception):
-    """Reads show what was not appended."""
+    """Reads show a value that appends cannot have made."""
 
 
 class _Ambiguous(Exception):
-    """What reads show can have come about in several ways."""
+    """Appends can have made a shown value in several ways."""
 
 
-def decide(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Found | None:
-    """Whether the calls have an order, from an empty state; None if that is no matter of this module.
+def decide(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Decision | None:
+    """Whether the calls have an order from an empty state; None if this module cannot decide.
 
     `as_register`: decides the calls of a register. Raises OutOfTime.
     """
     if model.name not in ("kv", "list") or model.initial not in ("", ()):
         return None
     try:
-        found = _decided(model, calls, limits, as_register)
-        return _first_no(model, calls, limits, as_register) if found.result == "no" else found
+        decision = _decided(model, calls, limits, as_register)
+        return _first_no(model, calls, limits, as_register) if decision.result == "no" else decision
     except _Ambiguous:
         return None
 
 
-def _decided(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Found:
+def _decided(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Decision:
     """Raises _Ambiguous, also if the register could not be decided."""
     steps, most = 0, 1
     try:
-        for each in _as_registers(model, calls):
-            found = as_register(Register(initial=INITIAL), each, _left(limits, steps))
-            steps, most = steps + found.steps, max(most, found.configurations)
-            if found.result == "unknown":
+        for register_calls in _as_registers(model, calls):
+            decision = as_register(Register(initial=INITIAL), register_calls, _left(limits, steps))
+            steps, most = steps + decision.steps, max(most, decision.configurations)
+            if decision.result == "unknown":
                 raise _Ambiguous
-            if found.result == "yes":
-                order = found.order
+            if decision.result == "yes":
+                order = decision.order
                 if order is None:
-                    assert found.log is not None
-                    order = placed(Register(initial=INITIAL), each, found.log, INITIAL)
-                return Found("yes", configurations=most, order=order, algorithm=ALGORITHM, steps=steps)
+                    assert decision.log is not None
+                    order = placed(Register(initial=INITIAL), register_calls, decision.log, INITIAL)
+                return Decision("yes", configurations=most, order=order, algorithm=ALGORITHM, steps=steps)
     except _Impossible:
         pass
-    return Found("no", configurations=most, algorithm=ALGORITHM, steps=steps)
+    return Decision("no", configurations=most, algorithm=ALGORITHM, steps=steps)
 
 
-def _first_no(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Found:
+def _first_no(model: Model, calls: Calls, limits: Limits, as_register: Decide) -> Decision:
     """The same no with the first call that cannot return. Raises _Ambiguous."""
     returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
     possible, wrong, steps, most = -1, len(returns) - 1, 0, 1
     while wrong - possible > 1:
         middle = (possible + wrong) // 2
-        found = _decided(model, _until(calls, returns[middle][0]), _left(limits, steps), as_register)
-        steps, most = steps + found.steps, max(most, found.configurations)
-        possible, wrong = (possible, middle) if found.result == "no" else (middle, wrong)
-    return Found("no", returns[wrong][1], most, algorithm=ALGORITHM, steps=steps)
+        decision = _decided(model, _until(calls, returns[middle][0]), _left(limits, steps), as_register)
+        steps, most = steps + decision.steps, max(most, decision.configurations)
+        possible, wrong = (possible, middle) if decision.result == "no" else (middle, wrong)
+    return Decision("no", returns[wrong][1], most, algorithm=ALGORITHM, steps=steps)
 
 
 def _left(limits: Limits, steps: int) -> Limits:
-    """The limits after so many steps, which all ways share. Raises _Ambiguous if no step is left."""
+    """The limits less the steps done: all ways share them. Raises _Ambiguous if no step is left."""
     if steps >= limits.steps:
         raise _Ambiguous
     return replace(limits, steps=limits.steps - steps)
@@ -119,16 +119,16 @@ def _until(calls: Calls, event: int) -> list[Call]:
 
 @dataclass(slots=True)
 class _States:
-    """The states that reads show, by number, and between which of them something was appended."""
+    """The states that reads show, by number, and the changes that appends made between them."""
 
     lengths: dict[int, set[Any]]
-    """All that was appended, by its length."""
+    """The appended parts, by length."""
     puts: set[Any]
-    """All that was put, but for nothing."""
+    """The values of puts, without the empty one."""
     numbers: dict[Any, int]
-    """By what is there."""
+    """By value."""
     changes: dict[Any, dict[Change, bool]] = field(default_factory=dict)
-    """By what was appended: whether nothing but an append can have made this change."""
+    """By appended part: whether only an append can have made this change."""
     _shown: set[Any] = field(default_factory=set)
 
     def number(self, value: Any) -> int:
@@ -204,25 +204,25 @@ def _as_registers(model: Model, calls: Calls) -> Iterator[list[Call]]:
         made[place] = Action("overwrite", "write", (len(states.numbers) + number,))
     for chosen in product(*shared):
         actions = list(made)
-        for place, change in (each for pairs in chosen for each in pairs):
+        for place, change in (pair for pairs in chosen for pair in pairs):
             actions[place] = Action("update", "cas", change)
         yield [replace(call, action=action) for call, action in zip(calls, actions, strict=True)]
 
 
 def _shares(places: Sequence[int], changes: dict[Change, bool]) -> list[list[tuple[int, Change]]]:
-    """The ways in which equal appends, by the places of their calls, can make all changes that are sure, and others.
+    """The ways in which equal appends, by the places of their calls, can make all sure changes, and further ones.
 
-    A put may bring a state back, so several may make the same change. Those in which most make one of their own come
+    A put may bring a state back, so several appends may make the same change. Ways with the most different changes come
     first. Raises _Ambiguous if there are too many.
     """
     sure = {change for change, is_sure in changes.items() if is_sure}
     if (len(changes) + 1) ** len(places) > SHARED_MOST**2:
         raise _Ambiguous
-    ways = [each for each in product((*changes, None), repeat=len(places)) if sure <= set(each)]
-    ways.sort(key=lambda each: -len(set(each) - {None}))
+    ways = [way for way in product((*changes, None), repeat=len(places)) if sure <= set(way)]
+    ways.sort(key=lambda way: -len(set(way) - {None}))
     return [
-        [(place, change) for place, change in zip(places, each, strict=True) if change is not None]
-        for each in ways
+        [(place, change) for place, change in zip(places, way, strict=True) if change is not None]
+        for way in ways
     ]
 
 

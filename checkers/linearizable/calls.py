@@ -39,10 +39,10 @@ class Registers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """The calls that operations stand for: made of some at a time, because a call takes as much memory as an operation.
+    """The calls that operations stand for; `registers` makes them for some places: each takes as much as an operation.
 
     `places` are those of operations that are calls, in order; `kind` has a number for every operation, and
-    counts where that is a call; `judged` tells which operations are about what is judged, calls or not.
+    counts where that is a call; `judged` marks the operations that are judged, calls or not.
     """
 
     columns: Operations
@@ -68,24 +68,24 @@ class Calls:
         )
 
     def are_answered(self, places: Array) -> Array:
-        """Whether they surely are over."""
+        """Whether each call surely has ended."""
         return self.columns.type[places] != INFO
 
 
 def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool = True) -> Calls | None:
-    """The calls of operations. None if it takes more than columns.
+    """The calls of operations. None if columns do not suffice.
 
-    So it is where an operation is none of a register's, or has a value that is neither a whole number nor two of them;
-    or where two events have the same index.
+    That is if an operation is not a register's, a value is neither a whole number nor a pair of them, or two events
+    have the same index.
     """
     if not columns.names <= {*NAMES, "dump"} or not columns.are_ranked:
         return None
     ok, failed = columns.type == OK, columns.type == FAIL
     is_read, is_write, is_cas = (columns.f == columns.code(name) for name in NAMES)
     left_out, counted = _left_out(columns, is_read & ok, reads)
-    seen = is_read & ok & ~left_out
+    observed = is_read & ok & ~left_out
     wrote = is_write & ~failed
-    if (columns.kind[seen | wrote] != PLAIN).any() or (columns.kind[is_cas] != PAIR).any():
+    if (columns.kind[observed | wrote] != PLAIN).any() or (columns.kind[is_cas] != PAIR).any():
         return None
     refused = is_cas & failed & (columns.error == columns.code("mismatch")) & failed_cas_observes
     nothing = is_write & failed & (columns.error == columns.code(NOTHING_THERE)) & failed_cas_observes
@@ -97,7 +97,7 @@ def of_columns(columns: Operations, *, reads: Reads, failed_cas_observes: bool =
     kind[wrote], kind[refused], kind[updates] = OVERWRITE, REFUSE, UPDATE
     return Calls(
         columns=columns,
-        places=numpy.flatnonzero(seen | wrote | refused | nothing | updates | (same & ok)),
+        places=numpy.flatnonzero(observed | wrote | refused | nothing | updates | (same & ok)),
         kind=kind,
         judged=~left_out & (columns.f != columns.code("dump")),
         reads_not_judged=counted,

@@ -1,8 +1,8 @@
 """The checker: every key's operations against a sequential model, with a limit of work and one of memory.
 
-Linearizability is local, so each key is searched by itself; keys that some operation holds together are searched as
-one. Which reads take part is the caller's choice, by what the server said it was (role) and what was asked for (mode):
-a read that is promised less is judged elsewhere.
+Linearizability is local, so each key is searched by itself; keys that one operation connects are searched as one. The
+caller chooses which reads take part, by the server's role and the read's mode: other checkers judge reads with a
+weaker promise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Model, Register
 from checkers.linearizable.objects import Queue
 from checkers.linearizable.order import placed_columns
-from checkers.linearizable.search import Call, Found
+from checkers.linearizable.search import Call, Decision
 from checkers.linearizable.search import Limits as Budget
 from checkers.linearizable.search_kernels import OVERWRITE
 from checkers.linearizable.shrinking import Proof, Subject, shrunk
@@ -55,13 +55,13 @@ FOR_PROOFS_MAX = (
 )
 PROOF_OPERATIONS = 20_000
 CALLS_AT_ONCE = 1 << 18  # laid out for the search at a time, some 100 bytes each
-NOT_LOOKED_AT = Found("unknown", reason="not looked at")
+NOT_LOOKED_AT = Decision("unknown", reason="not looked at")
 
 
 def promised_linearizable(role: str | None, mode: str | None) -> bool:
     """The reads that are judged by default.
 
-    read-confirmed at the owner (or where no role is told), and linearizable ones wherever they were served.
+    These are read-confirmed reads at the owner (or at a server of unknown role), and linearizable reads at any server.
     """
     return mode == "linearizable" or (role in ("owner", None) and mode in ("read-confirmed", None))
 
@@ -129,28 +129,28 @@ def for_a_proof(limits: Budget, proofs: int) -> Budget:
 
 @dataclass(slots=True)
 class _KeySearch:
-    """One key, or keys that hang together: all operations, those that mean something to the model, what was found."""
+    """The search on one key, or on connected keys; `subjects` are the operations that are calls to the model."""
 
     model: Model
     keys: Keys
     operations: Sequence[Operation]
     subjects: Sequence[Subject]
-    found: Found = NOT_LOOKED_AT
+    decision: Decision = NOT_LOOKED_AT
     proof: Proof | None = None
 
     @property
     def key(self) -> str | None:
-        """The name for a person."""
+        """The key, or all keys, for a message."""
         return self.keys[0] if len(self.keys) == 1 else ", ".join(str(key) for key in self.keys)
 
     @property
     def has_names(self) -> bool:
-        """Whether the index of its invocation names a call: not one of several that a drain was."""
-        return not any(are_several_calls(each) for each in self.operations)
+        """Whether the index of an invocation names one call: a drain may stand for several."""
+        return not any(are_several_calls(operation) for operation in self.operations)
 
     @property
     def count(self) -> int:
-        """How many operations mean something to the model."""
+        """How many operations are calls to the model."""
         return len(self.subjects)
 
     @property
@@ -164,21 +164,21 @@ class _KeySearch:
     @property
     def went_wrong(self) -> int:
         """The event at which no order was left."""
-        assert self.found.failing is not None
-        return self.subjects[self.found.failing].call.complete or 0
+        assert self.decision.failing is not None
+        return self.subjects[self.decision.failing].call.complete or 0
 
-    def decide(self, limits: Budget, way: Way) -> Found:
+    def decide(self, limits: Budget, way: Way) -> Decision:
         """Look for an order. Raises OutOfTime."""
         return decide(self.model, [subject.call for subject in self.subjects], limits, way=way)
 
     def names_in_order(self) -> list[int] | None:
         """The proof of a yes: the operations in an order; None if no time is left to find it."""
-        return proving.names_in_order(self.model, self.subjects, self.found)
+        return proving.names_in_order(self.model, self.subjects, self.decision)
 
 
 @dataclass(slots=True)
 class _RegisterSearch:
-    """The same of one register, as columns: objects are made for witnesses alone."""
+    """The search on one register, as columns: objects are made for witnesses alone."""
 
     model: Model
     keys: Keys
@@ -186,7 +186,7 @@ class _RegisterSearch:
     calls: Calls
     places: Any  # numpy's: of its calls in the history
     limits: Budget
-    found: Found = NOT_LOOKED_AT
+    decision: Decision = NOT_LOOKED_AT
     proof: Proof | None = None
     has_names: bool = True
     _subjects: Sequence[Subject] | None = None
@@ -219,26 +219,26 @@ class _RegisterSearch:
 
     @property
     def went_wrong(self) -> int:
-        assert self.found.failing is not None
-        return int(self.calls.columns.complete[self.places[self.found.failing]])
+        assert self.decision.failing is not None
+        return int(self.calls.columns.complete[self.places[self.decision.failing]])
 
-    def decide(self, limits: Budget, way: Way) -> Found:
+    def decide(self, limits: Budget, way: Way) -> Decision:
         return decide_columns(self._columns(), limits, with_order=True, way=way)
 
     def _columns(self) -> Columns:
         return of_registers(self.calls.registers(self.places), slice(None))
 
     def names_in_order(self) -> list[int] | None:
-        found, columns = self.found, self._columns()
-        if found.order is None and found.log is None:  # one of many that were decided at once
+        decision, columns = self.decision, self._columns()
+        if decision.order is None and decision.log is None:  # one of many that were decided at once
             try:
-                found = decide_columns(columns, self.limits, with_order=True)
+                decision = decide_columns(columns, self.limits, with_order=True)
             except OutOfTime:
                 return None
-            if found.result != "yes":
-                assert found.result == "unknown"
+            if decision.result != "yes":
+                assert decision.result == "unknown"
                 return None
-        order = placed_columns(columns, found.log) if found.order is None else found.order
+        order = placed_columns(columns, decision.log) if decision.order is None else decision.order
         places = self.places[numpy.array(order, dtype=numpy.int64)]
         names: list[int] = self.calls.columns.invoke[places].tolist()
         return names
@@ -250,7 +250,7 @@ Search = _KeySearch | _RegisterSearch
 def _searches(
     model: Model, history: History, reads: Reads, limits: Budget
 ) -> tuple[list[Search], dict[str, int]]:
-    """What to search, by keys, and how many reads of which class are not judged here."""
+    """The searches, and how many reads of each class are not judged."""
     if isinstance(model, Register) and history.start.is_plain:
         calls = of_columns(history.columns, reads=reads, failed_cas_observes=model.failed_cas_observes)
         if calls is not None:
@@ -261,7 +261,7 @@ def _searches(
         begun = (
             model if history.start.is_plain else model.beginning({key: history.start.of(key) for key in keys})
         )
-        if isinstance(begun, Queue) and any(each.f == "drain" for each in operations):
+        if isinstance(begun, Queue) and any(operation.f == "drain" for operation in operations):
             begun = DrainedQueue.of(begun)
         searches.append(_KeySearch(begun, keys, operations, _subjects(begun, operations)))
     return searches, left_out
@@ -285,7 +285,7 @@ def _register_searches(model: Model, history: History, calls: Calls, limits: Bud
 def _groups(
     model: Model, history: History, reads: Reads
 ) -> tuple[list[tuple[Keys, list[Operation]]], dict[str, int]]:
-    """The operations to judge by keys, and how many reads of which class are not judged here."""
+    """The judged operations by keys, and how many reads of each class are not judged."""
     judged: list[tuple[Keys, Operation]] = []
     left_out: Counter[str] = Counter()
     for operation in history.operations:
@@ -302,11 +302,13 @@ def _groups(
     keys: dict[str | None, list[str | None]] = {}
     for key, first in together.items():
         keys.setdefault(first, []).append(key)
-    return [(tuple(keys[first]), each) for first, each in groups.items()], dict(sorted(left_out.items()))
+    return [(tuple(keys[first]), members) for first, members in groups.items()], dict(
+        sorted(left_out.items())
+    )
 
 
-def _together(held: Iterable[Keys]) -> dict[str | None, str | None]:
-    """Every key with the first of those that operations hold together with it."""
+def _together(connected: Iterable[Keys]) -> dict[str | None, str | None]:
+    """Every key with one of the keys that operations connect to it, the same for all of these."""
     first: dict[str | None, str | None] = {}
 
     def root(key: str | None) -> str | None:
@@ -315,7 +317,7 @@ def _together(held: Iterable[Keys]) -> dict[str | None, str | None]:
             key = first[key]
         return key
 
-    for keys in held:
+    for keys in connected:
         for key in keys:
             first[root(key)] = root(keys[0])
     return {key: root(key) for key in first}
@@ -343,50 +345,50 @@ def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]
     try:
         _search_all(searches, limits)
     except OutOfTime as over:
-        for each in searches:
-            if not each.found.is_decided:
-                each.found = Found("unknown", reason=str(over))
-    wrong = [each for each in searches if each.found.result == "no"]
-    wrong = sorted(wrong, key=lambda each: each.went_wrong)[
+        for search in searches:
+            if not search.decision.is_decided:
+                search.decision = Decision("unknown", reason=str(over))
+    wrong = [search for search in searches if search.decision.result == "no"]
+    wrong = sorted(wrong, key=lambda search: search.went_wrong)[
         :WITNESSES_MAX
     ]  # what happened first is shown first
-    return tuple(_witness(each, for_a_proof(limits, len(wrong))) for each in wrong)
+    return tuple(_witness(search, for_a_proof(limits, len(wrong))) for search in wrong)
 
 
 def _search_all(searches: Sequence[Search], limits: Budget) -> None:
     """Raises OutOfTime."""
-    _decide_many([each for each in searches if isinstance(each, _RegisterSearch)], limits)
+    _decide_many([search for search in searches if isinstance(search, _RegisterSearch)], limits)
 
     def decided(key: int, share: Budget, way: Way) -> bool:
-        if not searches[key].found.is_decided:
-            searches[key].found = searches[key].decide(share, way)
-        return searches[key].found.is_decided
+        if not searches[key].decision.is_decided:
+            searches[key].decision = searches[key].decide(share, way)
+        return searches[key].decision.is_decided
 
-    in_rounds(len(searches), sum(each.count for each in searches), limits, decided)
+    in_rounds(len(searches), sum(search.count for search in searches), limits, decided)
 
 
 def _decide_many(searches: Sequence[_RegisterSearch], limits: Budget) -> None:
     """Find, for all small registers at once, which have an order. Raises OutOfTime."""
-    small = [each for each in searches if 0 < each.count <= many.CALLS_MAX]
-    calls = sum(each.count for each in small)
+    small = [search for search in searches if 0 < search.count <= many.CALLS_MAX]
+    calls = sum(search.count for search in small)
     if len(small) < 2 or (calls <= COLD_CALLS and not is_loaded(search_kernels)) or must_not_wait():
         return
     for part in _parts(small):
-        bounds = numpy.cumsum([0, *(each.count for each in part)], dtype=numpy.int64)
-        registers = part[0].calls.registers(numpy.concatenate([each.places for each in part]))
+        bounds = numpy.cumsum([0, *(search.count for search in part)], dtype=numpy.int64)
+        registers = part[0].calls.registers(numpy.concatenate([search.places for search in part]))
         answers = many.decide(many.regrouped(registers, numpy.arange(bounds[-1]), bounds), limits).tolist()
-        for each, (answer, most) in zip(part, answers, strict=True):
+        for search, (answer, most) in zip(part, answers, strict=True):
             if answer == 1:
-                each.found = Found("yes", configurations=most, algorithm="compiled search")
+                search.decision = Decision("yes", configurations=most, algorithm="compiled search")
 
 
 def _parts(searches: Sequence[_RegisterSearch]) -> Iterator[list[_RegisterSearch]]:
-    """All of them, some CALLS_AT_ONCE calls at a time."""
+    """All searches, some CALLS_AT_ONCE calls at a time."""
     part: list[_RegisterSearch] = []
     calls = 0
-    for each in searches:
-        part.append(each)
-        calls += each.count
+    for search in searches:
+        part.append(search)
+        calls += search.count
         if calls >= CALLS_AT_ONCE:
             yield part
             part, calls = [], 0
@@ -397,12 +399,12 @@ def _parts(searches: Sequence[_RegisterSearch]) -> Iterator[list[_RegisterSearch
 def _witness(searched: Search, limits: Budget) -> Witness:
     model = searched.model
     try:
-        searched.proof = shrunk(model, searched.subjects, searched.found, limits)
+        searched.proof = shrunk(model, searched.subjects, searched.decision, limits)
         return witness(model, searched.proof, searched.key, searched.operations)
     except OutOfTime:  # an anomaly stays one: the call that cannot return proves less, and costs nothing
         with shielded():
-            assert searched.found.failing is not None
-            failing = searched.subjects[searched.found.failing]
+            assert searched.decision.failing is not None
+            failing = searched.subjects[searched.decision.failing]
             bare = Proof((failing,), failing, None, None)
             return witness(model, bare, searched.key, (failing.operation,))
 
@@ -411,15 +413,17 @@ def _counted(searches: Sequence[Search]) -> dict[str, Any]:
     """The numbers of keys and operations that were judged, and the methods used."""
     return {
         "keys": len(searches),
-        "operations": sum(each.count for each in searches),
-        "observations": sum(each.observed for each in searches),
-        "vacuous": not any(each.observed for each in searches),
-        "keys_invalid": sorted(str(each.key) for each in searches if each.found.result == "no"),
+        "operations": sum(search.count for search in searches),
+        "observations": sum(search.observed for search in searches),
+        "vacuous": not any(search.observed for search in searches),
+        "keys_invalid": sorted(str(search.key) for search in searches if search.decision.result == "no"),
         "keys_undecided": {
-            str(each.key): each.found.reason for each in searches if each.found.result == "unknown"
+            str(search.key): search.decision.reason
+            for search in searches
+            if search.decision.result == "unknown"
         },
-        "configurations_max": max((each.found.configurations for each in searches), default=0),
-        "decided_by": dict(sorted(Counter(each.found.algorithm for each in searches).items())),
+        "configurations_max": max((search.decision.configurations for search in searches), default=0),
+        "decided_by": dict(sorted(Counter(search.decision.algorithm for search in searches).items())),
     }
 
 
@@ -427,16 +431,16 @@ def _proofs(searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
     """The proofs, those of invalid keys first, and how many keys were decided without one."""
     kept: list[dict[str, Any]] = []
     left = operations_max
-    decided = sorted((each for each in searches if each.found.result != "unknown"), key=_valid_last)
+    decided = sorted((search for search in searches if search.decision.result != "unknown"), key=_valid_last)
     proof: dict[str, Any] | None
-    for each in decided:
-        if (each.found.result == "yes" and each.count > left) or not each.has_names:
+    for search in decided:
+        if (search.decision.result == "yes" and search.count > left) or not search.has_names:
             continue
-        if each.found.result == "yes":
-            names = each.names_in_order()
-            proof = None if names is None else proving.of_yes(each.keys, names)
+        if search.decision.result == "yes":
+            names = search.names_in_order()
+            proof = None if names is None else proving.of_yes(search.keys, names)
         else:
-            proof = proving.of_no(each.keys, each.subjects, each.found, each.proof)
+            proof = proving.of_no(search.keys, search.subjects, search.decision, search.proof)
         if proof is not None:
             kept.append(proof)
             left -= len(proof.get("operations", ()))
@@ -444,7 +448,7 @@ def _proofs(searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
 
 
 def _valid_last(searched: Search) -> bool:
-    return searched.found.result == "yes"
+    return searched.decision.result == "yes"
 
 
 def _verdict(
@@ -463,14 +467,14 @@ def _verdict(
 
 
 def _conclusion(searches: Sequence[Search], witnesses: Sequence[Witness]) -> tuple[Result, str]:
-    wrong = sum(each.found.result == "no" for each in searches)
-    undecided = sum(each.found.result == "unknown" for each in searches)
-    observed = sum(each.observed for each in searches)
+    wrong = sum(search.decision.result == "no" for search in searches)
+    undecided = sum(search.decision.result == "unknown" for search in searches)
+    observed = sum(search.observed for search in searches)
     if witnesses:
         others = "" if wrong == 1 else f" ({wrong} keys in all are not linearizable)"
         return "invalid", f"not linearizable: {witnesses[0].summary}{others}"
     if undecided:
-        reason = next(each.found.reason for each in searches if each.found.result == "unknown")
+        reason = next(search.decision.reason for search in searches if search.decision.result == "unknown")
         return "unknown", f"{undecided} of {len(searches)} keys could not be decided: {reason}"
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"

@@ -1,4 +1,4 @@
-"""Calls as columns: what the kernels read in place of objects.
+"""Calls as columns: the arrays that the kernels read in place of objects.
 
 A *rank* is the number of an event; only the order of ranks matters. A call that may take effect at any later time has
 NEVER as its completion. Values are *codes*: small numbers, 0 for what there is before the first call. A register's call

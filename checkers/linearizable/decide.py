@@ -24,7 +24,7 @@ from checkers.limits import left_s, look
 from checkers.linearizable import appends, forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
 from checkers.linearizable.models import Action, Kind, Model, Register, State
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Decision, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
@@ -54,13 +54,13 @@ def decide(
     starts: Sequence[State] | None = None,
     *,
     way: Way = "either",
-) -> Found:
+) -> Decision:
     """Whether the calls have an order; see `search.search` for the arguments and the answer. Raises OutOfTime."""
     look()
     if isinstance(model, Register) and (starts is None or len(starts) == 1) and len(calls) > 1:
-        found = _by_zones(calls, model.initial if starts is None else starts[0])
-        if found is not None:
-            return found
+        decision = _by_zones(calls, model.initial if starts is None else starts[0])
+        if decision is not None:
+            return decision
     if starts is None or tuple(starts) == (model.initial,):
         watched = monitors.decide(model, calls) or appends.decide(model, calls, limits, decide)
         if watched is not None:
@@ -75,25 +75,29 @@ def decide(
 
 
 def _searched(
-    calls: int, way: Way, limits: Limits, plainly: Callable[[Limits], Found], compiled: Callable[[], Found]
-) -> Found:
+    calls: int,
+    way: Way,
+    limits: Limits,
+    plainly: Callable[[Limits], Decision],
+    compiled: Callable[[], Decision],
+) -> Decision:
     """The result of the two searches, whichever comes first."""
     can_be_short, is_cold = calls <= COLD_CALLS, not is_loaded(search_kernels)
     if way == "plain" and is_cold:
         return plainly(limits)
     is_short_first = calls <= FEW or (can_be_short and is_cold and way != "compiled")
     short = Limits(min(limits.configurations, SHORT.configurations), min(limits.steps, SHORT.steps))
-    found = plainly(short) if is_short_first else None
-    if found is not None and found.is_decided:
-        return found
+    decision = plainly(short) if is_short_first else None
+    if decision is not None and decision.is_decided:
+        return decision
     if must_not_wait() or not forward.can_run():
         return plainly(limits)
     whole = compiled()
     if not whole.is_decided and can_be_short and not is_short_first:
-        found = plainly(short)
-    if found is None:
+        decision = plainly(short)
+    if decision is None:
         return whole
-    return replace(found if found.is_decided else whole, steps=found.steps + whole.steps)
+    return replace(decision if decision.is_decided else whole, steps=decision.steps + whole.steps)
 
 
 def must_not_wait() -> bool:
@@ -110,8 +114,8 @@ def in_rounds(keys: int, calls: int, limits: Limits, decided: Callable[[int, Lim
     """Look at every key with a small share of the limits, then at those that are undecided with more, and with all.
 
     `decided` looks at a key with a share, and says whether that was enough. The share depends on nothing but how many
-    keys there are: what another key took, or left, is not handed on. `calls`: of all keys. If these are few, machine
-    code is loaded for what takes more than the rounds alone.
+    keys there are: steps that another key did not use are not handed on. `calls`: of all keys. If these are few,
+    machine code is loaded only for keys that the rounds leave undecided.
     """
     is_plain = stays_plain(search_kernels, calls, COLD_CALLS)
     first: Way = "plain" if is_plain else "compiled"
@@ -128,7 +132,7 @@ def in_rounds(keys: int, calls: int, limits: Limits, decided: Callable[[int, Lim
 
 def decide_columns(
     columns: Columns, limits: Limits, *, with_order: bool = False, way: Way = "either"
-) -> Found:
+) -> Decision:
     """The same for a register's calls as columns, in order of invocation with ranks that are all different.
 
     `with_order`: an order is wanted where `zones` find one without a search.
@@ -137,16 +141,16 @@ def decide_columns(
     if len(columns) > 1 and zones.apply_to(columns):
         decided = zones.decide(columns, with_order=with_order)
         if decided is not None:
-            return _found(columns, decided, range(len(columns)))
+            return _decision(columns, decided, range(len(columns)))
 
-    def plainly(most: Limits) -> Found:
+    def plainly(most: Limits) -> Decision:
         calls = [_call(columns, place) for place in range(len(columns))]
         return search.search(Register(initial=0), calls, most)
 
     return _searched(len(columns), way, limits, plainly, lambda: forward.search_columns(columns, limits))
 
 
-def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
+def _by_zones(calls: Sequence[Call], start: State) -> Decision | None:
     words = {call.action.word for call in calls}
     if not words <= {"read", "is", "write"}:
         return None
@@ -155,20 +159,22 @@ def _by_zones(calls: Sequence[Call], start: State) -> Found | None:
     if tied(columns):
         return None
     decided = zones.decide(columns)
-    return None if decided is None else _found(columns, decided, places)
+    return None if decided is None else _decision(columns, decided, places)
 
 
-def _found(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Found:
+def _decision(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> Decision:
     """The result of zones, for calls that stand at `places`. A no names the few calls that contradict each other."""
     if not decided.values:
         order = None if decided.order is None else decided.order.tolist()
         if order is not None and not isinstance(places, range):
-            order = [places[each] for each in order]
-        return Found("yes", configurations=1, order=order, algorithm="zones")
-    core = sorted({each for value in decided.values for each in zones.members(columns, value)})
-    few = search.search(Register(initial=0), [_call(columns, each) for each in core], Limits())
+            order = [places[place] for place in order]
+        return Decision("yes", configurations=1, order=order, algorithm="zones")
+    core = sorted({place for value in decided.values for place in zones.members(columns, value)})
+    few = search.search(Register(initial=0), [_call(columns, place) for place in core], Limits())
     assert few.result == "no" and few.failing is not None
-    return Found("no", places[core[few.failing]], 1, core=[places[each] for each in core], algorithm="zones")
+    return Decision(
+        "no", places[core[few.failing]], 1, core=[places[place] for place in core], algorithm="zones"
+    )
 
 
 def _call(columns: Columns, place: int) -> Call:

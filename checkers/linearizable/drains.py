@@ -1,9 +1,9 @@
 """Drains of queues: one operation, many dequeues.
 
-A drain takes elements one after the other until it finds the queue empty; other clients may come in between. So it is
-the dequeues of what it lists, in that order, and then an "empty", each somewhere within the drain's time. A drain of
-unknown outcome may have taken any number of elements at any later times: it is as many dequeues without an answer as
-elements never came out. A refused one took nothing.
+A drain takes elements one after the other until it finds the queue empty; other clients may come in between. So it
+stands for a dequeue of each element that it lists, in that order, and then an "empty", each within the drain's time. A
+drain of unknown outcome may have taken any number of elements at any later times: it stands for as many dequeues
+without an answer as elements never came out. A refused drain took nothing.
 
 The order within a drain is part of the state: how many of its elements each drain has taken so far.
 """
@@ -54,7 +54,7 @@ class DrainedQueue(Queue):
         return after if after is ILLEGAL else (after, progress)
 
     def actions(self, operations: Sequence[Operation]) -> Iterator[tuple[Operation, Action]]:
-        """Each operation that means something with its action; a drain as the dequeues that it was."""
+        """Each operation with its action; a drain as the dequeues that it stands for."""
         left = len(self.first_elements)
         for operation in operations:
             left += operation.f == "enqueue" and operation.type != "fail"
@@ -68,15 +68,15 @@ class DrainedQueue(Queue):
             elif operation.type == "ok":
                 yield from _as_dequeues(operation)
             elif operation.type == "info":
-                one = structs.replace(operation, f="dequeue", value=None)
-                yield from ((one, Action("update", "take", ())) for _ in range(left))
+                dequeue = structs.replace(operation, f="dequeue", value=None)
+                yield from ((dequeue, Action("update", "take", ())) for _ in range(left))
 
 
 def _as_dequeues(drain: Operation) -> Iterator[tuple[Operation, Action]]:
     name, elements = drain.invoke_index, _drained(drain)
     for place, element in enumerate(elements):
-        one = structs.replace(drain, f="dequeue", value=element)
-        yield one, Action("update", "drained", (identity(element), name, place))
+        dequeue = structs.replace(drain, f="dequeue", value=element)
+        yield dequeue, Action("update", "drained", (identity(element), name, place))
     nothing = structs.replace(drain, f="dequeue", value=None)
     yield nothing, Action("observe", "emptied", (name, len(elements)))
 
@@ -91,12 +91,12 @@ def _drained(operation: Operation) -> Sequence[Any]:
 
 
 def are_several_calls(operation: Operation) -> bool:
-    """Whether it is a drain that took something, or may have."""
+    """Whether the operation is a drain that took elements, or may have."""
     return operation.f == "drain" and (operation.type == "info" or bool(_drained(operation)))
 
 
 def are_in_sequence(actions: Iterable[Action]) -> bool:
-    """Whether each drain does in them what it did, in that sequence."""
+    """Whether the actions keep the sequence of each drain."""
     taken: dict[State, int] = {}
     for action in actions:
         if action.word not in ("drained", "emptied"):

@@ -1,4 +1,4 @@
-"""A proof in sentences: what was observed, and why no order of the operations explains it."""
+"""A proof in sentences: the observations, and why no order of the operations explains them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _ended(operation: Operation) -> str:
 
 
 def _listed(proof: Proof) -> list[str]:
-    """The operations of the proof, one a sentence, and what they come to."""
+    """The operations of the proof, one a sentence, and the conclusion."""
     lines = []
     if proof.start_event is not None:
         lines.append(

@@ -1,4 +1,4 @@
-"""The compiled search: calls in, Found out, as `search` gives it. The kernels are in `search_kernels`.
+"""The compiled search: calls in, Decision out, as `search` gives it. The kernels are in `search_kernels`.
 
 Registers are searched as they are. Any other model is compiled as it goes along: states and actions are numbered, the
 kernel looks steps up in a table and stops where one is missing, and the model is asked for it. So there is one
@@ -17,7 +17,7 @@ from checkers.limits import look
 from checkers.linearizable import layout_kernels, search_kernels
 from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, tied, top
 from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Decision, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDATE
 
 Array = Any  # numpy's
@@ -48,7 +48,7 @@ def prepare() -> None:
 
 def search(
     model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
-) -> Found:
+) -> Decision:
     """Look for an order of `calls`, as `checkers.linearizable.search.search` does."""
     beginning = (model.initial,) if starts is None else tuple(starts)
     if isinstance(model, Register):
@@ -59,13 +59,13 @@ def search(
     return _Search(columns, limits, list(range(len(steps.states))), steps, ties=tied(columns)).run()
 
 
-def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Found:
+def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Decision:
     """The same for a register's calls as columns with ranks that are all different."""
     return _Search(columns, limits, list(starts), None).run()
 
 
 class _Steps:
-    """A model's steps by number, asked for once each."""
+    """A model's steps by number; the model computes each once."""
 
     def __init__(self, model: Model, beginning: Sequence[State]) -> None:
         self._model = model
@@ -100,16 +100,16 @@ class _Steps:
 
     def learn(self, asked: Array, kernels: Any) -> None:
         """Note the steps that the kernel asked for: (state, action) each."""
-        found = numpy.empty((len(asked), 3), dtype=numpy.int64)
-        for each, (state, action) in enumerate(asked.tolist()):
+        triples = numpy.empty((len(asked), 3), dtype=numpy.int64)
+        for row, (state, action) in enumerate(asked.tolist()):
             result = self._model.step(self.states[state], self._actions[action])
-            found[each] = (state, action, -1 if result is ILLEGAL else self._number(result))
-        self._known += len(found)
+            triples[row] = (state, action, -1 if result is ILLEGAL else self._number(result))
+        self._known += len(triples)
         if 2 * self._known > len(self.table):
             before = self.table[self.table[:, 0] >= 0]
             self.table = _table(4 * len(self.table))
             kernels.note_steps(self.table, before)
-        kernels.note_steps(self.table, found)
+        kernels.note_steps(self.table, triples)
 
 
 def _table(size: int) -> Array:
@@ -117,7 +117,7 @@ def _table(size: int) -> Array:
 
 
 class _Search:
-    """One walk over the events of one object's calls: what the kernel works on, and what it needs done for it."""
+    """One walk over the events of one object's calls: the kernel's arrays, and the work that the kernel asks for."""
 
     def __init__(
         self, columns: Columns, limits: Limits, starts: list[int], steps: _Steps | None, *, ties: bool = False
@@ -134,13 +134,13 @@ class _Search:
         self._lay_out()
         self._allocate()
 
-    def run(self) -> Found:
+    def run(self) -> Decision:
         if self._steps is None and len(self._events) > WALKED and len(self._starts) == 1:
             answer = self._walk()
             if answer == self._kernels.YES:
-                return self._found("yes")
+                return self._decision("yes")
             if answer != self._kernels.LOST:
-                return self._found("unknown", reason=self._limits.gave_up)
+                return self._decision("unknown", reason=self._limits.gave_up)
             self._spent = self._done
             self._allocate()
         return self._all()
@@ -157,22 +157,22 @@ class _Search:
             if answer != kernels.PAUSED or self._done >= self._limits.steps:
                 return answer
 
-    def _all(self) -> Found:
-        """Look at everything that is possible, event by event."""
+    def _all(self) -> Decision:
+        """Look at all possible configurations, event by event."""
         self._nodes = numpy.empty((1 << 14, 3), dtype=numpy.int64)
         regs, kernels, limit = self._regs, self._kernels, self._limits.configurations
         while self._done < self._limits.steps:
             answer = kernels.advance(*self._arguments(), self._slice(), limit, len(self._events))
             if answer == kernels.YES:
-                return self._found("yes")
+                return self._decision("yes")
             if answer == kernels.NO:
                 failing = int(self._events[regs[kernels.EVENT]]) >> 2
-                return self._found("no", failing=failing)
+                return self._decision("no", failing=failing)
             if regs[kernels.BUSY] and regs[kernels.N_AFTER] + regs[kernels.N_SEEN] > limit:
-                return self._found("unknown", reason=f"more than {limit} configurations")
+                return self._decision("unknown", reason=f"more than {limit} configurations")
             if not self._served(answer):
-                return self._found("unknown", reason=f"more than {self._bytes_max() >> 20} MiB")
-        return self._found("unknown", reason=self._limits.gave_up)
+                return self._decision("unknown", reason=f"more than {self._bytes_max() >> 20} MiB")
+        return self._decision("unknown", reason=self._limits.gave_up)
 
     @property
     def _done(self) -> int:
@@ -188,7 +188,7 @@ class _Search:
         return min(SLICE, self._limits.steps - self._done)
 
     def _served(self, answer: int) -> bool:
-        """Do what the kernel asks for; whether it may go on."""
+        """Do the work that the kernel asks for. False if the kernel cannot go on."""
         regs, kernels = self._regs, self._kernels
         if answer == kernels.ROWS_FULL:
             return self._grow_rows()
@@ -267,7 +267,7 @@ class _Search:
         )  # fmt: skip
 
     def _grow_rows(self) -> bool:
-        """More room; the event that was begun is begun again. False if there would be more than may be held."""
+        """Make room for rows; the current event begins again. False if memory does not suffice."""
         size, width = self._rows.shape[1:]
         larger = min(4 * size + 64, self._left() // (24 * width + HEAD_BYTES))
         if larger < size + size // 4:
@@ -281,7 +281,7 @@ class _Search:
         return True
 
     def _forget_nodes(self) -> bool:
-        """Room for the log. False if there would be more than may be held."""
+        """Make room for the log. False if memory does not suffice."""
         kernels, size = self._kernels, len(self._nodes)
         kernels.compact(self._regs, self._rows, self._nodes, numpy.empty(size, dtype=numpy.int64))
         if 2 * self._regs[kernels.N_NODES] > size - 64 - 4 * self._widest:
@@ -297,15 +297,15 @@ class _Search:
         return min(BYTES_MAX, max(BYTES_MIN, CONFIGURATION_BYTES * self._limits.configurations))
 
     def _left(self) -> int:
-        """Bytes that may still be held, beside what is held until it has been copied."""
+        """Bytes that may still be allocated, beside the arrays that are about to be copied."""
         return self._bytes_max() - int(self._rows.nbytes + self._heads.nbytes + self._nodes.nbytes)
 
-    def _found(
+    def _decision(
         self, result: Literal["yes", "no", "unknown"], failing: int | None = None, reason: str = ""
-    ) -> Found:
+    ) -> Decision:
         log = self._log() if result == "yes" else None
         most = int(self._regs[self._kernels.MOST])
-        return Found(result, failing, most, reason, log=log, algorithm="compiled search", steps=self._done)
+        return Decision(result, failing, most, reason, log=log, algorithm="compiled search", steps=self._done)
 
     def _log(self) -> Array:
         """The order in the first configuration that is left: rows of call, and rank at which it was linearized."""

@@ -140,26 +140,26 @@ def lay_out(
         klass[ops[call, ACTION], TOTAL] += 1
         n_crashed += 1
     for call in range(invoke.shape[0]):
-        which = ops[call, ACTION]
-        if ops[call, RETURNS] < NEVER or ops[call, WORD] == LEFT_OUT or klass[which, OP] > 0:
+        action = ops[call, ACTION]
+        if ops[call, RETURNS] < NEVER or ops[call, WORD] == LEFT_OUT or klass[action, OP] > 0:
             continue
-        klass[which, OP] = call + 1  # 0 is none, until the end
-        klass[which, BASE] = 0 if n_classes == 0 else sizes[N_CRASHED]
-        sizes[N_CRASHED] = klass[which, BASE] + klass[which, TOTAL]
+        klass[action, OP] = call + 1  # 0 is none, until the end
+        klass[action, BASE] = 0 if n_classes == 0 else sizes[N_CRASHED]
+        sizes[N_CRASHED] = klass[action, BASE] + klass[action, TOTAL]
         n_classes += 1
         if ending.shape[0] and last[ops[call, NEW]] < NEVER:
             rank = last[ops[call, NEW]]
-            klass[which, TRIED_AT] = ending[rank]  # the next class that ends there, until the end
-            ending[rank] = which
+            klass[action, TRIED_AT] = ending[rank]  # the next class that ends there, until the end
+            ending[rank] = action
     sizes[N_CRASHED] = n_crashed
     sizes[N_CLASSES] = n_classes
     order_events(at, ending, ops, klass, events, crashed, free, sizes)
     for call in range(invoke.shape[0]):
-        which = ops[call, ACTION]
-        if ops[call, RETURNS] >= NEVER and ops[call, WORD] != LEFT_OUT and klass[which, OP] == call + 1:
-            klass[which, OP] = call
-            klass[which, BASE] += sizes[N_LIVE_BITS]
-            klass[which, INVOKED] = klass[which, TRIED_AT] = 0
+        action = ops[call, ACTION]
+        if ops[call, RETURNS] >= NEVER and ops[call, WORD] != LEFT_OUT and klass[action, OP] == call + 1:
+            klass[action, OP] = call
+            klass[action, BASE] += sizes[N_LIVE_BITS]
+            klass[action, INVOKED] = klass[action, TRIED_AT] = 0
 
 
 @bare_kernel
@@ -185,11 +185,11 @@ def order_events(
         if event & 3 == RETURN:
             free[n_free] = ops[call, BIT]
             n_free += 1
-            which = ending[rank] if ending.shape[0] else -1
-            while which >= 0:
-                events[count] = ((klass[which, OP] - 1) << 2) | RETIRE
+            action = ending[rank] if ending.shape[0] else -1
+            while action >= 0:
+                events[count] = ((klass[action, OP] - 1) << 2) | RETIRE
                 count += 1
-                which = klass[which, TRIED_AT]
+                action = klass[action, TRIED_AT]
         elif ops[call, RETURNS] < NEVER:
             bit = bits
             if n_free:
@@ -201,9 +201,9 @@ def order_events(
             ops[call, WORD] = bit // BITS
             ops[call, MASK] = 1 << (bit % BITS)
         else:
-            which = ops[call, ACTION]
-            crashed[klass[which, BASE] + klass[which, INVOKED]] = call
-            klass[which, INVOKED] += 1
+            action = ops[call, ACTION]
+            crashed[klass[action, BASE] + klass[action, INVOKED]] = call
+            klass[action, INVOKED] += 1
     sizes[N_EVENTS] = count
     sizes[N_LIVE_BITS] = bits
 
@@ -272,9 +272,9 @@ def lay_out_many(
     The arguments before `ops` are working space that each register uses again.
     """
     begins = 0
-    for each in range(bounds.shape[0] - 1):
-        first, end = bounds[each], bounds[each + 1]
-        count, places = end - first, values[each] + 1
+    for register in range(bounds.shape[0] - 1):
+        first, end = bounds[register], bounds[register + 1]
+        count, places = end - first, values[register] + 1
         top, crash = 0, False
         for call in range(first, end):
             top = max(top, invoke[call] + 1)
@@ -295,11 +295,11 @@ def lay_out_many(
         )
         own_klass = klass[begins : begins + actions]
         own_klass[:, :] = 0
-        sizes[each, :] = 0
+        sizes[register, :] = 0
         lay_out(
             invoke[first:end], last[:places], own_ops, own_klass, at[:top], ending[: top if crash else 0],
-            events[3 * first : 3 * end], crashed[first:end], free, sizes[each],
+            events[3 * first : 3 * end], crashed[first:end], free, sizes[register],
         )  # fmt: skip
-        sizes[each, N_ACTIONS] = actions
-        sizes[each, KLASS_AT] = begins
+        sizes[register, N_ACTIONS] = actions
+        sizes[register, KLASS_AT] = begins
         begins += actions

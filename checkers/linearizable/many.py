@@ -45,12 +45,12 @@ class Many:
 
 def joined(registers: Sequence[Columns]) -> Many:
     """Columns of several registers as one."""
-    each = [columns if is_dense(columns) else dense(columns) for columns in registers]
-    values = numpy.array([columns.values for columns in each], dtype=numpy.int64)
+    ranked = [columns if is_dense(columns) else dense(columns) for columns in registers]
+    values = numpy.array([columns.values for columns in ranked], dtype=numpy.int64)
     names = ("invoke", "complete", "kind", "old", "new")
-    flat = {name: numpy.concatenate([getattr(columns, name) for columns in each]) for name in names}
-    bounds = numpy.zeros(len(each) + 1, dtype=numpy.int64)
-    numpy.cumsum([len(columns) for columns in each], out=bounds[1:])
+    flat = {name: numpy.concatenate([getattr(columns, name) for columns in ranked]) for name in names}
+    bounds = numpy.zeros(len(ranked) + 1, dtype=numpy.int64)
+    numpy.cumsum([len(columns) for columns in ranked], out=bounds[1:])
     return Many(
         calls=Columns(**flat, values=int(values.max(initial=1))), bounds=bounds, values=values
     )  # fmt: skip
@@ -80,8 +80,9 @@ def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:
 
 
 def decide(many: Many, limits: Limits) -> Array:
-    """Of each register: 1 if an order exists, 0 if none does, -1 if that was not found out; and the most configurations
-    that were held at once. Shape (registers, 2). Raises OutOfTime.
+    """Of each register: 1 if an order exists, 0 if none does, -1 if undecided; and the most configurations at once.
+
+    Shape (registers, 2). Raises OutOfTime.
     """
     answers = numpy.full((len(many), 2), -1, dtype=numpy.int64)
     for first, end in _chunks(many.bounds):
@@ -120,18 +121,18 @@ def _chunk(many: Many, first: int, end: int, configurations: int) -> Array:
     load(layout_kernels).lay_out_many(
         bounds, values, *own, asked, last, pairs, at, ending, free, ops, klass, events, crashed, sizes
     )
-    found = numpy.zeros((len(values), 3), dtype=numpy.int64)
+    results = numpy.zeros((len(values), 3), dtype=numpy.int64)
     klass_at = numpy.append(sizes[:, layout_kernels.KLASS_AT], len(klass))
-    _search(bounds, klass_at, sizes, events, ops, klass, crashed, configurations, found)
-    answers = numpy.where(found[:, 0] == YES, 1, numpy.where(found[:, 0] == NO, 0, -1))
-    return numpy.stack((answers, found[:, 2]), axis=1)
+    _search(bounds, klass_at, sizes, events, ops, klass, crashed, configurations, results)
+    answers = numpy.where(results[:, 0] == YES, 1, numpy.where(results[:, 0] == NO, 0, -1))
+    return numpy.stack((answers, results[:, 2]), axis=1)
 
 
 def _search(
     bounds: Array, klass_at: Array, sizes: Array, events: Array, ops: Array, klass: Array, crashed: Array,
-    configurations: int, found: Array,
+    configurations: int, results: Array,
 ) -> None:  # fmt: skip
-    """Search all of them in rooms that each uses again."""
+    """Search all registers; each uses the same working arrays again."""
     kernels = load(search_kernels)
     bits = search_kernels.BITS
     rows = numpy.empty((3, ROWS, search_kernels.MASKS + 2), dtype=numpy.int64)
@@ -142,5 +143,5 @@ def _search(
     table = numpy.full((1, 3), -1, dtype=numpy.int64)
     kernels.advance_many(
         bounds, klass_at, sizes, events, ops, klass, crashed, regs, pending, masks, by_bit, rows, heads, nodes, table,
-        misses, STEPS, configurations, found,
+        misses, STEPS, configurations, results,
     )  # fmt: skip

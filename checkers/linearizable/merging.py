@@ -72,8 +72,8 @@ def _details(parts: Sequence[Mapping[str, Any]], rest: Verdict | None) -> dict[s
 
 def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     whole: Counter[str] = Counter()
-    for each in counts:
-        whole.update(each)
+    for part in counts:
+        whole.update(part)
     return whole
 
 

@@ -47,7 +47,7 @@ class Action:
 
 
 class Model(Protocol):
-    """A sequential object: where it begins, what operations mean to it, what they do."""
+    """A sequential object: its initial state, the actions of operations, and the effects of actions."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +56,7 @@ class Model(Protocol):
     def initial(self) -> State: ...
 
     def beginning(self, values: Mapping[str | None, Any]) -> Model:
-        """The same object, or objects, that begins so: JSON values by key, None for the model's own. Raises ModelError.
+        """The model with these start values: JSON values by key, None for the model's own. Raises ModelError.
 
         All models but `multi-register` are given one key.
         """
@@ -71,11 +71,11 @@ class Model(Protocol):
         ...
 
     def leaves(self, action: Action) -> tuple[State, ...] | None:
-        """The states that an overwrite or update can leave behind; None if they cannot be told beforehand."""
+        """The states that an overwrite or update can leave behind; None if they are not known beforehand."""
         ...
 
     def parts(self, operation: Operation) -> tuple[str | None, ...]:
-        """The objects that it is about: each is judged by itself, unless an operation holds some together."""
+        """The keys that the operation touches: each is judged by itself, unless an operation touches several."""
         ...
 
 

@@ -35,7 +35,7 @@ from typing import Any
 
 from checkers.linearizable.drains import DrainedQueue, are_in_sequence
 from checkers.linearizable.models import Model
-from checkers.linearizable.search import Call, Found
+from checkers.linearizable.search import Call, Decision
 
 EVER = float("inf")
 NAME = "monitor"
@@ -46,8 +46,8 @@ TRIED_MAX = 50
 Times = tuple[float, float]  # of a call: begun, returned
 
 
-def decide(model: Model, calls: Sequence[Call]) -> Found | None:
-    """Whether the calls have an order, from the model's initial state; None if that is no matter for monitors."""
+def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
+    """Whether the calls have an order from the model's initial state; None if no monitor can decide."""
     if model.name == "set":
         first: Any = model.initial
         return _set(calls, first)
@@ -55,20 +55,20 @@ def decide(model: Model, calls: Sequence[Call]) -> Found | None:
     return _queue(calls) if model.name == "queue" and first == () else None
 
 
-def _yes(order: Sequence[int]) -> Found:
-    return Found("yes", configurations=1, order=list(order), algorithm=NAME)
+def _yes(order: Sequence[int]) -> Decision:
+    return Decision("yes", configurations=1, order=list(order), algorithm=NAME)
 
 
-def _no(failing: int) -> Found:
-    return Found("no", failing, 1, algorithm=NAME)
+def _no(failing: int) -> Decision:
+    return Decision("no", failing, 1, algorithm=NAME)
 
 
 def _times(call: Call, until: float = EVER) -> Times:
-    """As they were known at event `until`."""
+    """The call's times as they were known at event `until`."""
     return call.invoke, EVER if call.complete is None or call.complete > until else call.complete
 
 
-def _set(calls: Sequence[Call], first: frozenset[Any]) -> Found | None:
+def _set(calls: Sequence[Call], first: frozenset[Any]) -> Decision | None:
     values = [call.action.values[0] for call in calls if call.action.word == "add"]
     if len(first.union(values)) < len(first) + len(values):
         return None
@@ -124,7 +124,7 @@ def _chain(calls: Sequence[Call], first: frozenset[Any], until: float = EVER) ->
 
 @dataclass(slots=True)
 class _Element:
-    """When it went in and came out, each (begun, returned), and by which calls."""
+    """When an element went in and came out, and by which calls."""
 
     put: Times
     put_by: int
@@ -133,25 +133,25 @@ class _Element:
     drain: Any = None
     """Which drain took it, if one did."""
     place: int = 0
-    """Behind how many others of the same drain it came out."""
+    """How many elements the same drain took before it."""
 
 
 @dataclass(slots=True)
 class _Queue:
-    """A queue's calls, and the returns at which it was seen that no order is left."""
+    """A queue's calls, and the returns that leave no order."""
 
     elements: dict[Any, _Element] = field(default_factory=dict)
     empty: list[tuple[Times, int, Any]] = field(default_factory=list)
-    """The answers "empty": when, of which call, at the end of which drain, if of one."""
+    """The answers "empty": times, call, and the drain that it ends (None: no drain)."""
     wrong: list[tuple[float, int]] = field(default_factory=list)
     optional: bool = False
     """Whether some dequeue may not have happened."""
 
 
-def _queue(calls: Sequence[Call]) -> Found | None:
+def _queue(calls: Sequence[Call]) -> Decision | None:
     takes = [place for place, call in enumerate(calls) if call.action.word == "take"]
     if not takes and not any(call.action.word == "drained" for call in calls):
-        queue = _seen(calls, EVER)
+        queue = _known_queue(calls, EVER)
         if queue is None:
             return None
         if wrong := [*queue.wrong, *_overtaken(queue), *_not_empty(queue)]:
@@ -164,21 +164,21 @@ def _queue(calls: Sequence[Call]) -> Found | None:
     returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
     if not returns or not _is_refuted(calls, takes, EVER):
         return None
-    first = bisect_left(returns, True, key=lambda each: _is_refuted(calls, takes, each[0]))
+    first = bisect_left(returns, True, key=lambda completion: _is_refuted(calls, takes, completion[0]))
     return _no(_named(calls, *returns[first]))
 
 
 def _named(calls: Sequence[Call], until: int, place: int) -> int:
     """The call that a pattern names, of the calls that returned at that event (a drain has several); else `place`."""
-    queue = _seen(calls, until)
+    queue = _known_queue(calls, until)
     if queue is None:
         return place
     wrong = (*queue.wrong, *_overtaken(queue), *_not_empty(queue))
-    return min((each for at, each in wrong if at == until), default=place)
+    return min((failing for at, failing in wrong if at == until), default=place)
 
 
-def _seen(calls: Sequence[Call], until: float) -> _Queue | None:
-    """The calls as they were known at event `until`, but for dequeues without an answer. None: not told apart."""
+def _known_queue(calls: Sequence[Call], until: float) -> _Queue | None:
+    """The calls as they were known at event `until`, without unanswered dequeues. None: elements are not distinct."""
     queue = _Queue()
     known = [(call, _times(call, until)) for call in calls]
     for place, (call, times) in enumerate(known):
@@ -200,26 +200,26 @@ def _seen(calls: Sequence[Call], until: float) -> _Queue | None:
 def _narrow(queue: _Queue) -> None:
     """Narrow the times to those that the sequence of each drain leaves open."""
     for taken in _drains(queue.elements.values()).values():
-        begun = accumulate((each.put[0] for each in taken), max)
-        returned = [*accumulate((each.put[1] for each in reversed(taken)), min)]
-        for each, *times in zip(taken, begun, reversed(returned), strict=True):
-            each.put = times[0], times[1]
-            if each.put[0] > each.put[1] and each.took_by is not None:
-                queue.wrong.append((each.took[1], each.took_by))
+        begun = accumulate((element.put[0] for element in taken), max)
+        returned = [*accumulate((element.put[1] for element in reversed(taken)), min)]
+        for element, *times in zip(taken, begun, reversed(returned), strict=True):
+            element.put = times[0], times[1]
+            if element.put[0] > element.put[1] and element.took_by is not None:
+                queue.wrong.append((element.took[1], element.took_by))
 
 
 def _drains(elements: Iterable[_Element]) -> dict[Any, list[_Element]]:
     """The elements that each returned drain took, in its sequence."""
     drains: dict[Any, list[_Element]] = {}
-    for each in sorted(elements, key=lambda each: each.place):
-        if each.drain is not None and each.took[1] < EVER:
-            drains.setdefault(each.drain, []).append(each)
+    for element in sorted(elements, key=lambda element: element.place):
+        if element.drain is not None and element.took[1] < EVER:
+            drains.setdefault(element.drain, []).append(element)
     return drains
 
 
 def _order_with_takes(calls: Sequence[Call], takes: Sequence[int]) -> list[int] | None:
     """An order in which dequeues without an answer took what never came out; None if none was found."""
-    queue = _seen(calls, EVER)
+    queue = _known_queue(calls, EVER)
     if queue is None or queue.optional or queue.wrong:
         return None
     for assigned in islice(_assigned(queue, calls, takes, EVER), TRIED_MAX):
@@ -231,7 +231,7 @@ def _order_with_takes(calls: Sequence[Call], takes: Sequence[int]) -> list[int] 
 
 def _is_refuted(calls: Sequence[Call], takes: Sequence[int], until: float) -> bool:
     """Whether no order was left at event `until`, whatever the dequeues without an answer took."""
-    queue = _seen(calls, until)
+    queue = _known_queue(calls, until)
     if queue is None or queue.wrong:
         return queue is not None
     for tried, assigned in enumerate(_assigned(queue, calls, takes, until)):
@@ -247,17 +247,19 @@ def _is_possible(queue: _Queue) -> bool:
 def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until: float) -> Iterator[_Queue]:
     """The queue with each dequeue without an answer as that of a missing element, for every order of these.
 
-    One of them may also have taken what a dequeue in progress will be found to return. That one is then wrong, but not
-    before it returns: until then its element may be out since the first of them.
+    An unanswered dequeue may also have taken the element that a dequeue in progress returns later. That dequeue is
+    wrong only once it returns: until then its element may be out since the first unanswered dequeue.
     """
     begun = sorted((calls[place].invoke, place) for place in takes if calls[place].invoke <= until)
     out = {
-        value: replace(each, took=(min(each.took[0], begun[0][0]), EVER)) if begun else each
-        for value, each in queue.elements.items()
-        if each.took_by is not None and each.took[1] == EVER
+        value: replace(element, took=(min(element.took[0], begun[0][0]), EVER)) if begun else element
+        for value, element in queue.elements.items()
+        if element.took_by is not None and element.took[1] == EVER
     }
     missing = {
-        value: each for value, each in queue.elements.items() if each.took_by is None and each.put[1] < EVER
+        value: element
+        for value, element in queue.elements.items()
+        if element.took_by is None and element.put[1] < EVER
     }
     for values in _lines(dict(sorted(missing.items(), key=lambda item: item[1].put)), len(begun)):
         taken = {
@@ -272,15 +274,15 @@ def _lines(left: dict[Any, _Element], count: int) -> Iterator[tuple[Any, ...]]:
     if not left or not count:
         yield ()
         return
-    soonest = min(each.put[1] for each in left.values())
-    for value in [value for value, each in left.items() if each.put[0] <= soonest]:
-        rest = {other: each for other, each in left.items() if other != value}
+    soonest = min(element.put[1] for element in left.values())
+    for value in [value for value, element in left.items() if element.put[0] <= soonest]:
+        rest = {other: element for other, element in left.items() if other != value}
         yield from ((value, *others) for others in _lines(rest, count - 1))
 
 
 def _take(queue: _Queue, calls: Sequence[tuple[Call, Times]], until: float) -> bool | None:
-    """Note which dequeue took which element. True if some dequeue may not have happened: then only a no can be given.
-    None: not even a no, since two dequeues may have taken the same element.
+    """Note which dequeue took which element. True if some dequeue may not have happened: then only a no is possible.
+    None: not even a no is possible, because two dequeues may have taken the same element.
     """
     optional = False
     by_return = sorted(
@@ -322,7 +324,7 @@ def _overtaken(queue: _Queue) -> Iterator[tuple[float, int]]:
 def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
     """Answers "empty" that came while at every moment some element surely was in the queue."""
     filled: list[Times] = []
-    for begins, ends in sorted((each.put[1], each.took[0]) for each in queue.elements.values()):
+    for begins, ends in sorted((element.put[1], element.took[0]) for element in queue.elements.values()):
         if begins >= ends:
             continue
         if filled and begins < filled[-1][1]:
@@ -330,7 +332,7 @@ def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
         else:
             filled.append((begins, ends))
     at = 0
-    for (begun, returned), place, _ in sorted(queue.empty, key=lambda each: each[0]):
+    for (begun, returned), place, _ in sorted(queue.empty, key=lambda answer: answer[0]):
         while at < len(filled) and filled[at][1] < begun:
             at += 1
         if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
@@ -338,22 +340,26 @@ def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
 
 
 def _scheduled(queue: _Queue) -> list[int] | None:
-    """An order: elements in one that both ends allow, out as early as can be, in as late, "empty" in between."""
+    """An order of calls: elements in a line, dequeued as early and enqueued as late as possible, "empty" in between."""
     elements = _in_line(
-        [each for each in queue.elements.values() if each.took_by is not None or each.put[1] < EVER]
+        [
+            element
+            for element in queue.elements.values()
+            if element.took_by is not None or element.put[1] < EVER
+        ]
     )
     if elements is None:
         return None
     begun = out = -1.0
     outs: list[float] = []
-    for each in elements:
-        begun = max(begun, each.put[0])
-        out = max(out, begun, each.took[0])
+    for element in elements:
+        begun = max(begun, element.put[0])
+        out = max(out, begun, element.took[0])
         outs.append(out + 0.5)
     ins: list[float] = []
     latest = EVER
-    for each, out in zip(reversed(elements), reversed(outs), strict=True):
-        latest = min(latest, each.put[1] - 0.5, out)
+    for element, out in zip(reversed(elements), reversed(outs), strict=True):
+        latest = min(latest, element.put[1] - 0.5, out)
         ins.append(latest)
     ins.reverse()
     steps: list[tuple[float, int]] = []
@@ -373,7 +379,9 @@ def _scheduled(queue: _Queue) -> list[int] | None:
         put += 1
     if taken == put:
         windows.append((len(steps), last, EVER))
-    lasts = {each.drain: out for each, out in zip(elements, outs, strict=True) if each.drain is not None}
+    lasts = {
+        element.drain: out for element, out in zip(elements, outs, strict=True) if element.drain is not None
+    }
     empty = [
         ((max(begun, lasts.get(drain, begun)), returned), place)
         for (begun, returned), place, drain in queue.empty
@@ -383,9 +391,9 @@ def _scheduled(queue: _Queue) -> list[int] | None:
 
 def _in_line(elements: list[_Element]) -> list[_Element] | None:
     """The elements in an order that neither their ways in nor their ways out contradict."""
-    waiting = sorted(range(len(elements)), key=lambda each: elements[each].put[0])
-    put_returns = sorted((elements[each].put[1], each) for each in waiting)
-    took_returns = sorted((elements[each].took[1], each) for each in waiting)
+    waiting = sorted(range(len(elements)), key=lambda place: elements[place].put[0])
+    put_returns = sorted((elements[place].put[1], place) for place in waiting)
+    took_returns = sorted((elements[place].took[1], place) for place in waiting)
     gone = [False] * len(elements)
     may: list[tuple[float, int, int]] = []
     line: list[_Element] = []
@@ -434,8 +442,8 @@ def _with_empties(
 
 
 def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
-    """Whether a true queue answers so in this order, and it keeps real time and the sequence of each drain, and leaves
-    nothing out."""
+    """Whether a queue gives these answers in this order, and the order keeps real time and each drain's sequence, and
+    leaves nothing out."""
     inside: deque[Any] = deque()
     latest = -1.0
     for place in order:

@@ -144,7 +144,7 @@ class Appended(_Object):
 
 @dataclass(frozen=True, slots=True)
 class Queue(_Object):
-    """First in, first out. A dequeue that never answered took what stood first, if anything did."""
+    """First in, first out. A dequeue without an answer took the first element, if there was one."""
 
     name: str = "queue"
     initial: State = ()
@@ -257,7 +257,7 @@ class MultiRegister(_Object):
         value = operation.value
         well = operation.f == "txn" and isinstance(value, list | tuple)
         if not well or not all(
-            isinstance(each, list | tuple) and len(each) == 3 and each[0] in MICRO for each in value
+            isinstance(micro, list | tuple) and len(micro) == 3 and micro[0] in MICRO for micro in value
         ):
             raise _strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
         return [(MICRO[word], str(key), identity(shown)) for word, key, shown in value]

@@ -38,8 +38,8 @@ def placed_columns(columns: Columns, log: Any) -> list[int]:
         events[by_rank], ranks[by_rank], columns.complete, columns.kind, columns.old, columns.new,
         numpy.ascontiguousarray(log), logged, waiting, unseen, order,
     )  # fmt: skip
-    found: list[int] = order[:count].tolist()
-    return found
+    in_order: list[int] = order[:count].tolist()
+    return in_order
 
 
 class _Placing:

@@ -17,8 +17,8 @@ def _observe(
 ) -> int:
     """Place the waiting observations that are legal now; how many of them stay."""
     left = 0
-    for each in range(waits):
-        call = waiting[each]
+    for place in range(waits):
+        call = waiting[place]
         if (old[call] == state) == (kind[call] == OBSERVE):
             order[count] = call
             count += 1
@@ -51,8 +51,8 @@ def place(
             made = log[position, 0]
             position += 1
             if kind[made] == OVERWRITE:
-                for each in range(hidden):
-                    order[count] = unseen[each]
+                for index in range(hidden):
+                    order[count] = unseen[index]
                     count += 1
                 hidden = 0
             order[count] = made

@@ -1,4 +1,4 @@
-"""How far the orders of a few calls get that have no whole order, and what a read could have returned.
+"""The partial orders of a few calls that have no whole order, and the values that a read could have returned.
 
 A partial order is a sequence of calls that the model allows, in which every call that was over before another began
 stands before that one. It is a dead end if no further call fits. Porcupine draws the longest partial order for each
@@ -84,9 +84,9 @@ def _chosen(ends: Iterable[Partial], calls: int) -> tuple[Partial, ...]:
 def possible_values(
     model: Register, calls: Sequence[Call], place: int, start: State, limits: Limits = VALUE_LIMITS
 ) -> tuple[State, ...] | None:
-    """What the read at `place` could have returned: with each of these values all calls have an order from `start`.
+    """The values that the read at `place` could have returned: with each of them all calls have an order from `start`.
 
-    In the order in which the values came to be asked for. None if there are too many candidates, or a search met its
+    They stand in the order of their writes' invocations. None if there are too many candidates, or a search met its
     limit.
     """
     read = calls[place]
@@ -97,16 +97,16 @@ def possible_values(
         if call.action.kind != "observe" and call.invoke < read.complete
     ]
     candidates = tuple(
-        dict.fromkeys((start, *(value for _, value in sorted(written, key=lambda each: each[0]))))
+        dict.fromkeys((start, *(value for _, value in sorted(written, key=lambda write: write[0]))))
     )
     if len(candidates) > CANDIDATES:
         return None
     possible = []
     for value in candidates:
         answered = replace(read, action=Action("observe", "read", (value,)))
-        found = search(model, [*calls[:place], answered, *calls[place + 1 :]], limits, (start,))
-        if not found.is_decided:
+        decision = search(model, [*calls[:place], answered, *calls[place + 1 :]], limits, (start,))
+        if not decision.is_decided:
             return None
-        if found.result == "yes":
+        if decision.result == "yes":
             possible.append(value)
     return tuple(possible)

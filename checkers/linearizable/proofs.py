@@ -14,7 +14,7 @@ import msgspec
 from checkers.linearizable import monitors
 from checkers.linearizable.models import Model
 from checkers.linearizable.order import placed
-from checkers.linearizable.search import Found
+from checkers.linearizable.search import Decision
 from checkers.linearizable.shrinking import Proof, Subject
 
 Keys = Sequence[str | None]
@@ -30,44 +30,44 @@ def of_yes(keys: Keys, names: list[int]) -> dict[str, Any]:
     return {"kind": "order", "keys": list(keys), "operations": names}
 
 
-def names_in_order(model: Model, subjects: Sequence[Subject], found: Found) -> list[int]:
-    """What `of_yes` is given."""
-    order = found.order
+def names_in_order(model: Model, subjects: Sequence[Subject], decision: Decision) -> list[int]:
+    """The names for `of_yes`."""
+    order = decision.order
     if order is None:
-        assert found.log is not None
-        order = placed(model, [subject.call for subject in subjects], found.log, model.initial)
-    return [subjects[each].operation.invoke_index for each in order]
+        assert decision.log is not None
+        order = placed(model, [subject.call for subject in subjects], decision.log, model.initial)
+    return [subjects[place].operation.invoke_index for place in order]
 
 
 def of_no(
-    keys: Keys, subjects: Sequence[Subject], found: Found, proof: Proof | None
+    keys: Keys, subjects: Sequence[Subject], decision: Decision, proof: Proof | None
 ) -> dict[str, Any] | None:
-    """Two zones, or the witness that was shown, or (if that is long) all that was possible; None if that is much."""
-    if found.algorithm == "zones":
-        assert found.core is not None
-        values = [subjects[each].operation.value for each in found.core]
-        asked = [subjects[each].operation.f for each in found.core]
+    """Two zones, or the shrunk witness, or (if that is long) the possible configurations; None if these are many."""
+    if decision.algorithm == "zones":
+        assert decision.core is not None
+        values = [subjects[place].operation.value for place in decision.core]
+        asked = [subjects[place].operation.f for place in decision.core]
         seen = [value[0] if f == "cas" else value for value, f in zip(values, asked, strict=True)]
         different = {msgspec.json.encode(value, order="sorted"): value for value in seen}
         values_alone = {"kind": "zones", "keys": list(keys), "values": list(different.values())}
-        return values_alone | _shown(subjects, found, proof)
-    assert found.failing is not None
-    if shown := _shown(subjects, found, proof):
+        return values_alone | _shown(subjects, decision, proof)
+    assert decision.failing is not None
+    if shown := _shown(subjects, decision, proof):
         return {"kind": "witness", "keys": list(keys), **shown}
-    until = subjects[found.failing].call.complete
-    walked = found.algorithm != monitors.NAME and found.configurations <= CONFIGURATIONS_MAX
+    until = subjects[decision.failing].call.complete
+    walked = decision.algorithm != monitors.NAME and decision.configurations <= CONFIGURATIONS_MAX
     if not walked or len(subjects) > CALLS_MAX:
         return None
     return {"kind": "configurations", "keys": list(keys), "until": until}
 
 
-def _shown(subjects: Sequence[Subject], found: Found, proof: Proof | None) -> dict[str, Any]:
+def _shown(subjects: Sequence[Subject], decision: Decision, proof: Proof | None) -> dict[str, Any]:
     """The operations of a short proof, and from when until when they count; a picture of any proof needs them."""
     if proof is None or len(proof.subjects) > FEW:
         return {}
-    assert found.failing is not None
+    assert decision.failing is not None
     return {
         "operations": [subject.operation.invoke_index for subject in proof.subjects],
-        "until": subjects[found.failing].call.complete,
+        "until": subjects[decision.failing].call.complete,
         "after": None if proof.after is None else proof.after.operation.invoke_index,
     }

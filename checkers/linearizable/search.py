@@ -62,18 +62,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Decision:
     """The result of a search.
 
     result: "yes" (an order exists), "no", or "unknown" (`reason` says which limit was met).
     failing: for "no", the position in `calls` of the first call that cannot return.
     configurations: the most that were held at once.
-    quiet: event → state, for every event after which no call was pending (but crashed ones) and one state was
-    possible only.
-    log: for "yes", the mutators of one legal order, each with the return before which it was linearized; those that it
-    leaves out take effect unseen, or not at all. `order.placed` makes the whole order of it, which is `order` where it
-    was found as such.
-    core: for "no", calls that have no order by themselves, if these were found at once.
+    quiet: event → state, for every event after which no call was pending (but crashed ones) and only one state was
+    possible.
+    log: for "yes", the mutators of one legal order, each with the return before which it was linearized. Mutators that
+    it leaves out take effect unseen, or not at all. `order.placed` makes the whole order of it.
+    order: for "yes", the whole order, if the algorithm finds it as such.
+    core: for "no", calls that have no order by themselves, if the algorithm names them.
     steps: what the search took, as `Limits` counts.
     """
 
@@ -99,7 +99,7 @@ class _GaveUp(Exception):
 
 def search(
     model: Model, calls: Sequence[Call], limits: Limits, starts: Sequence[State] | None = None
-) -> Found:
+) -> Decision:
     """Look for an order of `calls`, beginning in one of the states `starts` (None: in the model's initial
     one).
     """
@@ -117,7 +117,7 @@ class _Configurations:
         self.work = 0  # pairs compared so far: what takes the time
 
     def add(self, state: State, owed: int, used: int, log: Log) -> bool:
-        """Keep it unless one that is at least as good is there; drop those that it is better than."""
+        """Keep the pair unless one that is at least as good is there; drop the pairs that it dominates."""
         pairs = self.by_state.get(state)
         if pairs is None:
             self.by_state[state] = [(owed, used, log)]
@@ -140,9 +140,7 @@ class _Configurations:
 
 
 class _Pending:
-    """The calls between invocation and return, each a bit; what is legal in which state is kept, not asked
-    again.
-    """
+    """The calls between invocation and return, each a bit, and a cache of the calls that are legal in each state."""
 
     def __init__(self, model: Model, calls: Sequence[Call]) -> None:
         self._model = model
@@ -163,7 +161,7 @@ class _Pending:
         return self._calls_by_bit[bit]
 
     def invoke(self, call: int) -> int:
-        """Give it a bit; a crashed call's bits grow with its invocation, so that equal ones are used in
+        """Give the call a bit. Bits of crashed calls grow with their invocation, so that equal ones are used in
         order.
         """
         action = self._calls[call].action
@@ -180,7 +178,7 @@ class _Pending:
         return bit
 
     def forget(self, call: int) -> None:
-        """It returned: its bit may be given to another."""
+        """Free the bit of a call that returned."""
         bit = self._bits.pop(call)
         self._free.append(bit.bit_length() - 1)
         self.live_overwrites &= ~bit
@@ -236,7 +234,7 @@ class _Search:
         self._event = 0
         self._seen: _Configurations = self._now
 
-    def run(self) -> Found:
+    def run(self) -> Decision:
         quiet: dict[int, State] = {}
         try:
             for event, call, returns in events(self._calls):
@@ -247,31 +245,31 @@ class _Search:
                     continue
                 self._return(call)
                 if not self._now.count:
-                    return self._found("no", quiet, failing=call)
+                    return self._decision("no", quiet, failing=call)
                 if not self._live and len(self._now.by_state) == 1:
                     quiet[event] = next(iter(self._now.by_state))
         except _GaveUp as limit:
-            return self._found("unknown", quiet, reason=str(limit))
-        return self._found("yes", quiet, log=self._logged())
+            return self._decision("unknown", quiet, reason=str(limit))
+        return self._decision("yes", quiet, log=self._logged())
 
-    def _found(
+    def _decision(
         self,
         result: Literal["yes", "no", "unknown"],
         quiet: dict[int, State],
         failing: int | None = None,
         reason: str = "",
         log: Sequence[tuple[int, int]] | None = None,
-    ) -> Found:
-        return Found(result, failing, self._most, reason, quiet, log, steps=PLAIN_STEP * self._steps)
+    ) -> Decision:
+        return Decision(result, failing, self._most, reason, quiet, log, steps=PLAIN_STEP * self._steps)
 
     def _logged(self) -> list[tuple[int, int]]:
         """The log of a configuration that is left, from its beginning."""
         log: Log = next(iter(self._now.by_state.values()))[0][2]
-        found = []
+        entries = []
         while log is not None:
-            found.append(log[1:])
+            entries.append(log[1:])
             log = log[0]
-        return found[::-1]
+        return entries[::-1]
 
     def _invoke(self, call: int) -> None:
         bit = self._pending.invoke(call)
@@ -284,7 +282,7 @@ class _Search:
                 pairs[:] = [(owed | bit, used, log) for owed, used, log in pairs]
 
     def _return(self, call: int) -> None:
-        """Keep what can have linearized the call by now."""
+        """Keep the configurations that can have linearized the call by now."""
         self._live -= 1
         bit = self._pending.bit(call)
         observes = self._calls[call].action.kind == "observe"
@@ -309,7 +307,7 @@ class _Search:
                     after.add(*one_further)
                 elif self._seen.add(*one_further):
                     todo.append(one_further)
-        self._pending.forget(call)
+        self._pending.forget(call)  # not sooner: the steps above need the call's bit
         self._now = after
         self._most = max(self._most, after.count)
 
@@ -348,7 +346,7 @@ class _Search:
         return owed, used | bit
 
     def _spend(self, held: int, work: int) -> None:
-        """Note what is held and what was done; look at the time limit now and then. Raises _GaveUp, OutOfTime."""
+        """Count configurations and steps; look at the time limit now and then. Raises _GaveUp, OutOfTime."""
         limits = self._limits
         self._most = max(self._most, held)
         if held > limits.configurations:
@@ -364,7 +362,7 @@ class _Search:
 def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
     """(event, call, whether it returns), in event order, of equal ones invocations first.
 
-    Observations that never return tell nothing.
+    Observations that never return are left out.
     """
     events: list[tuple[int, int, bool]] = []
     for position, call in enumerate(calls):

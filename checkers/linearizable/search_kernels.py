@@ -70,14 +70,14 @@ def step(ops: Array, op: int, state: int, table: Array) -> Number:
     """The state after the call, ILLEGAL, or (where steps are looked up) UNKNOWN."""
     if table.shape[0] > 1:
         return look_up(table, state, ops[op, ACTION])
-    what = ops[op, KIND]
-    if what == OVERWRITE:
+    kind = ops[op, KIND]
+    if kind == OVERWRITE:
         return ops[op, NEW]
-    if what == REFUSE:
+    if kind == REFUSE:
         return ILLEGAL if state == ops[op, OLD] else state
     if state != ops[op, OLD]:
         return ILLEGAL
-    return ops[op, NEW] if what == UPDATE else state
+    return ops[op, NEW] if kind == UPDATE else state
 
 
 @inlined_kernel
@@ -96,23 +96,23 @@ def look_up(table: Array, state: int, action: int) -> Number:
 def note_steps(table: Array, triples: Array) -> None:
     """Put (state, action, state after) into the table, which must have room."""
     size = table.shape[0]
-    for each in range(triples.shape[0]):
-        place = ((triples[each, 0] * 40503 + triples[each, 1] * 30011) & 0x3FFFFFFF) % size
+    for row in range(triples.shape[0]):
+        place = ((triples[row, 0] * 40503 + triples[row, 1] * 30011) & 0x3FFFFFFF) % size
         while table[place, 0] >= 0:
             place = place + 1 if place + 1 < size else 0
-        table[place, 0] = triples[each, 0]
-        table[place, 1] = triples[each, 1]
-        table[place, 2] = triples[each, 2]
+        table[place, 0] = triples[row, 0]
+        table[place, 1] = triples[row, 1]
+        table[place, 2] = triples[row, 2]
 
 
 @inlined_kernel
 def asked(regs: Array, misses: Array, ops: Array, op: int, state: int, result: int) -> Number:
-    """`result`, or ILLEGAL for a step that is UNKNOWN, which is asked for."""
+    """`result`; for an UNKNOWN step ILLEGAL, after the step was noted in `misses`."""
     if result != UNKNOWN:
         return result
     count = regs[N_MISSES]
-    for each in range(count):
-        if misses[each, 0] == state and misses[each, 1] == ops[op, ACTION]:
+    for miss in range(count):
+        if misses[miss, 0] == state and misses[miss, 1] == ops[op, ACTION]:
             return ILLEGAL
     if count < MISSES_MAX:
         misses[count, 0] = state
@@ -178,18 +178,18 @@ def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Nu
 @inlined_kernel
 def copy_row(rows: Array, place: int, others: Array, other: int) -> None:
     """Copy row `other` of the second array to row `place` of `rows`."""
-    for each in range(rows.shape[1]):
-        rows[place, each] = others[other, each]
+    for column in range(rows.shape[1]):
+        rows[place, column] = others[other, column]
 
 
 @inlined_kernel
 def packed(rows: Array, count: int) -> int:
     """Close the gaps that dominated rows left; the new number of rows."""
     kept = 0
-    for each in range(count):
-        if rows[each, GONE] == 0:
-            if kept < each:
-                copy_row(rows, kept, rows, each)
+    for row in range(count):
+        if rows[row, GONE] == 0:
+            if kept < row:
+                copy_row(rows, kept, rows, row)
             kept += 1
     return kept
 
@@ -242,10 +242,10 @@ def successor(
     words = masks.shape[1]
     rows[place, STATE] = state
     rows[place, NODE] = others[other, NODE]
-    for each in range(words):
-        owed = others[other, MASKS + each]
-        rows[place, MASKS + each] = owed & ~masks[OVERWRITES, each] if overwrites else owed
-        rows[place, MASKS + words + each] = others[other, MASKS + words + each]
+    for index in range(words):
+        owed = others[other, MASKS + index]
+        rows[place, MASKS + index] = owed & ~masks[OVERWRITES, index] if overwrites else owed
+        rows[place, MASKS + words + index] = others[other, MASKS + words + index]
     rows[place, MASKS + word] &= ~mask
     rows[place, MASKS + words + word] |= mask
 
@@ -264,14 +264,14 @@ def advance(
             return PAUSED
         event = events[regs[EVENT]]
         op = event >> 2
-        what = event & 3
+        event_type = event & 3
         regs[STEPS] += 1 + (regs[N_NOW] >> 2)
-        if what == INVOKE:
+        if event_type == INVOKE:
             if not begin(regs, op, ops, klass, pending, masks, rows, table, misses):
                 return UNKNOWN_STEPS
             regs[EVENT] += 1
             continue
-        if what == RETIRE:
+        if event_type == RETIRE:
             retire(regs, op, ops, klass, pending, masks, rows, heads)
             regs[EVENT] += 1
             continue
@@ -283,13 +283,13 @@ def advance(
         if regs[BUSY] == 0:
             at = MASKS + word if observes else MASKS + words + word
             done = True
-            for each in range(regs[N_NOW]):
-                if (now[each, at] & mask == 0) != observes:
+            for row in range(regs[N_NOW]):
+                if (now[row, at] & mask == 0) != observes:
                     done = False
                     break
             if done:
-                for each in range(regs[N_NOW]):
-                    now[each, MASKS + words + word] &= ~mask
+                for row in range(regs[N_NOW]):
+                    now[row, MASKS + words + word] &= ~mask
                 end_call(regs, op, ops, pending, masks)
                 regs[EVENT] += 1
                 continue
@@ -299,14 +299,14 @@ def advance(
             regs[N_AFTER] = 0
             regs[N_SEEN] = 0
             regs[HEAD] = 0
-            for each in range(regs[N_NOW]):
-                owes = now[each, MASKS + word] & mask
-                uses = now[each, MASKS + words + word] & mask
+            for row in range(regs[N_NOW]):
+                owes = now[row, MASKS + word] & mask
+                uses = now[row, MASKS + words + word] & mask
                 if owes or not (observes or uses):
-                    copy_row(seen, regs[N_SEEN], now, each)
+                    copy_row(seen, regs[N_SEEN], now, row)
                     regs[N_SEEN] = keep(regs, seen, regs[N_SEEN], heads[1], masks)
                 if not owes:
-                    copy_row(after, regs[N_AFTER], now, each)
+                    copy_row(after, regs[N_AFTER], now, row)
                     after[regs[N_AFTER], MASKS + words + word] &= ~mask
                     regs[N_AFTER] = keep(regs, after, regs[N_AFTER], heads[0], masks)
             regs[BUSY] = 1
@@ -341,17 +341,17 @@ def advance(
 def advance_many(
     bounds: Array, klass_at: Array, sizes: Array, events: Array, ops: Array, klass: Array, crashed: Array, regs: Array,
     pending: Array, masks: Array, crashed_by_bit: Array, rows: Array, heads: Array, nodes: Array, table: Array,
-    misses: Array, budget: int, rows_max: int, found: Array,
+    misses: Array, budget: int, rows_max: int, results: Array,
 ) -> None:  # fmt: skip
     """Search many registers laid out by `layout_kernels.lay_out_many`, those with masks that fit in a word.
 
-    `sizes` has of each its events, live bits and crashed calls. `found` gets of each an answer of `advance`, the call
-    that failed and the most configurations; any answer but YES and NO means that it must be searched by itself.
+    `sizes` has of each its events, live bits and crashed calls. `results` gets of each an answer of `advance`, the call
+    that failed and the most configurations. A register with an answer other than YES and NO is still undecided.
     """
-    for each in range(bounds.shape[0] - 1):
-        first, end, begins = bounds[each], bounds[each + 1], klass_at[each]
-        n_events, live, n_crashed = sizes[each, 0], sizes[each, 1], sizes[each, 2]
-        found[each, 0] = PAUSED
+    for register in range(bounds.shape[0] - 1):
+        first, end, begins = bounds[register], bounds[register + 1], klass_at[register]
+        n_events, live, n_crashed = sizes[register, 0], sizes[register, 1], sizes[register, 2]
+        results[register, 0] = PAUSED
         if live + n_crashed > BITS:
             continue
         epoch = regs[EPOCH]  # older ones stand in heads
@@ -364,12 +364,12 @@ def advance_many(
         for bit in range(n_crashed):
             crashed_by_bit[live + bit] = crashed[first + bit]
         answer = advance(
-            regs, events[3 * first : 3 * first + n_events], ops[first:end], klass[begins : klass_at[each + 1]], pending,
-            masks, crashed_by_bit, rows, heads, nodes, table, misses, budget, rows_max, n_events,
+            regs, events[3 * first : 3 * first + n_events], ops[first:end], klass[begins : klass_at[register + 1]],
+            pending, masks, crashed_by_bit, rows, heads, nodes, table, misses, budget, rows_max, n_events,
         )  # fmt: skip
-        found[each, 0] = answer
-        found[each, 1] = events[3 * first + regs[EVENT]] >> 2 if answer == NO else -1
-        found[each, 2] = regs[MOST]
+        results[register, 0] = answer
+        results[register, 1] = events[3 * first + regs[EVENT]] >> 2 if answer == NO else -1
+        results[register, 2] = regs[MOST]
 
 
 @inlined_kernel
@@ -377,22 +377,22 @@ def begin(
     regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, table: Array,
     misses: Array,
 ) -> bool:  # fmt: skip
-    """An invocation. Whether all steps it needed were known; if not, nothing was done."""
+    """An invocation. False if it needs steps that are not known; then nothing was done."""
     word, mask = ops[op, WORD], ops[op, MASK]
     if word >= 0:
         now = rows[regs[NOW]]
         if ops[op, KIND] <= REFUSE:
-            for each in range(regs[N_NOW]):
-                state = now[each, STATE]
+            for row in range(regs[N_NOW]):
+                state = now[row, STATE]
                 asked(regs, misses, ops, op, state, step(ops, op, state, table))
             if regs[N_MISSES]:
                 return False
-            for each in range(regs[N_NOW]):
-                if step(ops, op, now[each, STATE], table) == ILLEGAL:
-                    now[each, MASKS + word] |= mask
+            for row in range(regs[N_NOW]):
+                if step(ops, op, now[row, STATE], table) == ILLEGAL:
+                    now[row, MASKS + word] |= mask
         else:
-            for each in range(regs[N_NOW]):
-                now[each, MASKS + word] |= mask
+            for row in range(regs[N_NOW]):
+                now[row, MASKS + word] |= mask
     begin_call(regs, op, ops, klass, pending, masks)
     return True
 
@@ -402,11 +402,11 @@ def begin_call(regs: Array, op: int, ops: Array, klass: Array, pending: Array, m
     """From now on the call is pending."""
     word, mask = ops[op, WORD], ops[op, MASK]
     if word < 0:
-        which = ops[op, ACTION]
-        if klass[which, INVOKED] == 0:
-            pending[CLASSES, regs[N_CLASSES]] = which
+        action = ops[op, ACTION]
+        if klass[action, INVOKED] == 0:
+            pending[CLASSES, regs[N_CLASSES]] = action
             regs[N_CLASSES] += 1
-        klass[which, INVOKED] += 1
+        klass[action, INVOKED] += 1
     elif ops[op, KIND] <= REFUSE:
         pending[WATCHING, regs[N_WATCHING]] = op
         regs[N_WATCHING] += 1
@@ -431,28 +431,28 @@ def retire(
     regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, heads: Array
 ) -> None:
     """Forget which calls of the class of `op` were used: no later call can see what that class leaves."""
-    which = ops[op, ACTION]
-    invoked = klass[which, INVOKED]
+    action = ops[op, ACTION]
+    invoked = klass[action, INVOKED]
     if invoked == 0:
         return
     words = masks.shape[1]
-    regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], which)
-    klass[which, INVOKED] = 0
+    regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], action)
+    klass[action, INVOKED] = 0
     now = rows[regs[NOW]]
     touched = False
-    for bit in range(klass[which, BASE], klass[which, BASE] + invoked):
+    for bit in range(klass[action, BASE], klass[action, BASE] + invoked):
         word, mask = MASKS + words + bit // BITS, 1 << (bit % BITS)
-        for each in range(regs[N_NOW]):
-            if now[each, word] & mask:
-                now[each, word] &= ~mask
+        for row in range(regs[N_NOW]):
+            if now[row, word] & mask:
+                now[row, word] &= ~mask
                 touched = True
     if not touched or regs[N_NOW] == 1:
         return
     regs[EPOCH] += 1
     count = 0
-    for each in range(regs[N_NOW]):
-        if count < each:
-            copy_row(now, count, now, each)
+    for row in range(regs[N_NOW]):
+        if count < row:
+            copy_row(now, count, now, row)
         count = keep(regs, now, count, heads[0], masks)
     regs[N_NOW] = packed(now, count)
 
@@ -464,8 +464,8 @@ def settle(
     """Linearize the owed observations that are legal in the row's state."""
     regs[STEPS] += regs[N_WATCHING]
     state = rows[place, STATE]
-    for each in range(regs[N_WATCHING]):
-        op = pending[WATCHING, each]
+    for index in range(regs[N_WATCHING]):
+        op = pending[WATCHING, index]
         word, mask = MASKS + ops[op, WORD], ops[op, MASK]
         if rows[place, word] & mask == 0:
             continue
@@ -483,28 +483,28 @@ def helps(
     That is an observation that it owes, or an update that it has not used.
     """
     regs[STEPS] += regs[N_WATCHING] + regs[N_LIVE] + regs[N_CLASSES]
-    for each in range(regs[N_WATCHING]):
-        op = pending[WATCHING, each]
+    for index in range(regs[N_WATCHING]):
+        op = pending[WATCHING, index]
         if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK] == 0:
             continue
         if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
             return True
-    for each in range(regs[N_LIVE]):
-        op = pending[LIVE, each]
+    for index in range(regs[N_LIVE]):
+        op = pending[LIVE, index]
         if ops[op, KIND] != UPDATE or rows[place, MASKS + words + ops[op, WORD]] & ops[op, MASK]:
             continue
         if ops[op, WORD] == word and ops[op, MASK] == mask:
             continue
         if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
             return True
-    for each in range(regs[N_CLASSES]):
-        which = pending[CLASSES, each]
-        op = klass[which, OP]
+    for index in range(regs[N_CLASSES]):
+        action = pending[CLASSES, index]
+        op = klass[action, OP]
         if ops[op, KIND] != UPDATE:
             continue
         if asked(regs, misses, ops, op, state, step(ops, op, state, table)) == ILLEGAL:
             continue
-        for bit in range(klass[which, BASE], klass[which, BASE] + klass[which, INVOKED]):
+        for bit in range(klass[action, BASE], klass[action, BASE] + klass[action, INVOKED]):
             same = bit // BITS == word and 1 << (bit % BITS) == mask
             if not same and (rows[place, MASKS + words + bit // BITS] >> (bit % BITS)) & 1 == 0:
                 return True
@@ -516,7 +516,7 @@ def expand(
     regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, after: Array,
     seen: Array, heads: Array, nodes: Array, table: Array, misses: Array,
 ) -> None:  # fmt: skip
-    """Linearize the target in the row at HEAD, then what may help to, one call further."""
+    """From the row at HEAD, linearize the target, and, in one row each, the pending calls that may help it."""
     words = masks.shape[1]
     row = regs[HEAD]
     state = seen[row, STATE]
@@ -533,27 +533,27 @@ def expand(
             settle(regs, after, place, ops, pending, table, misses)
             after[place, MASKS + words + target_word] &= ~target_mask
             keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, target)
-    for each in range(regs[N_LIVE] + regs[N_CLASSES]):
+    for index in range(regs[N_LIVE] + regs[N_CLASSES]):
         regs[STEPS] += 1
-        if each < regs[N_LIVE]:
-            op = pending[LIVE, each]
+        if index < regs[N_LIVE]:
+            op = pending[LIVE, index]
             word, mask = ops[op, WORD], ops[op, MASK]
-            which = ops[op, ACTION]
-            if klass[which, TRIED_AT] == regs[TRIED] or seen[row, MASKS + words + word] & mask:
+            action = ops[op, ACTION]
+            if klass[action, TRIED_AT] == regs[TRIED] or seen[row, MASKS + words + word] & mask:
                 continue
-            klass[which, TRIED_AT] = regs[TRIED]
+            klass[action, TRIED_AT] = regs[TRIED]
             result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
             if result == ILLEGAL:
                 continue
         else:
-            which = pending[CLASSES, each - regs[N_LIVE]]
-            op = klass[which, OP]
-            if klass[which, TRIED_AT] == regs[TRIED]:
+            action = pending[CLASSES, index - regs[N_LIVE]]
+            op = klass[action, OP]
+            if klass[action, TRIED_AT] == regs[TRIED]:
                 continue
             result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
             if result == ILLEGAL:
                 continue
-            bit = first_unused(seen, row, words, klass[which, BASE], klass[which, INVOKED])
+            bit = first_unused(seen, row, words, klass[action, BASE], klass[action, INVOKED])
             if bit < 0:
                 continue
             op = crashed[bit]
@@ -602,9 +602,9 @@ def walk(
 ) -> Number:  # fmt: skip
     """Go along one configuration, a register's, choosing at every return what seems best; back where that was wrong.
 
-    The quick way to a yes. YES, PAUSED, or LOST: it cannot tell, `advance` has to be asked from the beginning. Of what
-    was not chosen the last entries are kept on `stack` (a ring); `known` are hashes of what was tried since the
-    farthest event was reached.
+    The quick way to a yes. YES, PAUSED, or LOST: undecided, `advance` must search from the beginning. `stack` (a ring)
+    keeps the last alternatives that were not chosen; `known` are hashes of the configurations that were tried since
+    the farthest event was reached.
     """
     words = masks.shape[1]
     end = regs[STEPS] + budget
@@ -615,11 +615,11 @@ def walk(
             return LOST
         regs[STEPS] += 1
         event = regs[EVENT]
-        op, what = events[event] >> 2, events[event] & 3
+        op, event_type = events[event] >> 2, events[event] & 3
         now = rows[regs[NOW]]
-        if what == RETIRE:
+        if event_type == RETIRE:
             retire(regs, op, ops, klass, pending, masks, rows, heads)
-        elif what == INVOKE:
+        elif event_type == INVOKE:
             word = ops[op, WORD]
             if word >= 0 and (ops[op, KIND] > REFUSE or not fits(ops, op, now[0, STATE])):
                 now[0, MASKS + word] |= ops[op, MASK]
@@ -646,7 +646,7 @@ def walk(
 
 @inlined_kernel
 def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None:
-    """Put a row on the stack; open: what else could be done at its event has not been looked at."""
+    """Put a row on the stack; `open_`: the alternatives at its event have not been listed yet."""
     top = regs[TOP] + 1 if regs[TOP] + 1 < stack.shape[0] else 0
     regs[TOP] = top
     regs[DEPTH] = min(regs[DEPTH] + 1, stack.shape[0])
@@ -654,18 +654,18 @@ def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None
     stack[top, ENTRY_NODES] = regs[N_NODES]
     stack[top, ENTRY_OPEN] = open_
     stack[top, ENTRY_TAKEN] = 0
-    for each in range(rows.shape[1]):
-        stack[top, ENTRY + each] = rows[place, each]
+    for column in range(rows.shape[1]):
+        stack[top, ENTRY + column] = rows[place, column]
 
 
 @inlined_kernel
 def hashed(rows: Array, place: int, event: int, words: int) -> Number:
     """A number for a configuration at an event, never 0. Two that share one cost an answer, not its truth."""
-    found = event * 0x9E3779B1 + rows[place, STATE]
+    mark = event * 0x9E3779B1 + rows[place, STATE]
     for word in range(2 * words):
-        found = (found ^ rows[place, MASKS + word]) * 0x2545F491
-        found = found ^ (found >> 31)
-    return found | 1
+        mark = (mark ^ rows[place, MASKS + word]) * 0x2545F491
+        mark = mark ^ (mark >> 31)
+    return mark | 1
 
 
 @inlined_kernel
@@ -673,7 +673,7 @@ def back(
     regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
     heads: Array, nodes: Array, table: Array, misses: Array, stack: Array, known: Array,
 ) -> bool:  # fmt: skip
-    """Take up the last thing that was not tried. False if there is none, or too much was tried already."""
+    """Go back to the last alternative that was not tried. False if there is none, or too many were tried already."""
     if regs[EVENT] > regs[FAR]:
         regs[FAR] = regs[EVENT]
         regs[ALTERNATIVES] = 0
@@ -686,8 +686,8 @@ def back(
         regs[TOP] = top - 1 if top > 0 else stack.shape[0] - 1
         regs[DEPTH] -= 1
         rewind(regs, events, ops, klass, pending, masks, stack[top, ENTRY_EVENT])
-        for each in range(rows.shape[2]):
-            rows[regs[NOW], 0, each] = stack[top, ENTRY + each]
+        for index in range(rows.shape[2]):
+            rows[regs[NOW], 0, index] = stack[top, ENTRY + index]
         regs[N_NODES] = stack[top, ENTRY_NODES]
         regs[N_NOW] = 1
         if stack[top, ENTRY_OPEN] == 0:
@@ -703,8 +703,8 @@ def back(
         if answer != YES:
             return False
         now = rows[regs[NOW]]
-        for each in range(regs[N_NOW]):
-            mark = hashed(now, each, regs[EVENT], words)
+        for index in range(regs[N_NOW]):
+            mark = hashed(now, index, regs[EVENT], words)
             if mark == taken:
                 continue
             mark ^= regs[FAR] << 1
@@ -715,7 +715,7 @@ def back(
                 known[place] = mark
                 regs[KNOWN] += 1
                 regs[ALTERNATIVES] += 1
-                push(regs, stack, now, each, 0)
+                push(regs, stack, now, index, 0)
         if regs[ALTERNATIVES] > ALTERNATIVES_MAX:
             return False
     return False
@@ -724,8 +724,8 @@ def back(
 @inlined_kernel
 def fits(ops: Array, op: int, state: int) -> Number:
     """Whether a register's call is legal in the state."""
-    what = ops[op, KIND]
-    return what == OVERWRITE or (ops[op, OLD] == state) == (what != REFUSE)
+    kind = ops[op, KIND]
+    return kind == OVERWRITE or (ops[op, OLD] == state) == (kind != REFUSE)
 
 
 @inlined_kernel
@@ -751,7 +751,7 @@ def choose(
 
 @inlined_kernel
 def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now: Array) -> bool:
-    """Whether an overwrite that may stay unseen is better seen: by what is asked next, or by what waits for it."""
+    """Whether to linearize an overwrite that may stay unseen: for the next invocations, or for owed observations."""
     value, state = ops[op, NEW], now[0, STATE]
     for event in range(regs[EVENT] + 1, min(events.shape[0], regs[EVENT] + AHEAD)):
         other = events[event] >> 2
@@ -760,8 +760,8 @@ def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now:
                 return False
             if ops[other, OLD] == value:
                 return True
-    for each in range(regs[N_WATCHING]):
-        other = pending[WATCHING, each]
+    for index in range(regs[N_WATCHING]):
+        other = pending[WATCHING, index]
         if now[0, MASKS + ops[other, WORD]] & ops[other, MASK] and fits(ops, other, value):
             return True
     return False
@@ -784,12 +784,12 @@ def make(
     now[0, NODE] = noted(regs, nodes, op, now[0, NODE])
     now[0, STATE] = ops[op, NEW]
     if ops[op, KIND] == OVERWRITE:
-        for each in range(words):
-            now[0, MASKS + each] &= ~masks[OVERWRITES, each]
+        for index in range(words):
+            now[0, MASKS + index] &= ~masks[OVERWRITES, index]
     now[0, MASKS + word] &= ~mask
     now[0, MASKS + words + word] |= mask
-    for each in range(regs[N_WATCHING]):
-        other = pending[WATCHING, each]
+    for index in range(regs[N_WATCHING]):
+        other = pending[WATCHING, index]
         if fits(ops, other, ops[op, NEW]):
             now[0, MASKS + ops[other, WORD]] &= ~ops[other, MASK]
 
@@ -803,8 +803,8 @@ def lead_to(
     words = masks.shape[1]
     state = now[0, STATE]
     for two in range(2):
-        for each in range(regs[N_LIVE] + regs[N_CLASSES]):
-            op, word, mask = candidate(regs, each, ops, klass, pending, crashed, now, words)
+        for index in range(regs[N_LIVE] + regs[N_CLASSES]):
+            op, word, mask = candidate(regs, index, ops, klass, pending, crashed, now, words)
             if op < 0 or op == target or not fits(ops, op, state):
                 continue
             if two == 0:
@@ -825,15 +825,15 @@ def lead_to(
 
 @inlined_kernel
 def candidate(
-    regs: Array, each: int, ops: Array, klass: Array, pending: Array, crashed: Array, now: Array, words: int
+    regs: Array, index: int, ops: Array, klass: Array, pending: Array, crashed: Array, now: Array, words: int
 ) -> tuple[int, int, int]:
     """The pending mutator at that place, live ones first, with its bit; -1 if it was used."""
-    if each < regs[N_LIVE]:
-        op = pending[LIVE, each]
+    if index < regs[N_LIVE]:
+        op = pending[LIVE, index]
         word, mask = ops[op, WORD], ops[op, MASK]
         return (-1, 0, 0) if now[0, MASKS + words + word] & mask else (op, word, mask)
-    which = pending[CLASSES, each - regs[N_LIVE]]
-    bit = first_unused(now, 0, words, klass[which, BASE], klass[which, INVOKED])
+    action = pending[CLASSES, index - regs[N_LIVE]]
+    bit = first_unused(now, 0, words, klass[action, BASE], klass[action, INVOKED])
     if bit < 0:
         return -1, 0, 0
     return crashed[bit], bit // BITS, 1 << (bit % BITS)
@@ -843,23 +843,23 @@ def candidate(
 def rewind(
     regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, to: int
 ) -> None:
-    """Go back to an event: undo what the events since then made pending, or no longer so."""
+    """Go back to an event: undo the changes of pending calls since then."""
     while regs[EVENT] > to:
         regs[EVENT] -= 1
-        op, what = events[regs[EVENT]] >> 2, events[regs[EVENT]] & 3
-        which = ops[op, ACTION]
-        if what == RETURN:
+        op, event_type = events[regs[EVENT]] >> 2, events[regs[EVENT]] & 3
+        action = ops[op, ACTION]
+        if event_type == RETURN:
             begin_call(regs, op, ops, klass, pending, masks)
-        elif what == RETIRE:
-            klass[which, INVOKED] = klass[which, TOTAL]
-            pending[CLASSES, regs[N_CLASSES]] = which
+        elif event_type == RETIRE:
+            klass[action, INVOKED] = klass[action, TOTAL]
+            pending[CLASSES, regs[N_CLASSES]] = action
             regs[N_CLASSES] += 1
         elif ops[op, WORD] >= 0:
             end_call(regs, op, ops, pending, masks)
         else:
-            klass[which, INVOKED] -= 1
-            if klass[which, INVOKED] == 0:
-                regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], which)
+            klass[action, INVOKED] -= 1
+            if klass[action, INVOKED] == 0:
+                regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], action)
 
 
 @bare_kernel
@@ -868,9 +868,9 @@ def compact(regs: Array, rows: Array, nodes: Array, moved: Array) -> None:
     count = regs[N_NODES]
     for node in range(count):
         moved[node] = -1
-    for which in range(3):
-        for each in range(rows_in(regs, which)):
-            node = rows[which, each, NODE]
+    for table in range(3):
+        for row in range(rows_in(regs, table)):
+            node = rows[table, row, NODE]
             while node >= 0 and moved[node] < 0:
                 moved[node] = 0
                 node = nodes[node, 2]
@@ -883,21 +883,21 @@ def compact(regs: Array, rows: Array, nodes: Array, moved: Array) -> None:
             before = nodes[node, 2]
             nodes[kept, 2] = moved[before] if before >= 0 else -1
             kept += 1
-    for which in range(3):
-        for each in range(rows_in(regs, which)):
-            if rows[which, each, NODE] >= 0:
-                rows[which, each, NODE] = moved[rows[which, each, NODE]]
+    for table in range(3):
+        for row in range(rows_in(regs, table)):
+            if rows[table, row, NODE] >= 0:
+                rows[table, row, NODE] = moved[rows[table, row, NODE]]
     regs[N_NODES] = kept
 
 
 @bare_kernel
-def rows_in(regs: Array, which: int) -> Number:
+def rows_in(regs: Array, table: int) -> Number:
     """How many rows of the table are in use."""
-    if which == regs[NOW]:
+    if table == regs[NOW]:
         return regs[N_NOW]
     if regs[BUSY] == 0:
         return 0
-    return regs[N_SEEN] if which == SEEN else regs[N_AFTER]
+    return regs[N_SEEN] if table == SEEN else regs[N_AFTER]
 
 
 @bare_kernel

@@ -36,14 +36,14 @@ def segments(operations: Sequence[Operation], at_least: int) -> list[Segment]:
     """
     if not {operation.f for operation in operations} <= {"read", "write", "cas"}:
         return [Segment(tuple(operations))]
-    found: list[Segment] = []
+    parts: list[Segment] = []
     begin, start = 0, None
     for place in _cuts(operations):
         if place + 1 - begin >= at_least and place + 1 < len(operations):
-            found.append(_segment(operations[begin : place + 1], start))
+            parts.append(_segment(operations[begin : place + 1], start))
             begin, start = place + 1, operations[place]
-    found.append(_segment(operations[begin:], start))
-    return found
+    parts.append(_segment(operations[begin:], start))
+    return parts
 
 
 def _segment(operations: Sequence[Operation], start: Operation | None) -> Segment:
@@ -118,5 +118,5 @@ def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
 
 
 def _frozen(value: Any) -> Any:
-    """A value that can be looked up; lists by what they hold."""
+    """A hashable form of the value."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -23,7 +23,7 @@ from checkers.history.operation import Operation
 from checkers.limits import OutOfTime, shielded
 from checkers.linearizable.decide import decide
 from checkers.linearizable.models import ILLEGAL, Model, Register, State
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Decision, Limits
 
 FEW = 6
 CUTS_TRIED = 12
@@ -55,14 +55,16 @@ class Proof:
     after: Subject | None = None
 
 
-def shrunk(model: Model, subjects: Sequence[Subject], found: Found, limits: Limits) -> Proof:
-    """The smallest proof that is found within the limits, all looks together; `found` is the search's "no".
+def shrunk(model: Model, subjects: Sequence[Subject], decision: Decision, limits: Limits) -> Proof:
+    """The smallest proof that is found within the limits of all looks together; `decision` is the search's "no".
 
-    Where the time limit is over, it is one that was found by then.
+    If the time limit ends first, it is a proof that was found by then.
     """
-    assert found.result == "no" and found.failing is not None
-    failing = subjects[found.failing]
-    prefix = _until(subjects if found.core is None else [subjects[each] for each in found.core], failing)
+    assert decision.result == "no" and decision.failing is not None
+    failing = subjects[decision.failing]
+    prefix = _until(
+        subjects if decision.core is None else [subjects[place] for place in decision.core], failing
+    )
     left = _Left(limits.steps, limits.configurations)
     whole = _Shrinking(model, failing, left, None, model.initial, prefix)
     try:
@@ -95,14 +97,14 @@ class _Left:
     cut: _Shrinking | None = None
 
     def look(self, model: Model, subjects: Sequence[Subject], start: State) -> bool:
-        """Whether the subjects have no order from `start`, if that can still be found out. Raises OutOfTime."""
+        """Whether the subjects surely have no order from `start`; False if no steps are left. Raises OutOfTime."""
         self.steps -= CALL * len(subjects)
         if self.steps <= 0:
             return False
         calls = [subject.call for subject in subjects]
-        found = decide(model, calls, Limits(self.configurations, self.steps), (start,))
-        self.steps -= found.steps
-        return found.result == "no"
+        decision = decide(model, calls, Limits(self.configurations, self.steps), (start,))
+        self.steps -= decision.steps
+        return decision.result == "no"
 
 
 def _cut(whole: _Shrinking, subjects: Sequence[Subject], prefix: Sequence[Subject]) -> Proof | None:
@@ -131,16 +133,16 @@ def _fixing(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
     ]
     begun = numpy.sort(numpy.array([call.invoke for call in changes], dtype=numpy.int64))
     ended = numpy.sort(numpy.array([call.complete for call in changes], dtype=numpy.int64))
-    found = []
+    fixing = []
     for subject in subjects:
         call = subject.call
         if call.complete is None or call.complete >= failing.call.invoke or call.action.word == "is-not":
             continue
         beside = numpy.searchsorted(begun, call.complete) - numpy.searchsorted(ended, call.invoke)
         if beside == (call.action.kind != "observe"):
-            found.append(subject)
-    found.sort(key=lambda subject: subject.call.complete or 0, reverse=True)
-    return [found[0], *(found[place] for place in _ever_farther(len(found)))] if found else []
+            fixing.append(subject)
+    fixing.sort(key=lambda subject: subject.call.complete or 0, reverse=True)
+    return [fixing[0], *(fixing[place] for place in _ever_farther(len(fixing)))] if fixing else []
 
 
 def _ever_farther(count: int) -> list[int]:
@@ -213,7 +215,7 @@ class _Shrinking:
         return action.kind == "observe" or self.model.leaves(action) is not None
 
     def _may_go(self, gone: Sequence[Subject], rest: Sequence[Subject]) -> bool:
-        """Whether nothing that stays can have depended on what goes."""
+        """Whether no subject that stays can have depended on one that goes."""
         left_behind: dict[State, None] = {}
         for subject in gone:
             action = subject.call.action

@@ -52,13 +52,13 @@ def sweep(
     writer: Array,
     at: Array,
     sequence: Array,
-    found: Array,
+    contents: Array,
 ) -> int:
-    """Put the clusters in order, or find two that contradict each other (their values go to `found`).
+    """Put the clusters in order, or find two that contradict each other (their values go to `contents`).
 
     A cluster is taken up where its zone begins: a forward zone at its first return, a backward zone at its last
-    invocation. `at` comes filled with -1; `sequence` gets the values in order, `found[2]` how many. Of values that no
-    write explains the one is found that was shown first: codes of values say nothing of time.
+    invocation. `at` comes filled with -1; `sequence` gets the values in order, `contents[2]` how many. Of values that
+    no write explains, the one that a call returned first counts: codes of values say nothing of time.
     """
     odd = -1
     for value in range(first_return.shape[0]):
@@ -71,7 +71,7 @@ def sweep(
         elif first >= 0:
             at[first if first < last else last] = value
     if odd >= 0:
-        found[0] = found[1] = odd
+        contents[0] = contents[1] = odd
         return NEVER_WRITTEN if writer[odd] < 0 else FUTURE
     placed = 0
     reach, holder = -1, -1
@@ -85,13 +85,13 @@ def sweep(
             continue
         forward = first_return[value] < last_invoke[value]
         if rank < reach and (forward or first_return[value] < reach):
-            found[0], found[1] = holder, value
+            contents[0], contents[1] = holder, value
             return CONFLICT
         if forward:
             reach, holder = last_invoke[value], value
         sequence[placed] = value
         placed += 1
-    found[2] = placed
+    contents[2] = placed
     return FITS
 
 
@@ -105,8 +105,8 @@ def lay_out(
         if kind[call] == OBSERVE and complete[call] < NEVER:
             start[old[call]] += 1
     total = 0
-    for each in range(placed):
-        value = sequence[each]
+    for place in range(placed):
+        value = sequence[place]
         reads = start[value]
         if writer[value] >= 0:
             order[total] = writer[value]

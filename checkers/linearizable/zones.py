@@ -8,8 +8,8 @@ that the proof of a no has to show.
 
 - The value before the first write is a cluster that began before everything.
 - A crashed write never returns. If it is read, the first reader's return bounds its cluster; if not, it is left out.
-  That holds since nothing here observes that a value is *not* something: a refused compare-and-set is no matter for
-  zones, nor is any other update.
+  That holds because no call here observes that a value is *not* there: zones do not judge a refused compare-and-set,
+  nor any other update.
 - With ranks that are numbers of events, sorting is counting: all of it is linear.
 """
 
@@ -55,20 +55,20 @@ def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
         return None
     at = numpy.full(top(columns) + 1, -1, dtype=numpy.int64)
     sequence = numpy.empty(columns.values + 1, dtype=numpy.int64)
-    found = numpy.zeros(3, dtype=numpy.int64)
-    answer = kernels.sweep(columns.invoke, first_return, last_invoke, writer, at, sequence, found)
+    contents = numpy.zeros(3, dtype=numpy.int64)
+    answer = kernels.sweep(columns.invoke, first_return, last_invoke, writer, at, sequence, contents)
     if answer != FITS:
-        return Zones(reason=REASONS[answer], values=tuple(dict.fromkeys(found[:2].tolist())))
+        return Zones(reason=REASONS[answer], values=tuple(dict.fromkeys(contents[:2].tolist())))
     if not with_order:
         return Zones()
     start = numpy.zeros(columns.values, dtype=numpy.int64)
     order = numpy.empty(len(columns), dtype=numpy.int64)
-    count = kernels.lay_out(*calls[1:], writer, sequence, found[2], start, order)
+    count = kernels.lay_out(*calls[1:], writer, sequence, contents[2], start, order)
     return Zones(order=order[:count])
 
 
 def members(columns: Columns, value: int) -> list[int]:
-    """The calls that say it all of a cluster: its write, its first return and its last invocation."""
+    """The calls that determine a cluster's zone: its write, its first return and its last invocation."""
     of_value = numpy.flatnonzero(
         (columns.new == value) | ((columns.old == value) & (columns.complete < NEVER))
     )

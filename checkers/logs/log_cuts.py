@@ -51,7 +51,7 @@ class Walk:
     def __init__(
         self, log: NodeLog, promotes: Promotes, replica: int, synchronous: Set[Id] = frozenset()
     ) -> None:
-        """`replica`: the node's own; 0 if it is not known. `synchronous`: the transactions of all logs that wait."""
+        """`replica`: the node's own, 0 if unknown. `synchronous`: the transactions of all logs that wait."""
         self.log = log
         self._promotes: Promotes = promotes
         self._replica = replica
@@ -59,7 +59,7 @@ class Walk:
         self._parts = list(transactions(log))
         self._behind: dict[Id, int] = {}
         self._came: dict[int, tuple[list[int], list[int]]] = {}
-        """By replica the places behind its rows, and the lsn that the log had come to there."""
+        """By replica the places behind its rows, and the lsn that the log had reached there."""
         for place, rows in enumerate(self._parts, start=1):
             for row in rows:
                 if row.kind != "vote":
@@ -78,7 +78,7 @@ class Walk:
         self._term = 0
         self._votes: dict[int, int] = {}
         self._confirms: dict[int, Decision] = {}
-        """The greatest of each owner: they are cumulative, and what holds of this one holds of all."""
+        """The greatest of each owner: CONFIRMs are cumulative, so what this one shows, it shows of all."""
         self._promotes_read: list[Record] = []
 
     @property
@@ -90,7 +90,7 @@ class Walk:
         return self._behind.get((origin, lsn))
 
     def behind(self, origin: int, lsn: int) -> int:
-        """The same; NoSuchPlace if the log lacks the row, or the row is inside a transaction."""
+        """As `find`; NoSuchPlace if the log lacks the row, or the row is inside a transaction."""
         place = self.find(origin, lsn)
         if place is None:
             raise NoSuchPlace(f"has no row {origin}/{lsn}; {self._extent()}")
@@ -103,7 +103,7 @@ class Walk:
 
     def of_lsn(self, lsn: int) -> int:
         """The place right behind the row with this lsn, of whichever replica."""
-        origins = sorted(origin for origin, each in self._behind if each == lsn)
+        origins = sorted(origin for origin, row_lsn in self._behind if row_lsn == lsn)
         if len(origins) > 1:
             tries = " or ".join(f"{origin}/{lsn}" for origin in origins)
             raise NoSuchPlace(f"has row {lsn} of {len(origins)} replicas; try: {tries}")
@@ -112,9 +112,9 @@ class Walk:
         return self.behind(origins[0], lsn)
 
     def of_vclock(self, vclock: Mapping[int, int]) -> int | None:
-        """The place at which the log has come to exactly this vclock, the last one; None if there is none."""
+        """The last place at which the log has reached exactly this vclock; None if there is none."""
         wanted = counted(vclock)
-        place = max((self._behind.get(each, 0) for each in wanted.items()), default=0)
+        place = max((self._behind.get(row_id, 0) for row_id in wanted.items()), default=0)
         at, until = counted(self.log.begins), self.end
         for origin, (places, lsns) in self._came.items():
             number = bisect_right(places, place)
@@ -194,7 +194,7 @@ class Walk:
             self._promotes_read.append(row)
 
     def _promotion(self, row: Record) -> Decision:
-        """It confirms nothing as long as it waits for a quorum itself, or if another one overtook it."""
+        """The row as a decision. It confirms nothing while it waits for a quorum, or if a later PROMOTE overtook it."""
         is_in_effect = row.id in self._limbo.in_effect
         return Decision(
             kind="demote" if row.kind == "demote" else "promote",
@@ -254,14 +254,14 @@ class LogCuts:
 
     def decisions(self) -> list[Record]:
         """Each CONFIRM, ROLLBACK, PROMOTE and DEMOTE once, by the first log that has it."""
-        found: dict[Id, Record] = {}
+        by_id: dict[Id, Record] = {}
         for walk in self.walks.values():
             for row in walk.decisions():
-                found.setdefault((row.origin, row.lsn), row)
-        return list(found.values())
+                by_id.setdefault((row.origin, row.lsn), row)
+        return list(by_id.values())
 
     def at(self, row: Record) -> Places | None:
-        """Each node behind the row. None if the log of a node begins later: where it stood then is not known."""
+        """The place of each node behind the row. None if a node's log begins later: its place then is unknown."""
         places: dict[str, int] = {}
         for node, walk in self.walks.items():
             place = walk.find(row.origin, row.lsn)
@@ -271,7 +271,7 @@ class LogCuts:
         return places
 
     def check(self, places: Places, marker: Mapping[int, int] | None = None) -> Verdict:
-        """Whether this cut can be restored. A damaged log leaves that open, unless what is there contradicts itself."""
+        """Whether this cut can be restored. Unknown with a damaged log, unless the rest of it contradicts itself."""
         verdict = check(
             SetCut(
                 nodes=[self.walks[node].cut(place) for node, place in places.items()],
@@ -283,7 +283,7 @@ class LogCuts:
             )
         )
         if self._damage:
-            witnesses = tuple(each for each in verdict.witnesses if each.rule in WITHOUT_ALL_ROWS)
+            witnesses = tuple(witness for witness in verdict.witnesses if witness.rule in WITHOUT_ALL_ROWS)
             if not witnesses:
                 return replace(verdict, result="unknown", summary=self._damage[0], witnesses=())
             return replace(verdict, summary=witnesses[0].summary, witnesses=witnesses)
@@ -293,7 +293,7 @@ class LogCuts:
 
 
 def spread(rows: Sequence[Record], most: int) -> list[Record]:
-    """At most so many of these, the first and the last among them, at even distances."""
+    """At most `most` of these rows, the first and the last among them, at even distances."""
     if len(rows) <= most:
         return list(rows)
     if most == 1:

@@ -60,12 +60,12 @@ def parsed(model: str) -> tuple[str, int]:
 
 
 def forbids(base: str, anomaly: str) -> bool:
-    """Whether what is wrong without a circle is wrong for the base."""
-    return any(anomaly in FORBIDS[each] for each in (base, *WEAKEST_FIRST[base]))
+    """Whether the base forbids an anomaly without a circle."""
+    return any(anomaly in FORBIDS[weaker] for weaker in (base, *WEAKEST_FIRST[base]))
 
 
 def forbids_circle(base: str, kinds: Sequence[tuple[str, bool]]) -> bool:
-    """Whether a circle of these edges is; each with whether a predicate's read is behind it."""
+    """Whether the base forbids a circle of these edges: (kind, whether a predicate's read is behind it)."""
     anti = [kind == "rw" for kind, _ in kinds]
     match base:
         case "read-committed" | "read-atomic":
@@ -137,7 +137,7 @@ class Store:
                 self._update(txn, key)
 
     def _update(self, txn: Txn, key: str) -> None:
-        """No two write a key of which they read the same version first, by a predicate or not."""
+        """No two transactions write a key of which both first read the same version, by a predicate or not."""
         f, value = txn.on(key)[0]
         if f in READS:
             version = key, tuple(map(name_of, elements(value)))
@@ -157,7 +157,7 @@ class Store:
 
 
 def keeps_versions(base: str, order: int, txns: Sequence[Txn]) -> None:
-    """Whether all is as the base has it, where the writers of each key stand in this order. ValueError if not."""
+    """ValueError unless the base allows all answers if the writers of each key stand in this order."""
     latest: dict[Any, float] = {}
     for txn in txns:
         group = txn.session if order == 1 else None
@@ -194,10 +194,10 @@ class _Versions:
         if self.base == "read-atomic":
             self._atomic()
         elif self.base == "parallel-snapshot-isolation":
-            self._seen()
+            self._snapshots()
 
     def _external(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...], bool]]:
-        """(f, key, what other transactions wrote of it, whether it is no predicate's) of reads that need those."""
+        """(f, key, values by other transactions, whether it is no predicate's) of reads that depend on others."""
         own: dict[str, list[str]] = defaultdict(list)
         state: dict[str, tuple[str, ...]] = {}
         rows: set[str] = set()
@@ -236,19 +236,19 @@ class _Versions:
         for txn in self.txns:
             reads = [(key, self._source(txn, key, shown), row) for _, key, shown, row in self._external(txn)]
             sources = {source.id for _, source, _ in reads if source is not None}
-            for key, mine, row in reads:
+            for key, source_read, row in reads:
                 for one, _ in reversed(self.versions[key] if row else []):
-                    if one is mine:
+                    if one is source_read:
                         break
                     if one is not txn and (one.id in sources or self._comes_before(one, txn)):
                         raise ValueError(f"event {txn.id} read {key} older than by event {one.id}")
 
     def _comes_before(self, one: Txn, txn: Txn) -> bool:
-        """By the model's order."""
+        """Whether the model's order puts `one` before `txn`."""
         return self.order > 0 and one.over < txn.began and (self.order == 2 or one.session == txn.session)
 
-    def _seen(self) -> None:
-        seen: list[int] = []
+    def _snapshots(self) -> None:
+        visible: list[int] = []
         ended: list[tuple[float, Any, int]] = []
         for at, txn in enumerate(self.txns):
             direct = {self.place[o.id] for key in _keys_written(txn) for o in self._writers(key, at)[-1:]}
@@ -262,9 +262,9 @@ class _Versions:
                     if over < txn.began and (self.order == 2 or session == txn.session)
                 }  # fmt: skip
             mask = 0
-            for each in direct:
-                mask |= seen[each] | 1 << each
-            seen.append(mask)
+            for writer_place in direct:
+                mask |= visible[writer_place] | 1 << writer_place
+            visible.append(mask)
             ended.append((txn.over, txn.session, at))
             for key, source in reads:
                 last = next(
@@ -290,7 +290,7 @@ def is_possible(base: str, order: int, known: Known) -> bool:
     unsure = [txn for txn in known.values() if not txn.ok and not txn.failed]
     choices = chain.from_iterable(combinations(unsure, count) for count in range(len(unsure) + 1))
     tried = _Tried()
-    return any(_any(base, order, [*sure, *some], tried) for some in choices)
+    return any(_any(base, order, [*sure, *chosen], tried) for chosen in choices)
 
 
 class TooMany(Exception):
@@ -301,7 +301,7 @@ class _Tried:
     def __init__(self) -> None:
         self.left = TRIED_MAX
 
-    def one(self) -> None:
+    def count(self) -> None:
         self.left -= 1
         if self.left < 0:
             raise TooMany
@@ -315,7 +315,7 @@ def _any(base: str, order: int, txns: Sequence[Txn], tried: _Tried) -> bool:
 
     def go(steps: tuple[tuple[Txn, bool], ...]) -> bool:
         """`steps`: a transaction, and whether it commits."""
-        tried.one()
+        tried.count()
         if not _fits(base, order, txns, steps if by_steps else ()):
             return False
         over = {txn.id for txn, commits in steps if commits}

@@ -47,8 +47,8 @@ def every_read(role: str | None, mode: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The question that a verdict must answer. The caller of `verify` takes it from the promise, not from the verdict.
+class Terms:
+    """The terms of a judgement. The caller of `verify` takes them from the promise, not from the verdict.
 
     `model`: the sequential model, or the isolation model of transactions. `reads`: from a read's role and mode, whether
     it is judged. `failed_cas_observes`: whether a refused cas surely saw a different value. `by_node`: whether reads
@@ -87,7 +87,7 @@ def first_of(model: str, starts: Mapping[str | None, Any]) -> Any:
         return frozenset(given.items())
     if not given:
         return FIRST.get(model)
-    (value,) = (each for each in starts.values() if each is not None)
+    (value,) = (start for start in starts.values() if start is not None)
     if model == "counter":
         return Fraction(str(value))
     elements = tuple(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
@@ -134,7 +134,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Set):
         return ("#", frozenset(map(plain, value)))
     if isinstance(value, list | tuple):
-        return tuple(plain(each) for each in value)
+        return tuple(plain(part) for part in value)
     return (
         value if value is None or type(value) in (int, str) else (msgspec.json.encode(value, order="sorted"),)
     )

@@ -15,7 +15,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 
 NEVER = float("inf")
 Micro = tuple[str, str, Any]
@@ -50,25 +50,29 @@ class Txn:
 Known = Mapping[int, Txn]
 
 
-def judged(history: History, asked: Judged) -> Iterable[Txn]:
-    """The transactions that write, and of those that only read the answered ones that are judged."""
-    txns = [each for each in history.operations if each.f == "txn"]
-    are_lists = not any(micro[0] == "w" for each in txns for micro in each.value)
-    for each in txns:
+def transactions_in(history: History, asked: Terms) -> Iterable[Txn]:
+    """The transactions that write, and of the read-only ones those that were answered and that `asked` covers."""
+    txns = [operation for operation in history.operations if operation.f == "txn"]
+    are_lists = not any(micro[0] == "w" for operation in txns for micro in operation.value)
+    for operation in txns:
         begun = history.start
         micros = tuple(
-            (f, name_of(key), _since(begun.of(key), f, value, are_lists)) for f, key, value in each.value
+            (f, name_of(key), _since(begun.of(key), f, value, are_lists)) for f, key, value in operation.value
         )
         looks = all(f in READS for f, _, _ in micros)
-        if looks and (each.type != "ok" or not asked.reads(each.role, each.mode)):
+        if looks and (operation.type != "ok" or not asked.reads(operation.role, operation.mode)):
             continue
-        over = each.complete_index if each.type == "ok" and each.complete_index is not None else NEVER
-        session = _session(history, each, looks, asked)
+        over = (
+            operation.complete_index
+            if operation.type == "ok" and operation.complete_index is not None
+            else NEVER
+        )
+        session = _session(history, operation, looks, asked)
         yield Txn(
-            id=each.invoke_index,
-            ok=each.type == "ok",
-            failed=each.type == "fail",
-            began=each.invoke_index,
+            id=operation.invoke_index,
+            ok=operation.type == "ok",
+            failed=operation.type == "fail",
+            began=operation.invoke_index,
             over=over,
             session=session,
             micros=micros,
@@ -76,7 +80,7 @@ def judged(history: History, asked: Judged) -> Iterable[Txn]:
 
 
 def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
-    """What a micro-operation shows of a key that began so, as if it had begun with nothing."""
+    """The value that a micro-operation shows of a key, as if the key had begun with nothing and not with `begun`."""
     if begun is None or f not in READS:
         return value
     if are_lists:
@@ -88,15 +92,15 @@ def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
     return {"nothing": True} if value is None else value
 
 
-def _session(history: History, each: Operation, looks: bool, asked: Judged) -> Any:
+def _session(history: History, operation: Operation, looks: bool, asked: Terms) -> Any:
     if not asked.by_node:
-        return each.process
-    is_of_a_node = looks and each.mode in ("read-confirmed", None) and each.node is not None
-    return answered_by(history, each) if is_of_a_node else (each.invoke_index,)
+        return operation.process
+    is_of_a_node = looks and operation.mode in ("read-confirmed", None) and operation.node is not None
+    return answered_by(history, operation) if is_of_a_node else (operation.invoke_index,)
 
 
 def name_of(value: Any) -> str:
-    """A key or a value as what JSON calls different has different names."""
+    """The name of a key or a value. Values that JSON calls different have different names."""
     if type(value) is int:
         return str(value)
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
@@ -123,7 +127,7 @@ Rule = Callable[[str, Sequence[Txn], Known], bool]
 
 
 def _names(read: Any) -> list[str]:
-    return [name_of(each) for each in elements(read)]
+    return [name_of(element) for element in elements(read)]
 
 
 def _incompatible(key: str, named: Sequence[Txn], known: Known) -> bool:
@@ -159,7 +163,7 @@ def _intermediate(key: str, named: Sequence[Txn], _: Known) -> bool:
 
 
 def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
-    """The values that its reads show, without its own appends at their end."""
+    """The values that each read of a transaction shows, without its own appends at their end."""
     own: list[str] = []
     for f, value in txn.on(key):
         if f not in READS:
@@ -171,13 +175,13 @@ def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
 def without_own(shown: Sequence[str], own: Sequence[str]) -> list[str]:
     """A list without the elements at its end that its reader appended itself, as many as there are in their order."""
     left = list(shown)
-    mine = list(own)
-    while mine and left[-1:] != mine[-1:]:
-        mine.pop()
-    while mine and left[-1:] == mine[-1:]:
+    appended = list(own)
+    while appended and left[-1:] != appended[-1:]:
+        appended.pop()
+    while appended and left[-1:] == appended[-1:]:
         left.pop()
-        mine.pop()
-    return left if not mine or mine[-1] in left else list(shown)
+        appended.pop()
+    return left if not appended or appended[-1] in left else list(shown)
 
 
 def _garbage(key: str, named: Sequence[Txn], known: Known) -> bool:
@@ -250,22 +254,22 @@ def misses(txn: Txn, key: str, other: Txn) -> bool:
 
 def lacks(read: Any, key: str, other: Txn) -> bool:
     """Whether this read came before `other`, which wrote the key: after all of `other`, it would have shown more."""
-    seen = _names(read)
+    shown = _names(read)
     if any(f == "append" for f, _ in other.on(key)):
-        return not set(other.wrote(key)) <= set(seen)
-    return bool(set(other.wrote(key)) - set(seen)) and (read is None or overwrote(seen, key, other))
+        return not set(other.wrote(key)) <= set(shown)
+    return bool(set(other.wrote(key)) - set(shown)) and (read is None or overwrote(shown, key, other))
 
 
 def overwrote(values: Iterable[str], key: str, other: Txn) -> bool:
     """`other` read one of these values, or wrote it, and then wrote the key (again)."""
     wanted = set(values)
-    mine = other.on(key)
-    met = [
+    steps = other.on(key)
+    places = [
         place
-        for place, (_, value) in enumerate(mine)
+        for place, (_, value) in enumerate(steps)
         if not isinstance(value, list) and name_of(value) in wanted
     ]
-    return bool(met) and any(f == "w" for f, _ in mine[min(met) + 1 :])
+    return bool(places) and any(f == "w" for f, _ in steps[min(places) + 1 :])
 
 
 RULES: Mapping[str, Rule] = {

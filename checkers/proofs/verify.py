@@ -1,6 +1,6 @@
 """Accepts or refuses the proofs in a linearizability verdict. Shares no code with the search: trust this, not that.
 
-    judged = verify.Judged(model="cas-register", reads=…, failed_cas_observes=True)      # what was promised
+    judged = verify.Terms(model="cas-register", reads=…, failed_cas_observes=True)      # what was promised
     verify.check(history, verdict, judged).holds      # the verdict follows from its proofs and the history
 
 The caller says what is judged, because it knows the promise: a verdict that judged by another model, or left out reads,
@@ -27,7 +27,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.proofs.meaning import OPEN, STEPS, WRONG, Judged, Op, first_of, keys_of, op_of, plain
+from checkers.proofs.meaning import OPEN, STEPS, WRONG, Op, Terms, first_of, keys_of, op_of, plain
 from checkers.verdict import Verdict, Verified
 
 STEPS_MAX = 1_000_000
@@ -39,13 +39,13 @@ class RefusedError(Exception):
     """A proof does not prove what it claims."""
 
 
-def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
+def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
     """Check every proof of the verdict. It holds if one shows it invalid, or if each key's shows it valid."""
     details = verdict.details
     model, claimed = (REGISTERS.get(each, each) for each in (asked.model, details["model"]))
     if model != claimed:
         return Verified(0, (f"it judges by {claimed}, not by {model}",), (), holds=False)
-    ops = ((keys_of(each, model), op_of(each, model)) for each in _judged(history, asked))
+    ops = ((keys_of(each, model), op_of(each, model)) for each in _operations_judged(history, asked))
     judged = [(keys, op) for keys, op in ops if not op.does_nothing(model)]
     proved: dict[str | None, str] = {}
     refused = []
@@ -85,13 +85,21 @@ def _need(true: bool, otherwise: str) -> None:
         raise RefusedError(otherwise)
 
 
-def _judged(history: History, asked: Judged) -> Iterable[Operation]:
-    for each in history.operations:
-        less = each.f == "read" and each.type == "ok" and not asked.reads(each.role, each.mode)
-        refused = each.saw_empty or each.found_nothing or (each.f == "cas" and each.error == "mismatch")
+def _operations_judged(history: History, asked: Terms) -> Iterable[Operation]:
+    for operation in history.operations:
+        weak = (
+            operation.f == "read"
+            and operation.type == "ok"
+            and not asked.reads(operation.role, operation.mode)
+        )
+        refused = (
+            operation.saw_empty
+            or operation.found_nothing
+            or (operation.f == "cas" and operation.error == "mismatch")
+        )
         observed = refused and asked.failed_cas_observes
-        if each.f != "dump" and not less and (each.type != "fail" or observed):
-            yield each
+        if operation.f != "dump" and not weak and (operation.type != "fail" or observed):
+            yield operation
 
 
 def _about(
@@ -172,24 +180,26 @@ def _witness(
 
 
 def _possible(model: str, ops: Sequence[Op], first: Any) -> bool:
-    """Whether some order explains them all: whatever is possible, event by event."""
+    """Whether some order explains all operations. Walks through all possible states, event by event."""
     events = [(op.began, False, op) for op in ops] + [(op.over, True, op) for op in ops if op.over < OPEN]
     pending: dict[int, Op] = {}
     steps, now = 0, {(first, frozenset[int]())}
     for _, ends, op in sorted(events, key=lambda event: event[0]):
         pending[op.id] = op
-        after, seen, todo = set(), set(), list(now)
+        after, visited, todo = set(), set(), list(now)
         while todo:
             state, done = todo.pop()
-            done |= {each.id for each in pending.values() if each.looks and _fits(model, state, each)}
+            done |= {
+                running.id for running in pending.values() if running.looks and _fits(model, state, running)
+            }
             _need((steps := steps + 1) < STEPS_MAX, "too much is possible to look at all of it")
             if not ends or op.id in done:
                 after.add((state, done - {op.id} if ends else done))
-            elif (state, done) not in seen:
-                seen.add((state, done))
-                for each in pending.values():
-                    if each.id not in done and _fits(model, state, each):
-                        todo.append((STEPS[model, each.word](state, each.value), done | {each.id}))
+            elif (state, done) not in visited:
+                visited.add((state, done))
+                for running in pending.values():
+                    if running.id not in done and _fits(model, state, running):
+                        todo.append((STEPS[model, running.word](state, running.value), done | {running.id}))
         if ends:
             del pending[op.id]
         now = after

@@ -1,6 +1,6 @@
 """Accepts or refuses the proofs in a verdict on transactions. Shares no code with the search: believe this, not that.
 
-    judged = verify.Judged(model="snapshot-isolation")            # what was promised, and of which reads
+    judged = verify.Terms(model="snapshot-isolation")            # what was promised, and of which reads
     verify_isolation.check(history, verdict, judged).holds        # the verdict follows from its proof and the history
 
 | proof | claims | is checked by |
@@ -35,18 +35,18 @@ from checkers.proofs.isolation import (
     keeps_versions,
     parsed,
 )
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.proofs.transactions import (
     READS,
     RULES,
     Known,
     Txn,
     elements,
-    judged,
     keys_shown_as,
     lacks,
     name_of,
     overwrote,
+    transactions_in,
 )
 from checkers.proofs.verify import RefusedError
 from checkers.verdict import Verdict, Verified
@@ -55,14 +55,14 @@ NO_ORDER = "no-order"
 OF_KEYS = "cyclic-versions"
 
 
-def check(history: History, verdict: Verdict, asked: Judged) -> Verified:
+def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
     """Check the verdict's proofs. It holds if one shows it, and none was refused."""
     claimed = str(verdict.details.get("promised", verdict.model))
     if claimed != asked.model:
         return Verified(
             0, (f"{verdict.checker}: it judges by {claimed}, not by {asked.model}",), (), holds=False
         )
-    known = {txn.id: txn for txn in judged(history, asked)}
+    known = {txn.id: txn for txn in transactions_in(history, asked)}
     accepted, refused, without = 0, [], []
     for name, proof in _proofs(verdict, *parsed(asked.model)):
         if proof is None:
@@ -136,7 +136,7 @@ def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: K
 
 
 def _anomaly(name: str, shown: Mapping[str, Any], base: str, order: int) -> Callable[[Known], None] | None:
-    events = {each["name"]: each["events"][0] for each in shown["transactions"]}
+    events = {transaction["name"]: transaction["events"][0] for transaction in shown["transactions"]}
     if shown["edges"]:
         return partial(_circle, shown["edges"], events, base, order)
     if name == NO_ORDER:
@@ -157,14 +157,15 @@ def _without_circle(name: str, word: str, events: Sequence[int], base: str, know
 
 
 def _no_order(events: Sequence[int], base: str, order: int, known: Known) -> None:
-    """A part of an execution is one, if no read in the part is of what was written outside it."""
+    """A part of an execution is an execution if no read in it shows a value that was written outside it."""
     part = {event: known[event] for event in events}
     written = {(key, value) for txn in part.values() for _, key, _ in txn.micros for value in txn.wrote(key)}
     for txn in part.values():
         for f, key, value in txn.micros:
             shown = elements(value) if f in READS and txn.ok else []
             _need(
-                all((key, name_of(each)) in written for each in shown), "a read is of what is not among them"
+                all((key, name_of(element)) in written for element in shown),
+                "a read is of what is not among them",
             )
     _need(not is_possible(base, order, part), "they have an execution")
 
@@ -183,13 +184,13 @@ def _circle(
             not (one.failed or other.failed) and one is not other,
             "a transaction that did not happen is in it",
         )
-        told = f"{edge['from']} need not come before {edge['to']} ({edge['kind']})"
+        reason = f"{edge['from']} need not come before {edge['to']} ({edge['kind']})"
         if edge["kind"] in ("realtime", "process"):
-            _need(_is_over(one, other, order, edge["kind"]), told)
+            _need(_is_over(one, other, order, edge["kind"]), reason)
         else:
             keys = keys_shown_as(edge["key"], known)
             orders = _Orders(known, order if forbids(base, "lost-update") else 0)
-            _need(any(_precedes(edge, key, one, other, orders) for key in keys), told)
+            _need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
 
 
 def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
@@ -217,15 +218,17 @@ class _Orders:
 
 def _ends(txn: Txn, key: str) -> tuple[str | None, str | None]:
     """The versions of a register that a transaction enters with and leaves behind; None: it has none."""
-    mine = [] if txn.failed else txn.on(key)
-    if not mine:
+    steps = [] if txn.failed else txn.on(key)
+    if not steps:
         return None, None
-    return name_of(mine[0][1]), name_of((([each for each in mine if each[0] == "w"] or mine[:1])[-1])[1])
+    return name_of(steps[0][1]), name_of((([step for step in steps if step[0] == "w"] or steps[:1])[-1])[1])
 
 
 def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _Orders) -> bool:
     if edge["kind"] == "wr":
-        return any(name_of(each) in one.wrote(key) for read in other.reads(key) for each in elements(read))
+        return any(
+            name_of(element) in one.wrote(key) for read in other.reads(key) for element in elements(read)
+        )
     if edge["kind"] == "rw":
         kinds = ("r", "rp") if edge["predicate"] else ("r",)
         return any(
@@ -246,12 +249,12 @@ def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _
 
 def _shows(read: Sequence[Any], first: str, second: str) -> bool:
     """The list has the first, and not the second before it."""
-    names = [name_of(each) for each in read]
+    names = [name_of(element) for element in read]
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
 def _circular_key(name: str, word: str, base: str, order: int, known: Known) -> None:
-    """That some version of the register comes before itself, or before null."""
+    """Raise RefusedError unless some version of the register comes before itself, or before null."""
     _need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
     _need(
         any(_is_circular(key, known, order if name != OF_KEYS else 0) for key in keys_shown_as(word, known)),
@@ -264,8 +267,8 @@ def _is_circular(key: str, known: Known, order: int) -> bool:
     for txn in known.values():
         if txn.failed:
             continue
-        mine = txn.on(key)
-        chain = [name_of(value) for place, (f, value) in enumerate(mine) if f == "w" or place == 0]
+        steps = txn.on(key)
+        chain = [name_of(value) for place, (f, value) in enumerate(steps) if f == "w" or place == 0]
         for one, other in itertools.pairwise(chain):
             after.setdefault(one, set()).add(other)
     ends = [(txn, *_ends(txn, key)) for txn in known.values()]
@@ -274,17 +277,19 @@ def _is_circular(key: str, known: Known, order: int) -> bool:
         for b, entered, _ in ends:
             if None not in (left, entered) and left != entered and order and _is_over(a, b, order, kind):
                 after.setdefault(str(left), set()).add(str(entered))
-    return any(_reaches(after, each, {each} | ({"null"} - {each})) for each in after if each != "null")
+    return any(
+        _reaches(after, version, {version} | ({"null"} - {version})) for version in after if version != "null"
+    )
 
 
 def _reaches(after: Mapping[str, set[str]], begin: str, goals: set[str]) -> bool:
-    seen: set[str] = set()
+    reached: set[str] = set()
     todo = list(after.get(begin, ()))
     while todo:
-        each = todo.pop()
-        if each in goals:
+        version = todo.pop()
+        if version in goals:
             return True
-        if each not in seen:
-            seen.add(each)
-            todo += after.get(each, ())
+        if version not in reached:
+            reached.add(version)
+            todo += after.get(version, ())
     return False

@@ -1,9 +1,9 @@
 """Availability: for how long, where and under which faults the cluster did not serve. Never invalid by itself.
 
-A *gap* of a node is a time in which it was asked and nothing it was asked ended ok: from the first question (or
-the last ok, if a question was open then) to the next ok, or to the end of the last question. Gaps shorter than a
-heartbeat are not reported. A question that waits for a quorum makes a gap although the node is up: what counts is
-what a client saw.
+A *gap* of a node is a time in which clients asked it and no operation ended ok: from the first invocation (or the last
+ok, if an operation was open then) to the next ok, or to the end of the last operation. Gaps shorter than a heartbeat
+are not reported. An operation that waits for a quorum makes a gap although the node is up: what counts is what a
+client observes.
 
 All times are seconds or milliseconds since the run began, as their names say. Faults count where they surely were
 in effect.
@@ -33,7 +33,7 @@ HEARTBEAT_NS = 300_000_000
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
 AT_ONCE = 1 << 18  # questions that are put in order with the answers at a time
 _ASKED, _UNSERVED, _SERVED = range(3)
-"""What happens at a moment. Of those at one time, questions come first."""
+"""What happens at a moment. At equal times, invocations come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Asked:
 
     @classmethod
     def of_load(cls, history: History) -> Asked:
-        """Those of the load."""
+        """The operations of the load."""
         columns = history.columns
         count = int((~columns.is_final).sum())
         is_first = not columns.is_final[:count].any()  # as a rule: nothing needs to be copied then
@@ -72,11 +72,11 @@ class Asked:
         return len(self.begun_ns)
 
     def count(self, how: int) -> int:
-        """How many ended so."""
+        """How many operations ended so."""
         return int((self.type == how).sum())
 
     def under(self, spans: Sequence[Span]) -> Array:
-        """Whether each ended within one of the spans, which are as `united` gives them."""
+        """By operation, whether it ended within one of the spans, which are as `united` gives them."""
         return are_within(self.ended_ns, spans)
 
     def of_node(self, code: int) -> Asked:
@@ -92,9 +92,9 @@ class Asked:
         )
 
     def codes(self, column: Array) -> list[int]:
-        """Those of the words in a column, in the order of the words."""
-        found = numpy.flatnonzero(numpy.bincount(column)).tolist()
-        return sorted((code for code in found if self.words[code] is not None), key=self.words.__getitem__)  # type: ignore[arg-type]  # None is left out
+        """The codes of the words that a column has, in the order of the words."""
+        present = numpy.flatnonzero(numpy.bincount(column)).tolist()
+        return sorted((code for code in present if self.words[code] is not None), key=self.words.__getitem__)  # type: ignore[arg-type]  # None is left out
 
 
 def check(history: History) -> Verdict:
@@ -120,8 +120,10 @@ def check(history: History) -> Verdict:
     details: dict[str, Any] = {
         **{TYPES[how]: asked.count(how) for how in (OK, FAIL, INFO)},
         "ok_under_fault": int((is_ok & is_under_fault).sum()),
-        "gaps": {node: [_seconds(gap) for gap in found] for node, found in gaps.items()},
-        "unserved_ms": {node: sum(end - start for start, end in found) / 1e6 for node, found in gaps.items()},
+        "gaps": {node: [_seconds(gap) for gap in node_gaps] for node, node_gaps in gaps.items()},
+        "unserved_ms": {
+            node: sum(end - start for start, end in node_gaps) / 1e6 for node, node_gaps in gaps.items()
+        },
         "cluster_gaps": [_seconds(gap) for gap in together],
         "longest_gap": _longest(gaps),
         "longest_cluster_gap_ms": max((end - start for start, end in together), default=0) / 1e6,
@@ -132,7 +134,7 @@ def check(history: History) -> Verdict:
 
 
 def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
-    """When these were asked and none ended ok, for at least so long. `asked`: in order of invocation."""
+    """The spans of at least `least_ns` with open operations of which none ended ok. `asked`: in order of invocation."""
     if not len(asked):
         return []
     begun_ns = asked.begun_ns
@@ -153,40 +155,40 @@ def gaps_of(asked: Asked, least_ns: int) -> list[Span]:
         gaps.take(begun_ns[asked_here], open_ns[are_over], are_served[are_over])
         open_ns, are_served = open_ns[~are_over], are_served[~are_over]
         first = last
-    return gaps.found
+    return gaps.spans
 
 
 class _Gaps:
-    """The gaps, from questions and answers that come some at a time, in order."""
+    """The gaps, from invocations and answers that come in order, a batch at a time."""
 
     def __init__(self, least_ns: int, end_ns: int) -> None:
-        self.found: list[Span] = []
+        self.spans: list[Span] = []
         self._least_ns = least_ns
         self._end_ns = end_ns
         self._waiting = 0
         """Clients that wait for an answer."""
         self._since_ns: int | None = None
-        """Since when none was served; None: since the next question."""
+        """Since when no client was served; None: since the next invocation."""
 
     def take(self, begun_ns: Array, ended_ns: Array, is_served: Array) -> None:
-        """The next questions and answers. All of one moment come together."""
+        """The next invocations and answers. All of one moment come together."""
         times_ns = numpy.concatenate((begun_ns, ended_ns))
-        what = numpy.concatenate(
+        moments = numpy.concatenate(
             (numpy.full(len(begun_ns), _ASKED), numpy.where(is_served, _SERVED, _UNSERVED))
         )
-        order = numpy.lexsort((what, times_ns))
-        times_ns, what = times_ns[order], what[order]
-        waiting = self._waiting + numpy.cumsum(numpy.where(what == _ASKED, 1, -1))
-        is_over = what == _SERVED
+        order = numpy.lexsort((moments, times_ns))
+        times_ns, moments = times_ns[order], moments[order]
+        waiting = self._waiting + numpy.cumsum(numpy.where(moments == _ASKED, 1, -1))
+        is_over = moments == _SERVED
         is_over[-1] |= bool(times_ns[-1] == self._end_ns)  # no client waits any more
         since_ns = int(times_ns[0]) if self._since_ns is None else self._since_ns
         over = numpy.flatnonzero(is_over)
         if len(over):
-            # After an answer another client still waits, or no client waits until the next question.
+            # After an answer another client still waits, or no client waits until the next invocation.
             since = numpy.where(waiting[over] > 0, over, over + 1)
             starts_ns = numpy.concatenate(([since_ns], times_ns[since[:-1]]))
             gaps = numpy.flatnonzero(times_ns[over] - starts_ns >= self._least_ns)
-            self.found += zip(starts_ns[gaps].tolist(), times_ns[over][gaps].tolist(), strict=True)
+            self.spans += zip(starts_ns[gaps].tolist(), times_ns[over][gaps].tolist(), strict=True)
             last = int(since[-1])
             self._since_ns = int(times_ns[last]) if last < len(times_ns) else None
         else:
@@ -199,7 +201,9 @@ def _seconds(gap: Span) -> dict[str, float]:
 
 
 def _longest(gaps: dict[str, list[Span]]) -> dict[str, Any] | None:
-    every = [(end - start, node, (start, end)) for node, found in gaps.items() for start, end in found]
+    every = [
+        (end - start, node, (start, end)) for node, node_gaps in gaps.items() for start, end in node_gaps
+    ]
     if not every:
         return None
     length_ns, node, gap = max(every)
@@ -207,7 +211,7 @@ def _longest(gaps: dict[str, list[Span]]) -> dict[str, Any] | None:
 
 
 def _per_second(asked: Asked) -> dict[str, list[int]]:
-    """How many ended in each second; what never ended counts where it was asked."""
+    """How many operations ended in each second; one that never ended counts where it was invoked."""
     times_ns: Array = numpy.where(asked.ended_ns < 0, asked.begun_ns, asked.ended_ns)
     seconds = times_ns // SECOND_NS
     windows = 1 + int(seconds.max())
@@ -218,23 +222,25 @@ def _per_second(asked: Asked) -> dict[str, list[int]]:
 
 
 def _latencies(asked: Asked, is_ok: Array, is_under_fault: Array) -> dict[str, dict[str, Any]]:
-    """Of what ended ok, by f, and by whether a fault was on when it ended."""
+    """The latencies of operations that ended ok, by f, and by whether a fault was on when they ended."""
     took_ns = asked.ended_ns - asked.begun_ns
-    found: dict[str, dict[str, Any]] = {}
+    by_f: dict[str, dict[str, Any]] = {}
     for code in asked.codes(asked.f):
         these = is_ok & (asked.f == code)
         groups = {"fault": took_ns[these & is_under_fault], "no fault": took_ns[these & ~is_under_fault]}
-        told = {when: quantiles_ms(group) for when, group in groups.items() if len(group)}
-        if told:
-            found[str(asked.words[code])] = told
-    return found
+        quantiles = {when: quantiles_ms(group) for when, group in groups.items() if len(group)}
+        if quantiles:
+            by_f[str(asked.words[code])] = quantiles
+    return by_f
 
 
 def quantiles_ms(latencies_ns: Array) -> dict[str, float]:
-    """The value that this share of all did not exceed (nearest rank), and how many there were."""
+    """By quantile the value that this share of all did not exceed (nearest rank); and the count."""
     ordered = numpy.sort(latencies_ns)
-    found = {name: int(ordered[ceil(share * len(ordered)) - 1]) / 1e6 for name, share in QUANTILES.items()}
-    return {**found, "count": len(ordered)}
+    quantiles = {
+        name: int(ordered[ceil(share * len(ordered)) - 1]) / 1e6 for name, share in QUANTILES.items()
+    }
+    return {**quantiles, "count": len(ordered)}
 
 
 def _summary(details: dict[str, Any]) -> str:

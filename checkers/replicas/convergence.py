@@ -9,8 +9,8 @@ The checker judges the final dumps, one a node. A violation is
 - duplicate-key: a key that stands twice in one dump
 
 The order of the values comes from the history alone (`checkers.history.value_order`). If a node gave no dump, or no
-node did, the verdict is unknown, unless the dumps that exist prove a violation. Equal and complete must be the dumps
-of nodes that had settled (`checkers.history.rest`): other replicas may be behind. If nodes still moved, the verdict is
+node did, the verdict is unknown, unless the dumps that exist prove a violation. Only nodes that had settled
+(`checkers.history.rest`) must be equal and complete: other replicas may be behind. If nodes still moved, the verdict is
 unknown. Nodes that report no position are not judged; if no other node is there, there was nothing to judge.
 """
 
@@ -30,7 +30,7 @@ from checkers.history.members import at_the_end, left
 from checkers.history.operation import Operation
 from checkers.history.rest import Rest, at_rest
 from checkers.history.value_kernels import NEVER
-from checkers.history.value_order import CONFIRMED, ValueOrders, told
+from checkers.history.value_order import CONFIRMED, ValueOrders, written_words
 from checkers.history.value_rows import Numbers
 from checkers.history.values import identity, value_words
 from checkers.replicas.kept import last_dumps
@@ -60,7 +60,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
     `space` holds the operations' keys; in every other space only equality is judged. Raises HistoryError if a dump
     cannot be read.
     """
-    dumps = [_dump(each) for each in last_dumps(history)]
+    dumps = [_dump(operation) for operation in last_dumps(history)]
     witnesses = [witness for dump in dumps for witness in _doubled(dump)]
     rest = at_rest(history)
     places = [place for place, dump in enumerate(dumps) if dump.node in rest.settled]
@@ -76,32 +76,32 @@ def check(history: History, *, space: str = "register") -> Verdict:
 def gone_everywhere(
     history: History, dumps: Sequence[Operation], *, space: str = "register"
 ) -> Iterator[Witness]:
-    """For `kept`, by acknowledged writes alone: a value (or nothing) that was surely replaced, where all nodes hold
-    such a one, each perhaps another."""
-    read = [_dump(each) for each in dumps]
-    found: list[tuple[int, Witness]] = []
+    """For `kept`, by acknowledged writes alone: keys under which every node holds a value (or nothing) that surely was
+    replaced; the nodes may hold different ones."""
+    read = [_dump(dump) for dump in dumps]
+    lost: list[tuple[int, Witness]] = []
     for values in _held(history, read, space, by_reads=False):
         for at in numpy.flatnonzero(values.is_lost.all(axis=0)).tolist():
-            found.append((values.first[at], values.lost(at, range(len(read)))[0]))
-    yield from _in_order(found)
+            lost.append((values.first[at], values.lost(at, range(len(read)))[0]))
+    yield from _in_order(lost)
 
 
 def _wrong_values(
     history: History, dumps: Sequence[Dump], settled: Sequence[int], space: str
 ) -> Iterator[Witness]:
     """`settled`: the places of the dumps of nodes that had settled."""
-    found: list[tuple[int, Witness]] = []
+    wrong: list[tuple[int, Witness]] = []
     for values in _held(history, dumps, space, by_reads=True):
         is_wrong = values.is_impossible.any(axis=0) | values.is_lost[settled].any(axis=0)
         for at in numpy.flatnonzero(is_wrong).tolist():
             witnesses = [*values.impossible(at), *values.lost(at, settled)]
-            found += ((values.first[at], witness) for witness in witnesses)
-    yield from _in_order(found)
+            wrong += ((values.first[at], witness) for witness in witnesses)
+    yield from _in_order(wrong)
 
 
-def _in_order(found: Sequence[tuple[int, Witness]]) -> Iterator[Witness]:
+def _in_order(witnesses: Sequence[tuple[int, Witness]]) -> Iterator[Witness]:
     """By the first write of each key."""
-    return (witness for _, witness in sorted(found, key=lambda each: each[0]))
+    return (witness for _, witness in sorted(witnesses, key=lambda entry: entry[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +134,18 @@ class _Held:
                     if failed
                     else "which no client ever asked to write"
                 )
-                yield _witness(rule, f"{self._told(holders, at)}, {why}", holders, failed, self.keys[at])
+                yield _witness(rule, f"{self._words(holders, at)}, {why}", holders, failed, self.keys[at])
 
     def lost(self, at: int, dumps: Sequence[int]) -> list[Witness]:
-        """A witness for each value under a key, of these dumps, that was surely replaced before one that holds it."""
-        found = []
+        """A witness for each value in these dumps that was surely replaced before a dump that holds it was invoked."""
+        witnesses = []
         for value, holders in self._by_value(at, dumps):
             newer = self._confirmed_after(holders, value) if self.orders.earliest[value] != NEVER else None
             if newer is not None:
                 latest = self.orders.writers.latest[newer]
-                behind = [each for each in holders if each.operation.invoke_index > latest]
-                found.append(self._lost(behind, at, value, newer))
-        return found
+                behind = [dump for dump in holders if dump.operation.invoke_index > latest]
+                witnesses.append(self._lost(behind, at, value, newer))
+        return witnesses
 
     def _lost(self, holders: Sequence[Dump], at: int, value: int, newer: int) -> Witness:
         writers = self.orders.writers
@@ -156,11 +156,13 @@ class _Held:
             (shown,) = self._at(self.orders.reads_of(int(writers.value[newer]), operation)[:1])
             how = f"was shown by a confirmed read at {shown.node}"
             named.append(shown)
-        summary = f"{self._told(holders, at)}, although {told(operation)} surely replaced it and {how}"
+        summary = (
+            f"{self._words(holders, at)}, although {written_words(operation)} surely replaced it and {how}"
+        )
         return _witness("lost-write", summary, holders, named, self.keys[at])
 
     def _confirmed_after(self, holders: Sequence[Dump], value: int) -> int | None:
-        """The last writer that is known to have happened, before one of the dumps was asked, and surely after all of
+        """The last writer that surely took effect before one of the dumps was invoked, and surely after all writers of
         `value`."""
         orders, writers = self.orders, self.orders.writers
         asked = max(dump.operation.invoke_index for dump in holders)
@@ -168,14 +170,14 @@ class _Held:
         done = numpy.flatnonzero(is_done & (orders.keys[writers.value] == orders.keys[value]))
         done = done[numpy.argsort(writers.place[done], kind="stable")]
         newer = [
-            each
-            for each, other, earliest in zip(
+            writer
+            for writer, other, earliest in zip(
                 done.tolist(), writers.value[done].tolist(), writers.earliest[done].tolist(), strict=True
             )
             if orders.latest[value] < earliest
             or ((writers.value == other).sum() == 1 and orders.was_replaced_by(value, other))
         ]
-        return max(newer, key=lambda each: int(writers.earliest[each]), default=None)
+        return max(newer, key=lambda place: int(writers.earliest[place]), default=None)
 
     def _by_value(self, at: int, dumps: Sequence[int]) -> Iterator[tuple[int, list[Dump]]]:
         """Each value under a key, with those of the dumps that hold it."""
@@ -184,7 +186,7 @@ class _Held:
             groups.setdefault(int(self.value[dump, at]), []).append(self.dumps[dump])
         return iter(groups.items())
 
-    def _told(self, holders: Sequence[Dump], at: int) -> str:
+    def _words(self, holders: Sequence[Dump], at: int) -> str:
         key = self.keys[at]
         held = holders[0].spaces.get(self.space, {}).get(key)
         nodes = ", ".join(dump.node for dump in holders)
@@ -195,7 +197,7 @@ class _Held:
 
 
 def _held(history: History, dumps: Sequence[Dump], space: str, *, by_reads: bool) -> Iterator[_Held]:
-    """All keys that were written to, some at a time. `by_reads`: what confirmed reads showed counts, too."""
+    """All keys that were written to, a batch at a time. `by_reads`: values that confirmed reads showed count, too."""
     columns, numbers = history.columns, Numbers(history)
     are_writes = value_order.are_writes(columns)
     numbers.compared(numpy.flatnonzero(are_writes))

@@ -1,8 +1,8 @@
 """Crashes: a node that ended, or logged an assertion, although no fault ended it.
 
 The monitor writes such an end as a line of its own. An end by the kernel's out-of-memory killer has a class of its
-own, with the kernel's message. An assertion stands in a node's state under "assertion". A node without any line of
-the monitor was not watched, and the verdict is unknown.
+own, with the kernel's message. An assertion stands in a node's state under "assertion". If the monitor wrote no line
+about a node, the node was not watched, and the verdict is unknown.
 
 A fault may make a node end indirectly (`CAUSES`): a store may stop because its disk is full. The promise decides
 whether that is allowed. The summary names the fault either way.
@@ -30,7 +30,7 @@ CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
 }
 """Actions of faults (`FaultSpan.does`) under which a node goes on running, and may end as a consequence."""
 ASSERTION: Final = "AssertionError"
-"""How an end begins that a node's own check made."""
+"""The first word of an end that an assertion of the node caused."""
 BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
 """Ends that no fault excuses (SIGILL, SIGBUS, SIGFPE, SIGSEGV): a store that gives up does so in order, or aborts."""
 
@@ -41,31 +41,31 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
     `may_end_under`: faults of `CAUSES` under which the store may end; `promised`: the promise that allows it, in words.
     """
     crashes = [(crash, _cause(crash, history.faults)) for crash in history.crashes]
-    allowed = [each for each in crashes if _is_allowed(*each, may_end_under)]
-    witnesses = [_crashed(*each, promised) for each in crashes if each not in allowed]
+    allowed = [entry for entry in crashes if _is_allowed(*entry, may_end_under)]
+    witnesses = [_crashed(*entry, promised) for entry in crashes if entry not in allowed]
     witnesses += [_asserted(state) for state in _first_assertions(history)]
-    seen = {state.node for state in history.states} | {crash.node for crash in history.crashes}
-    unwatched = [node for node in history.header.nodes if node not in seen]
+    watched = {state.node for state in history.states} | {crash.node for crash in history.crashes}
+    unwatched = [node for node in history.header.nodes if node not in watched]
     details = {
         "crashes": len(history.crashes),
         "violations": len(witnesses),
         "states": len(history.states),
         "unwatched": unwatched,
         **(
-            {"findings": [_in_words(*each, f"{_of(promised)} allows that") for each in allowed]}
+            {"findings": [_in_words(*entry, f"{_of(promised)} allows that") for entry in allowed]}
             if allowed
             else {}
         ),
     }
     result: Result = "valid"
     summary = "no node ended unexpectedly"
-    if unwatched or not seen:
+    if unwatched or not watched:
         result, summary = "unknown", f"not watched: {', '.join(unwatched) or 'the nodes'}"
     return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 
 
 def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
-    """The fault that was at work on the node when it ended, and may be why; the one that began last."""
+    """The fault that was active on the node when it ended, and may be the cause; of several the one that began last."""
     at_work = [
         fault
         for fault in faults
@@ -81,13 +81,13 @@ def _is_allowed(crash: Crash, cause: FaultSpan | None, may_end_under: Collection
     return cause is not None and cause.does in may_end_under and crash.how not in BROKEN
 
 
-def _in_words(crash: Crash, cause: FaultSpan | None, judged: str) -> str:
+def _in_words(crash: Crash, cause: FaultSpan | None, judgement: str) -> str:
     assert cause is not None, "only an end with a cause is in question"
     since_ns = crash.time_ns - (cause.first_effect_ns or cause.start_ns)
     did = CAUSES[cause.does](cause)
     return (
         f"{crash.node} ended {max(0, since_ns) / 1e9:.1f} s after fault {cause.id} ({cause.name}) {did}: {crash.how}; "
-        f"{judged}"
+        f"{judgement}"
     )
 
 

@@ -43,15 +43,15 @@ def check(history: History) -> Verdict:
 
 
 def _judged(history: History) -> tuple[list[Witness], int, int, Sequence[int]]:
-    """And how many dirty reads were asked, and answered; and for each value of a surely failed write that they showed
-    the place of the read."""
+    """The witnesses, how many dirty reads were asked, how many were answered, and for each shown value of a surely
+    failed write the place of the read."""
     columns, numbers = history.columns, Numbers(history)
     asked = _dirty_reads(history)
     reads = asked[columns.type[asked] == OK]
-    shown = numbers.rows(reads, _seen, names=("read",))
+    shown = numbers.rows(reads, _read_values, names=("read",))
     shown = shown.at(shown.value != ABSENT)
     writes = numbers.under_keys_of(shown, columns.places((*WRITES, "cas", "txn"), None, None, None))
-    written = numbers.rows(numbers.changing(writes), _written, names=WRITES)
+    written = numbers.rows(numbers.changing(writes), _written_values, names=WRITES)
     shown = _apart(numbers, shown, written)
     if not history.start.is_plain:
         shown = numbers.but(shown, lambda key: _elements(history.start.of(key)))
@@ -70,7 +70,7 @@ def _dirty_reads(history: History) -> Array:
     transactions = numpy.flatnonzero(columns.f[places] == columns.code("txn"))
     is_read = numpy.ones(len(places), dtype=bool)
     is_read[transactions] = [
-        all(f in READS for f, _, _ in micros(each)) for each in history.at(places[transactions])
+        all(f in READS for f, _, _ in micros(transaction)) for transaction in history.at(places[transactions])
     ]
     return places[is_read]
 
@@ -85,9 +85,9 @@ def _apart(numbers: Numbers, shown: Rows, written: Rows) -> Rows:
         row for row in rich[first == NOBODY].tolist() if isinstance(_value(numbers, shown, row), list | tuple)
     ]
     elements = [
-        (int(shown.place[row]), int(shown.key[row]), numbers.of_value(each))
+        (int(shown.place[row]), int(shown.key[row]), numbers.of_value(element))
         for row in lists
-        for each in _value(numbers, shown, row)
+        for element in _value(numbers, shown, row)
     ]
     rest = numpy.delete(numpy.arange(len(shown)), lists)
     return shown.at(rest).and_(numpy.array(elements, dtype=numpy.int64).reshape(-1, 3))
@@ -103,7 +103,7 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _only_later(columns: Columns, asker: Array, shown: Rows) -> Array:
-    """Whether the operations at these places were asked for when the reads of `shown` had ended, or there are none."""
+    """Whether the operation at each place was invoked after the read in `shown` had ended, or there is none."""
     is_there = asker != NOBODY
     is_later = ~is_there
     is_later[is_there] = columns.invoke[asker[is_there]] > columns.complete[shown.place[is_there]]
@@ -121,7 +121,7 @@ def _witnesses(history: History, numbers: Numbers, wrong: Rows, first: Array) ->
 
 
 def _are_answered_in_another_mode(history: History) -> bool:
-    """The store has no dirty reads, and says so in its answers: their promise is that of the mode which they name."""
+    """Whether the store has no dirty reads and says so: its answers name another mode, whose promise then counts."""
     columns = history.columns
     answered = columns.places(("read", "txn"), "ok", None, None)
     answered = columns.invoke[answered[columns.mode[answered] != columns.code("dirty")]]
@@ -130,7 +130,7 @@ def _are_answered_in_another_mode(history: History) -> bool:
     return any(index in others for index in asked)
 
 
-def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
+def _written_values(operation: Operation) -> Iterator[tuple[str | None, Any]]:
     match operation.f, operation.value:
         case "cas", [old, new, *_] if identity(old) != identity(new):
             yield operation.key, new
@@ -144,7 +144,7 @@ def _written(operation: Operation) -> Iterator[tuple[str | None, Any]]:
             yield operation.key, value
 
 
-def _seen(read: Operation) -> Iterator[tuple[str | None, Any]]:
+def _read_values(read: Operation) -> Iterator[tuple[str | None, Any]]:
     if read.f != "txn":
         yield read.key, read.value
     else:

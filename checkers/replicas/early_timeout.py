@@ -30,28 +30,28 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
         summary = "it is not known how long the store waits for a quorum"
         return Verdict(checker=NAME, result="unknown", summary=summary, model=MODEL)
     least_ns = int(wanted_ns * (1 - DRIFT_SHARE))
-    told, early = _told(history, least_ns)
-    witnesses = tuple(_witness(each, wanted_ns) for each in early[:WITNESSES_MAX])
-    details = {"timeouts": told, "early": len(early), "vacuous": not told}
+    timeouts, early = _timeouts(history, least_ns)
+    witnesses = tuple(_witness(operation, wanted_ns) for operation in early[:WITNESSES_MAX])
+    details = {"timeouts": timeouts, "early": len(early), "vacuous": not timeouts}
     summary = (
-        f"{told} timeouts were reported, none before its time"
-        if told
+        f"{timeouts} timeouts were reported, none before its time"
+        if timeouts
         else "nothing to judge: no timeout was reported"
     )
     return concluded(NAME, witnesses, summary, model=MODEL, details=details, violations=len(early))
 
 
-def _told(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:
-    """How many timeouts were told, and the operations that were told so too early.
+def _timeouts(history: History, least_ns: int) -> tuple[int, Sequence[Operation]]:
+    """How many timeouts were reported, and the operations that got theirs too early.
 
-    What looked at another's entry and waits for that may be told sooner: a compare, or a deletion of nothing.
+    An operation that waits for another client's entry may get its timeout sooner: a compare, or a deletion of nothing.
     """
     columns = history.columns
     are_timeouts = numpy.array([(word or "").endswith(TIMED_OUT) for word in columns.words])
-    is_told = (columns.f == columns.code("write")) & are_timeouts[columns.error]
-    is_told &= (columns.kind != PLAIN) | (columns.new != ABSENT)
-    is_early = is_told & (columns.complete_ns - columns.invoke_ns < least_ns)
-    return int(is_told.sum()), history.at(numpy.flatnonzero(is_early))
+    is_timeout = (columns.f == columns.code("write")) & are_timeouts[columns.error]
+    is_timeout &= (columns.kind != PLAIN) | (columns.new != ABSENT)
+    is_early = is_timeout & (columns.complete_ns - columns.invoke_ns < least_ns)
+    return int(is_timeout.sum()), history.at(numpy.flatnonzero(is_early))
 
 
 def _witness(operation: Operation, wanted_ns: int) -> Witness:

@@ -29,7 +29,7 @@ NAME = "kept"
 MODEL = "some node holds each acknowledged write"
 
 Gone = Callable[[History, Sequence[Operation]], Iterable[Witness]]
-"""(history, one final dump of each member) → a witness for each thing that none of them holds."""
+"""(history, one final dump of each member) → a witness for each thing that no dump holds."""
 
 
 def check(history: History, gone: Gone) -> Verdict:
@@ -39,7 +39,7 @@ def check(history: History, gone: Gone) -> Verdict:
     one), vacuous (nothing could be judged). Raises what `gone` raises.
     """
     dumps = last_dumps(history)
-    is_whole = bool(dumps) and {*at_the_end(history)} <= {each.node for each in dumps}
+    is_whole = bool(dumps) and {*at_the_end(history)} <= {dump.node for dump in dumps}
     is_whole = is_whole and (history.settled is not False or _is_done_where_some_stopped(history, dumps))
     witnesses = tuple(gone(history, dumps)) if is_whole else ()
     result: Result = "valid" if is_whole else "unknown"
@@ -51,7 +51,7 @@ def check(history: History, gone: Gone) -> Verdict:
 
 
 def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) -> bool:
-    """By the nodes' last words before the dumps."""
+    """Whether the owner had nothing pending, by the nodes' last reports before the dumps."""
     asked = min(dump.invoke_index for dump in dumps)
     last = {state.node: state.status for state in history.states if state.index < asked}
     members = [last.get(node, {"up": False}) for node in at_the_end(history)]
@@ -64,8 +64,8 @@ def _is_done_where_some_stopped(history: History, dumps: Sequence[Operation]) ->
 
 
 def _term(status: Mapping[str, Any]) -> int:
-    told = status.get("term")
-    return told if isinstance(told, int) else 0
+    term = status.get("term")
+    return term if isinstance(term, int) else 0
 
 
 def last_dumps(history: History) -> list[Operation]:

@@ -11,12 +11,12 @@
 | no-leader | after the last fault had healed, no node owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
 
-The nodes' reports are the monitor's lines. Verified cuts alone show which node heard no quorum. The last two rules,
-idle-promote and deposed are judged only where the header gives a time limit (`leader_within_ns`), which only the
-simulator's does: its time does not depend on how busy a machine is. Where nodes may stop for good, `converges` is
-false, and not-converged is not judged. Nor is no-leader, if the nodes that stopped following each other leave no
-quorum: then `details` says so. Neither is judged where a change of members left a dead one behind. `unfenced` needs the
-header's `fencing` to be soft or strict.
+The nodes' reports are the monitor's lines. Only verified cuts show which node heard no quorum. The last two rules,
+idle-promote and deposed are judged only where the header gives a time limit (`leader_within_ns`). Only the simulator
+gives one: its time does not depend on how busy a machine is. If nodes may stop for good (`converges` is false),
+not-converged is not judged; nor is no-leader, if the nodes that stopped following each other leave no quorum
+(`details` says so). Neither is judged where a change of members left a dead one behind. `unfenced` needs the header's
+`fencing` to be soft or strict.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from checkers.verdict import Verdict, Witness, concluded
 NAME = "leadership"
 MODEL = "one leader a term, fenced without a quorum, there again after healing"
 FENCED_BEATS = 8
-"""So many heartbeats without a quorum and a leader has resigned: twice the death timeout."""
+"""After so many heartbeats without a quorum a leader must have resigned: twice the death timeout."""
 IDLE_BEATS = 4
-"""So many heartbeats after it has a quorum a PROMOTE has taken effect."""
+"""So many heartbeats after its quorum a PROMOTE must have taken effect."""
 MODE = "election_mode"
 CALM_BEATS = 6
 """After a cut of so many heartbeats a node knows that it hears no other node."""
@@ -77,19 +77,19 @@ def check(history: History) -> Verdict:
 
 def _summary(history: History, details: dict[str, Any]) -> str:
     """The rules that were judged and hold."""
-    held = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
+    kept = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
     if "split_for_good" in details:
-        held.append("nodes that stopped following each other may have no leader")
+        kept.append("nodes that stopped following each other may have no leader")
     elif _owner_within_ns(history) is not None:
-        held.append("one was there when it had to be")
-    return ", and ".join(held) or "nothing to judge: no node tells of elections"
+        kept.append("one was there when it had to be")
+    return ", and ".join(kept) or "nothing to judge: no node tells of elections"
 
 
 def _owner_within_ns(history: History) -> int | None:
-    """Within which time after healing a node must own the queue again; None where that cannot be judged."""
+    """The time after healing in which a node must own the queue again; None where that cannot be judged."""
     within_ns = history.header.extra.get("leader_within_ns")
-    is_told = history.settled is not None and history.states
-    return within_ns if isinstance(within_ns, int) and is_told else None
+    is_reported = history.settled is not None and history.states
+    return within_ns if isinstance(within_ns, int) and is_reported else None
 
 
 def _two_leaders(history: History) -> Iterator[Witness]:
@@ -105,14 +105,14 @@ def _two_leaders(history: History) -> Iterator[Witness]:
 
 
 def _idle_promotes(history: History) -> Iterator[Witness]:
-    """By the leader's own reports, so cuts do not matter; only a fault of a disk or a process may delay it."""
+    """By the leader's own reports, so cuts do not matter; only a fault of a disk or a process may delay a PROMOTE."""
     beat_ns = history.header.heartbeat_ns
     if not beat_ns or not _is_timed(history):
         return
     faults = of_faults(history.faults)
     for node in history.header.nodes:
         first: State | None = None
-        for state in (each for each in history.states if each.node == node):
+        for state in (report for report in history.states if report.node == node):
             if not _has_idle_promote(state):
                 first = None
             elif first is None or not _goes_on(faults, first, state):
@@ -128,7 +128,7 @@ def _idle_promotes(history: History) -> Iterator[Witness]:
 
 
 def _goes_on(faults: Spans[FaultSpan], first: State, state: State) -> bool:
-    """It is the same wait, and nothing done to the node holds it up."""
+    """Whether it is the same wait, and no fault on the node holds it up."""
     is_same = first.status.get("election_term") == state.status.get("election_term")
     return is_same and not any(
         state.node in fault.nodes and fault.does not in HOLDS_UP_NOBODY
@@ -144,7 +144,7 @@ def _has_idle_promote(state: State) -> bool:
 
 
 def _deaf_times(history: History) -> list[tuple[str, bool, int, int]]:
-    """(node, whether it heard no node at all, from, to): times in which it surely heard too few for a quorum."""
+    """(node, whether it heard no node at all, from, to): times in which the node surely heard too few for a quorum."""
     faults = of_faults(history.faults)
     return [
         time for fault in history.faults for cut in fault.cuts for time in _deaf_while(history, faults, cut)
@@ -184,7 +184,7 @@ def _deaf(history: History) -> Iterator[Witness]:
 
 
 def _reports(history: History) -> dict[str, list[State]]:
-    """What each node said while it was up, in the order of time."""
+    """By node its reports while it was up, in the order of time."""
     reports: dict[str, list[State]] = {}
     for state in sorted(history.states, key=_time_of):
         if state.status.get("up"):
@@ -228,23 +228,23 @@ def _unfenced(
 
 
 def _runaway(node: str, states: Sequence[State], start: int, end: int) -> Iterator[Witness]:
-    told = [s for s in _between(states, start, end) if isinstance(s.status.get("election_term"), int)]
-    if told:
-        first, last = told[0].status["election_term"], told[-1].status["election_term"]
+    reports = [s for s in _between(states, start, end) if isinstance(s.status.get("election_term"), int)]
+    if reports:
+        first, last = reports[0].status["election_term"], reports[-1].status["election_term"]
         if last > first:
             words = f"{node} went from term {first} to term {last} while it heard no other node"
-            yield _witness("runaway-term", words, told[0], told[-1])
+            yield _witness("runaway-term", words, reports[0], reports[-1])
 
 
 def _stopped_unharmed(history: History) -> Iterator[Witness]:
-    """Where nodes must converge: they were set up, and some cannot follow each other."""
+    """Where nodes must converge: a node that stopped following another one before the first fault."""
     if _is_timed(history) and not _may_stop(history):
         first_ns = min((fault.start_ns for fault in history.faults), default=None)
         for state in history.states:
             if first_ns is not None and state.time_ns >= first_ns:
                 return
-            for peer, why in (state.status.get("stopped") or {}).items():
-                yield _witness("stopped", f"{state.node} stopped following {peer}: {why}", state, state)
+            for peer, reason in (state.status.get("stopped") or {}).items():
+                yield _witness("stopped", f"{state.node} stopped following {peer}: {reason}", state, state)
                 return
 
 
@@ -253,7 +253,7 @@ def _is_timed(history: History) -> bool:
 
 
 def _deposed(history: History) -> Iterator[Witness]:
-    """Only where nothing else was done to the cluster from some heartbeats before it until a term began."""
+    """Only where no other fault touched the cluster, from some heartbeats before the change until a term began."""
     if not _is_timed(history):
         return
     calm_ns = CALM_BEATS * (history.header.heartbeat_ns or 0)
@@ -297,9 +297,9 @@ def _after_healing(history: History) -> Iterator[Witness]:
 
 
 def _left_a_member_dead(fault: FaultSpan) -> bool:
-    """A node was stopped so that it leaves, and the others have not come to count without it.
+    """Whether a node was stopped so that it leaves, and the other nodes still count it.
 
-    Nothing has healed then. Of two of three nodes one may have to join anew, which waits for the queue of the other,
+    Then nothing has healed. Of two remaining nodes one may have to join anew; it waits for the queue of the other one,
     which waits for a quorum.
     """
     return fault.does in ("remove", "replace") and fault.healed is False
@@ -319,14 +319,14 @@ def _may_be_leaderless(history: History) -> bool:
 
 
 def is_split_for_good(history: History) -> bool:
-    """Whether, by the nodes' last reports, no node is left that a quorum follows and that follows it: votes need both.
+    """Whether, by the last reports, there is no node that a quorum follows and that follows it: votes need both.
 
     Nodes that were removed, or have lost their disk, are not counted; the quorum in the reports may still count them.
     """
     members = at_the_end(history)
     newest = {state.node: state.status for state in history.states if state.node in members}
     stopped = {node: {*(status.get("stopped") or ())} for node, status in newest.items()}
-    quorums = [quorum for each in newest.values() if isinstance(quorum := each.get("quorum"), int)]
+    quorums = [quorum for report in newest.values() if isinstance(quorum := report.get("quorum"), int)]
     quorum = min(quorums, default=history.header.quorum)
     if quorum is None or not any(stopped.values()):
         return False
@@ -339,23 +339,25 @@ def is_split_for_good(history: History) -> bool:
 def _stops(history: History) -> str:
     """Why nodes stopped following each other, by their last reports."""
     newest = {state.node: state.status for state in history.states}
-    told = {
-        str(why).partition(":")[0] for each in newest.values() for why in (each.get("stopped") or {}).values()
+    reasons = {
+        str(reason).partition(":")[0]
+        for status in newest.values()
+        for reason in (status.get("stopped") or {}).values()
     }
-    return "; ".join(sorted(told)) or "none stopped following another one"
+    return "; ".join(sorted(reasons)) or "none stopped following another one"
 
 
 def _differences(history: History) -> str:
     newest = {state.node: state.status for state in history.states}
-    told = []
+    sentences = []
     for node in sorted(newest):
         status = newest[node]
         stopped = status.get("stopped")
-        why = "".join(f", stopped following {other} ({said})" for other, said in (stopped or {}).items())
-        told.append(
+        why = "".join(f", stopped following {other} ({reason})" for other, reason in (stopped or {}).items())
+        sentences.append(
             f"{node} is {status.get('role', 'silent')} at {vclock_words(status.get('vclock') or {})}{why}"
         )
-    return "; ".join(told)
+    return "; ".join(sentences)
 
 
 def _witness(rule: str, summary: str, first: State, last: State) -> Witness:

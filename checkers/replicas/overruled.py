@@ -9,8 +9,8 @@ writes with an overruled rollback:
 
 Values that several operations may have written prove nothing and are skipped; so are deletions, because nothing is also
 what was there at first. Rule: overruled-rollback. Cost: linear.
-Cannot see: values that were replaced before any cas expected them or any dump showed them. Nothing replaces the
-elements of a set, so there every one is seen.
+The checker cannot detect values that were replaced before a cas expected them or a dump showed them. Elements of a set
+are never replaced, so all of them are detected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 NAME = "overruled"
 MODEL = "what was reported rolled back is gone"
 ROLLED_BACK = ("(216)", "(217)", "(40)")
-"""How the errors end that say so: no quorum in time, rolled back behind another write, the log refused it."""
+"""The ends of the errors that report it: no quorum in time, rolled back behind another write, refused by the log."""
 
 
 def check(history: History, *, space: str = "register") -> Verdict:
@@ -40,9 +40,9 @@ def check(history: History, *, space: str = "register") -> Verdict:
     rolled_back = 0
     witnesses: list[Witness] = []
     for key, operations in writes.items():
-        told = _told_rolled_back(operations)
-        rolled_back += len(told)
-        for value, write in told.items():
+        undone = _rolled_back(operations)
+        rolled_back += len(undone)
+        for value, write in undone.items():
             if write.f == "add":
                 proof = next(_shows(value, shown.get(key, ())), None)
             else:
@@ -53,12 +53,12 @@ def check(history: History, *, space: str = "register") -> Verdict:
 
 
 def _concerned(history: History) -> Sequence[Operation]:
-    """The writes without most of those that have no value in common with what was told rolled back."""
+    """The writes, without most of those that share no value with a write that was reported rolled back."""
     columns = history.columns
     places = columns.places(("write", "cas", "add"), None, None, None)
     are_rolled_back = numpy.array([(word or "").endswith(ROLLED_BACK) for word in columns.words])
-    told = places[are_rolled_back[columns.error[places]]]
-    values = numpy.unique(columns.new[told])
+    undone = places[are_rolled_back[columns.error[places]]]
+    values = numpy.unique(columns.new[undone])
     values = values[values != ABSENT]
     is_pair = columns.kind[places] == PAIR
     shares = numpy.isin(columns.new[places], values) | (is_pair & numpy.isin(columns.old[places], values))
@@ -66,12 +66,12 @@ def _concerned(history: History) -> Sequence[Operation]:
     shares[first] = True  # the order of the keys hangs on these
     is_odd = (columns.kind[places] == OTHER) | ((columns.f[places] == columns.code("cas")) & ~is_pair)
     under = numpy.zeros(len(columns.words), dtype=bool)
-    under[columns.key[told]] = under[columns.key[places[is_odd]]] = True
+    under[columns.key[undone]] = under[columns.key[places[is_odd]]] = True
     return history.at(places[(shares | is_odd) & under[columns.key[places]]])
 
 
-def _told_rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
-    """The only writer of each value, where its answer was such a rollback."""
+def _rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
+    """The only writer of each value, if its answer was such a rollback."""
     writers: dict[Value, list[Operation]] = {}
     for operation in operations:
         writers.setdefault(identity(leaves(operation)), []).append(operation)
@@ -143,8 +143,8 @@ def _verdict(rolled_back: int, witnesses: list[Witness]) -> Verdict:
     }
     summary = f"none of {rolled_back} writes that were reported rolled back was there at the end"
     if witnesses:
-        told = f"{len(witnesses)} of {rolled_back} writes that were reported rolled back stayed"
-        summary = f"{told}: {witnesses[0].summary}"
+        count = f"{len(witnesses)} of {rolled_back} writes that were reported rolled back stayed"
+        summary = f"{count}: {witnesses[0].summary}"
     elif not rolled_back:
         summary = "nothing to judge: no write was reported rolled back"
     return Verdict(

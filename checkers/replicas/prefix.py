@@ -35,7 +35,7 @@ from checkers.verdict import Result, Verdict, Witness, concluded
 NAME = "prefix"
 MODEL = "monotone-prefix"
 MODES = ("read-confirmed", None)
-"""The modes of reads that show confirmed values, and that no stronger rule is about."""
+"""The modes of reads that show confirmed values and have no stronger rule of their own."""
 Array = Any  # numpy's
 Reads = Callable[[str | None, str | None], bool]
 """Of a read's role and mode."""
@@ -50,12 +50,12 @@ def check(history: History, *, stronger: Reads = lambda role, mode: False) -> Ve
     how many confirmed reads were asked of nodes that answered as a replica, or never as the owner. It is 0 if such
     nodes did answer, named no role, and a stronger promise judges all of these answers.
     """
-    witnesses, told = _judged(history)
-    return _verdict(witnesses, told, _unanswered(history, stronger))
+    witnesses, counts = _judged(history)
+    return _verdict(witnesses, counts, _unanswered(history, stronger))
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Counts:
     """How many confirmed reads replicas answered, how many of them were stale, and for how long at least."""
 
     reads: int = 0
@@ -63,28 +63,28 @@ class _Told:
     stale_ms_max: float = 0.0
 
 
-def _judged(history: History) -> tuple[list[Witness], _Told]:
+def _judged(history: History) -> tuple[list[Witness], _Counts]:
     columns, numbers = history.columns, Numbers(history)
     confirmed = numpy.flatnonzero(value_order.are_reads(columns, MODES) & (columns.type == OK))
     is_judged = columns.role[confirmed] == columns.code("replica")
     if not is_judged.any():
-        return [], _Told()
+        return [], _Counts()
     writes = numpy.flatnonzero(value_order.are_writes(columns))
     numbers.compared(writes)
     orders = ValueOrders.of(numbers, writes, confirmed, start=history.start)
     judged, value = confirmed[is_judged], orders.read[is_judged]
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
-    told = _Told(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
+    counts = _Counts(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
     explained = _Explained(history, orders)
     is_impossible = orders.earliest[value] >= columns.complete[judged]
     witnesses = [explained.impossible(place) for place in judged[is_impossible].tolist()]
-    return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], told
+    return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], counts
 
 
 def _gone_back(
     history: History, confirmed: Array, is_judged: Array, explained: _Explained
 ) -> Iterator[Witness]:
-    """First those by a value of the same key, by node and key; then those by another key, by node."""
+    """First the reads that go back by a value of the same key, by node and key; then those by another key, by node."""
     columns, orders = history.columns, explained.orders
     server = servers(history, columns, confirmed)
     known = numpy.flatnonzero((server >= 0) & (columns.node[confirmed] > 0))
@@ -137,16 +137,16 @@ def _elsewhere(history: History) -> tuple[Counter[tuple[str, str | None, str | N
         [column[places].astype(numpy.int64) for column in (columns.type, columns.role, columns.mode)]
     )
     classes, counts = numpy.unique(rows, axis=1, return_counts=True)
-    found = Counter(
+    outcomes = Counter(
         {
             (TYPES[how], words[role], words[mode]): many
             for (how, role, mode), many in zip(classes.T.tolist(), counts.tolist(), strict=True)
         }
     )
-    return found, bool((columns.role == columns.code("replica")).any())
+    return outcomes, bool((columns.role == columns.code("replica")).any())
 
 
-def told(read: Operation) -> str:
+def answer(read: Operation) -> str:
     """ "the read of key r3 at n2 by process 4 returned 7"."""
     return f"the read of key {read.key} at {read.node} by process {read.process} returned {value_words(read.value)}"
 
@@ -174,7 +174,7 @@ class _Explained:
     orders: ValueOrders
 
     def impossible(self, place: int) -> Witness:
-        """Its value cannot have been there, wherever it was read."""
+        """A read of a value that no node can have held."""
         value, (read,) = self._value_of(place), self._at([place])
         named = self._at(self.orders.writers_of(value)[:1])
         rule, why = "read-from-the-future", "before that can have been written"
@@ -183,7 +183,7 @@ class _Explained:
             rule, why = "read-of-failed-write", "although every write of it had surely failed"
         if not named:
             rule, why = "never-written", "which no client ever asked to write"
-        return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
+        return _witness(rule, read, [*named, read], f"{answer(read)}, {why}", ())
 
     def went_back(self, place: int, before: int) -> Witness:
         """The read at `before` had shown a newer value of the key."""
@@ -192,7 +192,7 @@ class _Explained:
         writers = [*self.orders.writers_of(old).tolist(), *self.orders.writers_of(new).tolist()]
         ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
         before_it = f"{ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
-        summary = f"{told(read)}, although {before_it}"
+        summary = f"{answer(read)}, although {before_it}"
         name, next_ = "nothing" if read.value is None else identity(read.value), identity(newer.value)
         why = f"Every write of {name} was over before any write of {next_} can have taken effect."
         if self.orders.was_replaced_by(old, new):
@@ -201,12 +201,12 @@ class _Explained:
         return _witness("went-back", read, [*self._at(writers[:4]), newer, read], summary, (why,))
 
     def was_behind(self, place: int, before: int) -> Witness:
-        """The read at `before` had shown a value of another key, which is newer than what replaced that of the read."""
+        """The read at `before` had shown another key's value, newer than the replacement of this read's value."""
         overtaker = self.orders.overtaker(self._value_of(place))
         read, shown, missed = self._at([place, before, overtaker])
-        written = value_order.told(missed)
+        written = value_order.written_words(missed)
         summary = (
-            f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+            f"{answer(read)}, although the node had shown {shown.value} under key {shown.key} before, "
             f"which was written after {written} had replaced it"
         )
         first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
@@ -214,27 +214,31 @@ class _Explained:
         return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
     def _value_of(self, place: int) -> int:
-        """That of a read, as a place in the orders."""
+        """The value of a read, as a place in the orders."""
         return int(self.orders.read[numpy.searchsorted(self.orders.reads, place)])
 
     def _at(self, places: Sequence[int] | Array) -> Sequence[Operation]:
         return self.history.at(numpy.asarray(places, dtype=numpy.int64))
 
 
-def _verdict(witnesses: Sequence[Witness], told: _Told, unanswered: int) -> Verdict:
-    reads, asked, stale_ms_max = told.reads, told.reads + unanswered, round(told.stale_ms_max, 3)
+def _verdict(witnesses: Sequence[Witness], counts: _Counts, unanswered: int) -> Verdict:
+    reads, asked, stale_ms_max = (
+        counts.reads,
+        counts.reads + unanswered,
+        round(counts.stale_ms_max, 3),
+    )
     details: dict[str, Any] = {
         "replica_reads": reads,
         "asked": asked,
-        "stale_reads": told.stale_reads,
+        "stale_reads": counts.stale_reads,
         "stale_ms_max": stale_ms_max,
         "violations": len(witnesses),
         "vacuous": reads == 0,
         "findings": [],
     }
-    if told.stale_reads:
+    if counts.stale_reads:
         details["findings"] = [
-            f"{told.stale_reads} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
+            f"{counts.stale_reads} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
         ]
     summary = f"reads at replicas ({reads}) never went back"
     if not reads:

@@ -8,13 +8,13 @@ of Q. Another node surely could not acknowledge a write of an owner if, from the
 - its process was dead or stopped: it made none;
 - first one and then the other, in this order: it made none while it was down, and when it was up again the link
   was cut already. (The other way round it may have made one, which passes as soon as the link heals.)
-- no way led from the owner to it over links that were open at some time and nodes that were up at some time: the
-  row itself could not come.
+- no path led from the owner to it over links that were open at some time and nodes that were up at some time: the
+  row itself could not arrive.
 
-Where the owner may change during a run (the header names no fixed one), another node may have collected the quorum:
-the row reaches a node that takes over; its PROMOTE confirms the row; the old owner learns of that and answers its
-client. So then every such node must have been starved too: each node that the row could reach and that could report
-back to the owner.
+Where the owner may change during a run (the header names no fixed one), another node may have collected the quorum: a
+node that has the row takes over and its PROMOTE confirms the row; the old owner learns of that and answers its client.
+So every such node must have been starved, too: each node that the row could reach and that could report back to the
+owner.
 
 Where members leave and come, or the quorum changes, a write is judged only by what holds however each node counted.
 
@@ -58,11 +58,11 @@ def check(history: History) -> Verdict:
     outcome. If it is 0, nothing could be tested (`vacuous`).
     """
     header = history.header
-    why = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""
+    reason = "the header tells no nodes or no quorum" if header.quorum is None or not header.nodes else ""
     if unknown := undeclared(history):
-        why = f"the header does not declare what {', '.join(unknown)} does, so it may have needed a quorum"
-    if why:
-        return Verdict(checker=NAME, result="unknown", summary=why, model=MODEL)
+        reason = f"the header does not declare what {', '.join(unknown)} does, so it may have needed a quorum"
+    if reason:
+        return Verdict(checker=NAME, result="unknown", summary=reason, model=MODEL)
     faults = _Faults.of(history.faults)
     witnesses: list[Witness] = []
     tested = 0
@@ -72,9 +72,9 @@ def check(history: History) -> Verdict:
         assert owner is not None and operation.complete_ns is not None
         during = (operation.invoke_ns, operation.complete_ns)
         many = counts(history, during)
-        if any(faults.may_be_served(owner, header.owner, each, during[1]) for each in many):
+        if any(faults.may_be_served(owner, header.owner, counted, during[1]) for counted in many):
             continue
-        starved = [_starved(faults, owner, header.owner, each, during) for each in many]
+        starved = [_starved(faults, owner, header.owner, counted, during) for counted in many]
         if all(starved):
             tested += 1
             if operation.type == "ok":
@@ -85,12 +85,12 @@ def check(history: History) -> Verdict:
 
 
 def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation], int]:
-    """The operations for which a node must have gathered a quorum, without some that may have had it; and how many
-    such operations were acknowledged.
+    """The operations that needed a quorum, without some that may have had one; and how many of the former were
+    acknowledged.
 
-    The run's fixed owner is the owner whatever it calls itself: else it could talk itself out of this rule. Where no
-    node leads, each gathers the quorum of what it is asked, or hands it to one that can. Operations between the same
-    changes of the faults and of the members are alike: one of them is looked at.
+    The run's fixed owner is the owner whatever role it reports: else its report could exempt it. Where no node leads,
+    each node gathers the quorum for what it is asked, or hands it to one that can. Operations between the same changes
+    of the faults and of the members are alike: only one of them is examined.
     """
     columns, header = history.columns, history.header
     needs = _changes(history) & (columns.complete >= 0)
@@ -105,9 +105,9 @@ def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation
     places = numpy.flatnonzero(needs)
     begun_ns, ended_ns, node = columns.invoke_ns[places], columns.complete_ns[places], columns.node[places]
     changes_ns = numpy.array(faults.changes_ns, dtype=numpy.int64)
-    told_ns = numpy.array([event.time_ns for event in history.told_members], dtype=numpy.int64)
+    members_ns = numpy.array([event.time_ns for event in history.told_members], dtype=numpy.int64)
     group = node.astype(numpy.int64)
-    for moments, sorted_ns in ((ended_ns, changes_ns), (begun_ns, told_ns), (ended_ns, told_ns)):
+    for moments, sorted_ns in ((ended_ns, changes_ns), (begun_ns, members_ns), (ended_ns, members_ns)):
         for side in ("left", "right"):
             _, group = numpy.unique(
                 group * (len(sorted_ns) + 1) + numpy.searchsorted(sorted_ns, moments, side),
@@ -116,8 +116,8 @@ def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation
     _, first, group = numpy.unique(group, return_index=True, return_inverse=True)
     served = [
         any(
-            faults.may_be_served(str(columns.words[node[at]]), header.owner, each, int(ended_ns[at]))
-            for each in counts(history, (int(begun_ns[at]), int(ended_ns[at])))
+            faults.may_be_served(str(columns.words[node[at]]), header.owner, count, int(ended_ns[at]))
+            for count in counts(history, (int(begun_ns[at]), int(ended_ns[at])))
         )
         for at in first.tolist()
     ]
@@ -125,7 +125,7 @@ def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation
 
 
 def _changes(history: History) -> Array:
-    """Which operations change something that must be replicated. Objects are made where the value has to tell."""
+    """Which operations change something that must be replicated. Objects are made only where the value decides."""
     columns, effects = history.columns, declared(history.header)
     changes, is_rich = (numpy.zeros(len(columns), dtype=bool) for _ in range(2))
     for name in columns.names:
@@ -142,7 +142,8 @@ def _changes(history: History) -> Array:
             is_rich |= is_named
     rich = numpy.flatnonzero(changes & is_rich)
     changes[rich] = [
-        needs_quorum(history.header, each) and not _changes_nothing(each) for each in history.at(rich)
+        needs_quorum(history.header, operation) and not _changes_nothing(operation)
+        for operation in history.at(rich)
     ]
     return changes
 
@@ -150,7 +151,7 @@ def _changes(history: History) -> Array:
 def _starved(
     faults: _Faults, owner: str, fixed_owner: str | None, count: Count, during: Span
 ) -> tuple[Count, list[Silence]] | None:
-    """The silent nodes that left no quorum, if the members were these; None if there may have been one."""
+    """If these are the members: the silent nodes that left no quorum; None if there may have been one."""
     if count.quorum is None or owner not in count.nodes:
         return None
     silent = faults.silent(owner, owner, count.nodes, during)
@@ -164,7 +165,7 @@ def _starved(
 def _changes_nothing(operation: Operation) -> bool:
     """Whether the operation needs no quorum, because it changes nothing.
 
-    A deletion does: if nothing was there, it is not recorded as done (`Operation.found_nothing`).
+    A deletion needs one: if it found nothing, it is not recorded as done (`Operation.found_nothing`).
     """
     value = operation.value
     match operation.f:
@@ -195,12 +196,12 @@ class _Faults:
     cuts: Mapping[Link, Spans[FaultSpan]]
     downs: Mapping[str, Spans[FaultSpan]]
     changes_ns: Sequence[int] = field(init=False)
-    """When one of them begins or ends, in order."""
+    """When a cut or a down time begins or ends, in order."""
     _served_at: dict[tuple[str, Count, int, int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        spans = (each.spans for each in (*self.cuts.values(), *self.downs.values()))
-        self.changes_ns = sorted({moment for each in spans for span in each for moment in span})
+        spans = (spans_of.spans for spans_of in (*self.cuts.values(), *self.downs.values()))
+        self.changes_ns = sorted({moment for spans_of in spans for span in spans_of for moment in span})
 
     @classmethod
     def of(cls, spans: Iterable[FaultSpan]) -> _Faults:
@@ -223,17 +224,17 @@ class _Faults:
     def may_be_served(self, owner: str, fixed_owner: str | None, count: Count, time_ns: int) -> bool:
         """Whether a quorum was possible at that moment; then also in any time that ends there.
 
-        For what is silent, or cut off, in a time is so at its end. Between two changes one answer does for all moments.
+        A node that is silent or cut off in a time is so at its end. Between two changes one answer holds for all times.
         """
         between = (bisect_left(self.changes_ns, time_ns), bisect_right(self.changes_ns, time_ns))
-        found = self._served_at.get((owner, count, *between))
-        if found is None:
-            found = _starved(self, owner, fixed_owner, count, (time_ns, time_ns)) is None
-            self._served_at[owner, count, *between] = found
-        return found
+        is_served = self._served_at.get((owner, count, *between))
+        if is_served is None:
+            is_served = _starved(self, owner, fixed_owner, count, (time_ns, time_ns)) is None
+            self._served_at[owner, count, *between] = is_served
+        return is_served
 
     def another_may_have(self, owner: str, nodes: Sequence[str], during: Span, starving: int) -> bool:
-        """A node that may have taken over meanwhile may have had the quorum that the owner could not have."""
+        """Whether a node that may have taken over may have had the quorum that the owner could not have."""
         heirs = self._reached(owner, nodes, during)
         return any(
             owner in self._reached(heir, nodes, during)
@@ -256,7 +257,7 @@ class _Faults:
         return silences
 
     def _mute(self, node: str, owner: str, during: Span) -> Silence | None:
-        """It made no acknowledgement before the link was cut for good."""
+        """The silence of a node that made no acknowledgement before the link was cut for good."""
         start, end = during
         cut_since, cuts = covered_back(self.cuts.get((node, owner), NONE), start, end)
         if cut_since < start:
@@ -269,7 +270,7 @@ class _Faults:
         return Silence(node, "it was down", downs)
 
     def _reached(self, owner: str, nodes: Sequence[str], during: Span) -> set[str]:
-        """The nodes that a row of the owner may have come to, over links and nodes not stopped all the time."""
+        """The nodes that a row of the owner may have reached, over links and nodes not stopped all the time."""
         reached = {owner}
         todo = [owner]
         while todo:
@@ -294,12 +295,12 @@ class _Faults:
 
 
 def _by_id(times: Iterable[InEffect]) -> Spans[FaultSpan]:
-    """Of those that begin at once, the smallest id is named."""
-    return Spans(sorted(times, key=lambda each: each[1].id))
+    """Of faults that begin at once, the one with the smallest id is named."""
+    return Spans(sorted(times, key=lambda time: time[1].id))
 
 
 def _down(span: FaultSpan, stops: Spans[FaultSpan]) -> Span | None:
-    """When this fault surely kept its process down, in spite of other faults that stopped the same process."""
+    """When this fault surely kept its process down; another fault that stopped the process may end that early."""
     if span.sure is None:
         return None
     start, end = span.sure
@@ -312,15 +313,15 @@ def _down(span: FaultSpan, stops: Spans[FaultSpan]) -> Span | None:
 
 
 def covered_back(faults: Spans[FaultSpan], start: int, end: int) -> tuple[int, tuple[FaultSpan, ...]]:
-    """From `end` back to when the united faults cover all the time; not further than needed to cover `start`.
+    """From `end` back to where the united faults cover all the time; not further than needed to cover `start`.
 
-    Gives (since, the faults used). All is covered if since < start; nothing, not even the end, if since = end.
-    Times that only touch do not count as one: at that instant either may come first.
+    Returns (since, the faults used). All is covered if since < start; nothing, not even the end, if since = end.
+    Faults that only touch leave a gap: at that instant either may come first.
     """
     since = end
     used: list[FaultSpan] = []
-    while since >= start and (found := faults.first_around(since)) is not None:
-        (since, _), fault = found
+    while since >= start and (around := faults.first_around(since)) is not None:
+        (since, _), fault = around
         used.append(fault)
     return since, tuple(used)
 
@@ -331,14 +332,14 @@ def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum
     if operation.f == "cas":
         value = " → ".join(map(value_words, operation.value))
     key = f" under key {operation.key}" if operation.key is not None else ""
-    what = f"{operation.f} {value[:80]}{key}"
+    words = f"{operation.f} {value[:80]}{key}"
     if operation.is_deletion:
-        what = f"the deletion of key {operation.key}"
+        words = f"the deletion of key {operation.key}"
     names = ", ".join(silence.node for silence in silent)
     window = f"{operation.invoke_ns / 1e9:.4f} s to {(operation.complete_ns or 0) / 1e9:.4f} s"
     return Witness(
         rule="acknowledged-without-quorum",
-        summary=f"{owner} confirmed {what} to process {operation.process}, "
+        summary=f"{owner} confirmed {words} to process {operation.process}, "
         f"while {names} could not acknowledge and {quorum} nodes had to",
         events=tuple(
             sorted((*operation.events, *(event for fault in faults.values() for event in fault.events)))

@@ -3,11 +3,11 @@
 A node's state (its report to the monitor) holds its `vclock`, and for each node that it receives from an entry of
 `upstreams` with `status` and `message`. Judged are
 
-- equal-vclock-different-data: two nodes reported the same position at the end of the run (twice in a
-  row, unless the cluster was verified quiet), and their final dumps differ. No replication will ever mend that, and
-  no monitoring shows it. A violation.
-- a node had stopped receiving from another: a finding, because it reports that itself. It may have gone on later, as it
-  does when an operator restarts replication, or still be stopped when it was last asked.
+- equal-vclock-different-data: two nodes reported the same position at the end of the run (twice in a row, unless the
+  cluster was verified quiet), and their final dumps differ. Replication will never mend that, and no monitoring shows
+  it. A violation.
+- a node had stopped receiving from another: a finding, because the node reports that itself. It may have gone on later,
+  as it does when an operator restarts replication, or may still be stopped in its last report.
 
 States without these fields prove nothing: without a vclock of two nodes the verdict is valid and vacuous.
 """
@@ -59,7 +59,7 @@ def _last_states(history: History, count: int) -> dict[str, list[State]]:
 
 
 def _position(states: Sequence[State]) -> object:
-    """The vclock that the node kept over its last states; None if it moved, or does not tell."""
+    """The vclock that the node kept over its last states; None if the node moved, or reports none."""
     vclocks = [state.status.get("vclock") for state in states]
     if any(vclock != vclocks[0] for vclock in vclocks):
         return None
@@ -74,14 +74,14 @@ def _different(
         if position is None or position != _position(last[other]):
             continue
         held, held_too = _rows(dumps[one]), _rows(dumps[other])
-        found = [
+        differences = [
             Difference(space, key, held.get((space, key)), held_too.get((space, key)))
             for space, key in sorted({**held, **held_too}, key=str)
             if identity(held.get((space, key))) != identity(held_too.get((space, key)))
         ]
-        if found:
+        if differences:
             states = [last[node][-1] for node in (one, other)]
-            yield _witness(history, states, (dumps[one], dumps[other]), position, found)
+            yield _witness(history, states, (dumps[one], dumps[other]), position, differences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class Difference:
         return f"key {self.key} of {self.space}: {held} at {one}, {held_too} at {other}"
 
     def _only(self, elements: Any) -> list[Any]:
-        """The elements of these that are not on both sides."""
+        """The elements of these that only one side has."""
         shared = set(map(identity, _elements(self.one))) & set(map(identity, _elements(self.other)))
-        return [each for each in _elements(elements) if identity(each) not in shared]
+        return [element for element in _elements(elements) if identity(element) not in shared]
 
     def values(self) -> set[Value]:
         """The rows that only one of the two holds, as clients may have written them."""
@@ -117,7 +117,7 @@ class Difference:
 
 
 def _elements(value: Any) -> Sequence[Any]:
-    """Of a list; what is none is one itself."""
+    """The elements of a list; any other value is its own only element."""
     if isinstance(value, list | tuple):
         return value
     return () if value is None else (value,)
@@ -143,36 +143,36 @@ def _witness(
     states: Sequence[State],
     dumps: Sequence[Operation],
     position: object,
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
 ) -> Witness:
     one, other = (state.node for state in states)
-    shown = found[:DIFFERENT_MAX]
-    told = tuple(each.text(one, other) for each in shown)
+    shown = differences[:DIFFERENT_MAX]
+    sentences = tuple(difference.text(one, other) for difference in shown)
     writers = _writers(history, shown)
     events = [state.index for state in states]
     events += [event for operation in (*dumps, *writers) for event in operation.events]
-    count = f"{len(found)} keys" if len(found) > 1 else "one key"
+    count = f"{len(differences)} keys" if len(differences) > 1 else "one key"
     return Witness(
         rule="equal-vclock-different-data",
-        summary=f"{one} and {other} stood at the same vclock {_clock(position)} and differ in {count}: {told[0]}",
+        summary=f"{one} and {other} stood at the same vclock {_clock(position)} and differ in {count}: {sentences[0]}",
         events=tuple(sorted(set(events))),
-        key=str(found[0].key),
+        key=str(differences[0].key),
         start_ns=min([state.time_ns for state in states] + [writer.invoke_ns for writer in writers]),
         end_ns=max(dump.complete_ns or 0 for dump in dumps),
-        explanation=(*told, *map(_how_it_ended, writers)),
+        explanation=(*sentences, *map(_how_it_ended, writers)),
     )
 
 
 def _clock(position: object) -> str:
-    """As people write vclocks: {1: 717, 3: 1706}."""
+    """A vclock in words: {1: 717, 3: 1706}."""
     if not isinstance(position, Mapping):
         return str(position)
     return "{" + ", ".join(f"{node}: {lsn}" for node, lsn in sorted(position.items(), key=str)) + "}"
 
 
-def _writers(history: History, found: Sequence[Difference]) -> list[Operation]:
-    """The operations that wrote what only one of the nodes holds, the first few."""
-    wanted = {each.key: each.values() for each in found}
+def _writers(history: History, differences: Sequence[Difference]) -> list[Operation]:
+    """The first few operations that wrote what only one of the nodes holds."""
+    wanted = {difference.key: difference.values() for difference in differences}
     writers = (
         operation
         for operation in history.select(f=("write", "cas", "add"), phase="load")
@@ -183,46 +183,46 @@ def _writers(history: History, found: Sequence[Difference]) -> list[Operation]:
 
 def _how_it_ended(writer: Operation) -> str:
     answer = {"ok": "acknowledged", "fail": "refused", "info": "left open"}[writer.type]
-    told = f": {writer.error}" if writer.error else ""
-    what = "deletion of" if writer.is_deletion else f"{writer.f} of {leaves(writer)} to"
-    return f"the {what} {writer.key} at {writer.node} was {answer}{told}"
+    error = f": {writer.error}" if writer.error else ""
+    words = "deletion of" if writer.is_deletion else f"{writer.f} of {leaves(writer)} to"
+    return f"the {words} {writer.key} at {writer.node} was {answer}{error}"
 
 
 def _stopped(history: History, last: Mapping[str, Sequence[State]]) -> Iterator[str]:
-    """A sentence for each node and each source that it received nothing from any more."""
+    """A sentence for each node and each source from which it received nothing any more."""
     ends = _last_words(history)
-    for (node, source), (time_ns, why) in _first_stops(history).items():
+    for (node, source), (time_ns, reason) in _first_stops(history).items():
         at_the_end = _stopped_sources(last[node][-1].status) if node in last else {}
         state = ends.get((node, source))
         if source in at_the_end:
             yield f"{node} had stopped receiving from {source} at the end, for good: {at_the_end[source]}"
         elif state is not None and source in _stopped_sources(state.status):
-            yield f"{node} had stopped receiving from {source} when it last reported: {why}"
+            yield f"{node} had stopped receiving from {source} when it last reported: {reason}"
         elif state is None or state.time_ns < time_ns:
             yield (
                 f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, "
-                f"and reported no more of it: {why}"
+                f"and reported no more of it: {reason}"
             )
         else:
-            yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and not for good: {why}"
+            yield f"{node} had stopped receiving from {source} at {time_ns / 1e9:.1f} s, and not for good: {reason}"
 
 
 def _first_stops(history: History) -> dict[tuple[str, str], tuple[int, str]]:
-    """(node, source) → when the stop was first reported, and the reason that was given.
+    """(node, source) → when the stop was first reported, and the reported reason.
 
     The operator polls more often than the monitor: the monitor may miss a stop that the operator repaired at once.
     """
-    seen = [(state.time_ns, state.node, _stopped_sources(state.status)) for state in history.states]
-    seen += [
+    reports = [(state.time_ns, state.node, _stopped_sources(state.status)) for state in history.states]
+    reports += [
         (event.time_ns, event.node, event.value["stopped"])
         for event in history.told("operator")
         if event.node is not None and _tells_of_stops(event.value)
     ]
-    found: dict[tuple[str, str], tuple[int, str]] = {}
-    for time_ns, node, sources in sorted(seen, key=lambda each: each[0]):
-        for source, why in sources.items():
-            found.setdefault((node, source), (time_ns, why or "it gave no reason"))
-    return dict(sorted(found.items()))
+    stops: dict[tuple[str, str], tuple[int, str]] = {}
+    for time_ns, node, sources in sorted(reports, key=lambda report: report[0]):
+        for source, reason in sources.items():
+            stops.setdefault((node, source), (time_ns, reason or "it gave no reason"))
+    return dict(sorted(stops.items()))
 
 
 def _tells_of_stops(value: object) -> bool:

@@ -35,7 +35,7 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
     held = [(dump, [*dump.value["spaces"].get(space, [])]) for dump in dumps]
     witnesses = []
     for row in rows:
-        without = [dump for dump, found in held if row not in found]
+        without = [dump for dump, stored in held if row not in stored]
         if without and (must_all or (len(without) == len(held) and not silent)):
             witnesses.append(_witness(space, row, without))
     result: Result = "valid"

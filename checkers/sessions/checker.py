@@ -1,9 +1,9 @@
 """The checker: one guarantee over all keys, and what proves that it does not hold.
 
-A violation is a cycle in what must be older than what, so no order of the versions whatsoever fits. monotonic-writes
-and writes-follow-reads are seen through readers alone, and so only on keys where all readers go forward. Where all
-edges together have no cycle, every guarantee holds. Only where they have one does read-your-writes need the edges from
-all own writes (`own_writes`).
+A violation is a cycle of "must be older" edges: no order of the versions fits them. Only readers show monotonic-writes
+and writes-follow-reads, so both are judged only on keys where all readers go forward. Where all edges together have no
+cycle, every guarantee holds. Only where they have one does read-your-writes need the edges from all own writes
+(`own_writes`).
 """
 
 from __future__ import annotations
@@ -67,20 +67,24 @@ def check(
     history = history if initial is None else history.starting_at(initial)
     with within(Limits(timeout_s), clock=clock):
         keys = keys_of(history, reads)
-        found: list[Witness | str | None] = []
+        outcomes: list[Witness | str | None] = []
         try:
             for key in keys:
                 look()
-                found.append(_judged(key, guarantee, kinds))
+                outcomes.append(_outcome(key, guarantee, kinds))
         except OutOfTime as over:
-            found += [str(over)] * (len(keys) - len(found))
-        witnesses = [each for each in found if isinstance(each, Witness)]
-        skipped = {str(key.key): why for key, why in zip(keys, found, strict=True) if isinstance(why, str)}
+            outcomes += [str(over)] * (len(keys) - len(outcomes))
+        witnesses = [outcome for outcome in outcomes if isinstance(outcome, Witness)]
+        skipped = {
+            str(key.key): reason
+            for key, reason in zip(keys, outcomes, strict=True)
+            if isinstance(reason, str)
+        }
         return _verdict(guarantee, keys, witnesses, skipped)
 
 
-def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
-    """A witness if it does not hold on the key; why the key is not judged; None if it holds."""
+def _outcome(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
+    """A witness if the guarantee does not hold on the key; a reason if the key is not judged; None if it holds."""
     if key.repeated:
         return "a value was written twice"
     edges = list(edges_of(key))
@@ -90,54 +94,58 @@ def _judged(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str |
         return _incoherent(key, edges)
     if guarantee in THROUGH_READERS and cycle(graph(edges, frozenset({"monotonic-reads"}))) is not None:
         return "monotonic-reads does not hold there"
-    found = cycle(graph(edges, kinds))
-    if found is None and guarantee == READ_YOUR_WRITES and cycle(graph(edges, _KINDS[COHERENCE])) is not None:
-        found = cycle_of_own_writes(key)
-    return None if found is None else _witness(guarantee, key, found, ())
+    circle = cycle(graph(edges, kinds))
+    if (
+        circle is None
+        and guarantee == READ_YOUR_WRITES
+        and cycle(graph(edges, _KINDS[COHERENCE])) is not None
+    ):
+        circle = cycle_of_own_writes(key)
+    return None if circle is None else _witness(guarantee, key, circle, ())
 
 
 def _incoherent(key: Key, edges: Sequence[Edge]) -> Witness | None:
-    found = cycle(graph(edges, _KINDS[COHERENCE]))
-    if found is not None:
-        return _narrowest(key, edges, found)
+    circle = cycle(graph(edges, _KINDS[COHERENCE]))
+    if circle is not None:
+        return _narrowest(key, edges, circle)
     if not any(edge.kind == "replaced" for edge in edges):
         return None
     linked = chains(edges, dict.fromkeys([key.start, *key.writers]))
     if linked.twice is not None:
         return _replaced_twice(key, *linked.twice)
-    found = cycle(chain_graph(edges, linked))
-    if found is None:
+    circle = cycle(chain_graph(edges, linked))
+    if circle is None:
         return None
-    return _witness("between-compare-and-set", key, found, _links(found, linked))
+    return _witness("between-compare-and-set", key, circle, _links(circle, linked))
 
 
 def _narrowest(key: Key, edges: Sequence[Edge], whole: Sequence[Edge]) -> Witness:
     """The witness of the first session guarantee that is broken by itself; of all together if none is."""
     for guarantee in GUARANTEES[1:]:
-        found = cycle(graph(edges, _KINDS[guarantee]))
-        if found is not None:
-            return _witness(guarantee, key, found, ())
+        circle = cycle(graph(edges, _KINDS[guarantee]))
+        if circle is not None:
+            return _witness(guarantee, key, circle, ())
     return _witness(COHERENCE, key, whole, ())
 
 
-def _links(found: Sequence[Edge], linked: Chains) -> tuple[Edge, ...]:
+def _links(circle: Sequence[Edge], linked: Chains) -> tuple[Edge, ...]:
     """The compare-and-sets that join where one edge of a cycle ends with where the next begins."""
     links: dict[int, Edge] = {}
-    for edge, following in zip(found, [*found[1:], found[0]], strict=True):
+    for edge, following in zip(circle, [*circle[1:], circle[0]], strict=True):
         for link in linked.between(edge.newer, following.older):
             links[id(link)] = link
     return tuple(links.values())
 
 
-def _witness(rule: str, key: Key, found: Sequence[Edge], links: Sequence[Edge]) -> Witness:
-    named = [operation for edge in (*found, *links) for operation in edge.because]
-    values = list(dict.fromkeys(value_words(edge.older) for edge in found))
+def _witness(rule: str, key: Key, circle: Sequence[Edge], links: Sequence[Edge]) -> Witness:
+    named = [operation for edge in (*circle, *links) for operation in edge.because]
+    values = list(dict.fromkeys(value_words(edge.older) for edge in circle))
     about = f"key {key.key}" if key.key is not None else "the register"
     summary = f"no order of the values {', '.join(values[:6])} of {about} fits what its clients saw"
-    steps = [edge for edge in found if edge.because]
-    if len(steps) == 1 and len(found) <= 2:
-        summary = f"of {about}: {_told(steps[0])}"
-    explanation = [_because(edge) for edge in (*found, *links)]
+    steps = [edge for edge in circle if edge.because]
+    if len(steps) == 1 and len(circle) <= 2:
+        summary = f"of {about}: {_sentence(steps[0])}"
+    explanation = [_because(edge) for edge in (*circle, *links)]
     return _proof(rule, key, named, summary, tuple(explanation))
 
 
@@ -179,7 +187,7 @@ def _impossible(key: Key, read: Operation) -> Witness:
 def _because(edge: Edge) -> str:
     if not edge.because:
         return f"{value_words(edge.newer)} was written, so it is newer than the initial value."
-    return f"{_told(edge)}: so {value_words(edge.newer)} is the newer of the two."
+    return f"{_sentence(edge)}: so {value_words(edge.newer)} is the newer of the two."
 
 
 _VERBS = {
@@ -190,7 +198,7 @@ _VERBS = {
 }
 
 
-def _told(edge: Edge) -> str:
+def _sentence(edge: Edge) -> str:
     if edge.kind == "replaced":
         operation = edge.because[0]
         return f"process {operation.process} replaced {value_words(edge.older)} by {value_words(edge.newer)}"
@@ -227,10 +235,13 @@ def _conclusion(
 ) -> tuple[Result, str]:
     if witnesses:
         others = "" if len(witnesses) == 1 else f" ({len(witnesses)} keys in all)"
-        return "invalid", f"not {guarantee}: {min(witnesses, key=lambda each: each.events).summary}{others}"
+        return (
+            "invalid",
+            f"not {guarantee}: {min(witnesses, key=lambda witness: witness.events).summary}{others}",
+        )
     if skipped:
-        name, why = next(iter(skipped.items()))
-        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {name}, where {why}"
+        name, reason = next(iter(skipped.items()))
+        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {name}, where {reason}"
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
     return "valid", f"on each of {keys} keys versions have an order that fits ({observed} observations)"

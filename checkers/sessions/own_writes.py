@@ -33,7 +33,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Session:
-    """The writes of a process that it knows of, in its order."""
+    """The writes that a process knows to have taken effect, in its order."""
 
     process: int
     writes: list[tuple[Value, Operation]] = field(default_factory=list)
@@ -53,8 +53,8 @@ class _Session:
 
     def read(self, value: Value, operation: Operation) -> Iterator[Edge]:
         """Edges from all writes so far, but the one that was read."""
-        mine = self.place.get(value, len(self.writes))
-        for first, end in ((0, mine), (mine + 1, len(self.writes))):
+        place = self.place.get(value, len(self.writes))
+        for first, end in ((0, place), (place + 1, len(self.writes))):
             begin = first
             while begin < end:
                 level = (end - begin).bit_length() - 1
@@ -72,11 +72,11 @@ class _Session:
 
 def cycle_of_own_writes(key: Key) -> tuple[Edge, ...] | None:
     """A cycle of values if some process did not read its own writes; None if every process did."""
-    edges = [each for each in edges_of(key) if each.kind != READ_YOUR_WRITES]
+    edges = [edge for edge in edges_of(key) if edge.kind != READ_YOUR_WRITES]
     for process, steps in key.sessions.items():
         edges += _edges_of_session(process, steps)
-    found = cycle(graph(edges, frozenset({READ_YOUR_WRITES})))
-    return None if found is None else tuple(_between_values(found))
+    circle = cycle(graph(edges, frozenset({READ_YOUR_WRITES})))
+    return None if circle is None else tuple(_between_values(circle))
 
 
 def _edges_of_session(process: int, steps: Sequence[Step]) -> Iterator[Edge]:
@@ -88,12 +88,12 @@ def _edges_of_session(process: int, steps: Sequence[Step]) -> Iterator[Edge]:
             yield from session.wrote(value, step.operation)
 
 
-def _between_values(found: Sequence[Edge]) -> Iterator[Edge]:
+def _between_values(circle: Sequence[Edge]) -> Iterator[Edge]:
     """The same cycle without blocks: an edge into a block and the one out of it become one."""
-    begin = next(place for place, edge in enumerate(found) if not isinstance(edge.older, _Block))
+    begin = next(place for place, edge in enumerate(circle) if not isinstance(edge.older, _Block))
     older: Value = None
     because: tuple[Operation, ...] = ()
-    for edge in (*found[begin:], *found[:begin]):
+    for edge in (*circle[begin:], *circle[:begin]):
         if not isinstance(edge.older, _Block):
             older, because = edge.older, ()
         because += edge.because

@@ -2,7 +2,7 @@
 
 A read is stale by a version if another value was surely written after all writes of the value that it returned had
 taken effect, and that write had completed before the read was asked. It is stale since the first of those completed.
-Both are bounds from below, from the history alone (`checkers.history.value_order`): what is called stale surely was.
+Both are lower bounds, from the history alone (`checkers.history.value_order`): a read that is called stale surely was.
 
 Without a bound to hold it to, staleness is a finding and the verdict is valid. Milliseconds mean something only if the
 history has a clock.
@@ -34,7 +34,7 @@ NAME = "staleness"
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A read, and by how much it surely was stale: since the first write that it missed was over."""
+    """A read, and by how much it surely was stale: since the first write that it missed had completed."""
 
     read: int
     since: int
@@ -56,10 +56,10 @@ def check(
     """
     judged, stale = _judged(history, reads)
     beyond = [
-        each
-        for each in stale
-        if (ms_max is not None and each.ms > ms_max)
-        or (versions_max is not None and each.versions > versions_max)
+        read
+        for read in stale
+        if (ms_max is not None and read.ms > ms_max)
+        or (versions_max is not None and read.versions > versions_max)
     ]
     return _verdict(history, judged, stale, beyond, _promise(ms_max, versions_max))
 
@@ -71,8 +71,8 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
     chosen = [at for role, mode, at in columns.by_role_and_mode(answered) if reads(role, mode)]
     judged = numpy.sort(numpy.concatenate(chosen)) if chosen else answered[:0]
     writes = numbers.changing(numpy.flatnonzero(value_order.are_writes(columns)))
-    for each in history.at(writes[columns.kind[writes] == OTHER]):
-        written(each)  # raises ModelError of a cas that is not of two values
+    for write in history.at(writes[columns.kind[writes] == OTHER]):
+        written(write)  # raises ModelError of a cas that is not of two values
     orders = ValueOrders.of(numbers, writes, judged, start=history.start)
     latest = orders.latest[orders.read]
     stale: list[Stale] = []
@@ -80,9 +80,9 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
         done = writes[(columns.key[writes] == code) & (columns.type[writes] == OK)]
         done = done[numpy.argsort(columns.complete[done])]
         newer = _LaterCount(columns.invoke[done].tolist())
-        mine = numpy.flatnonzero((columns.key[judged] == code) & (latest < NEVER))
-        before = numpy.searchsorted(columns.complete[done], columns.invoke[judged[mine]])
-        for row, count in zip(mine.tolist(), before.tolist(), strict=True):
+        of_key = numpy.flatnonzero((columns.key[judged] == code) & (latest < NEVER))
+        before = numpy.searchsorted(columns.complete[done], columns.invoke[judged[of_key]])
+        for row, count in zip(of_key.tolist(), before.tolist(), strict=True):
             versions = newer.count(count, int(latest[row]))
             if versions:
                 read, since = int(judged[row]), int(done[newer.first(count, int(latest[row]))])
@@ -103,13 +103,13 @@ class _LaterCount:
 
     def count(self, n: int, than: int) -> int:
         """How many of the first `n` are greater than `than`."""
-        found, start = 0, 0
+        greater, start = 0, 0
         for level in range(len(self._levels) - 1, -1, -1):
             if n >> level & 1:
                 block = self._levels[level][start >> level]
-                found += len(block) - bisect_right(block, than)
+                greater += len(block) - bisect_right(block, than)
                 start += 1 << level
-        return found
+        return greater
 
     def first(self, n: int, than: int) -> int:
         """The place of the first among them."""
@@ -129,24 +129,24 @@ def _promise(ms_max: float | None, versions_max: int | None) -> str:
 def _verdict(
     history: History, judged: int, stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
 ) -> Verdict:
-    ms = round(max((each.ms for each in stale), default=0.0), 3)
-    versions = max((each.versions for each in stale), default=0)
-    told = f"{len(stale)} of {judged} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
+    ms = round(max((read.ms for read in stale), default=0.0), 3)
+    versions = max((read.versions for read in stale), default=0)
+    sentence = f"{len(stale)} of {judged} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
     details: dict[str, Any] = {
         "reads": judged,
         "stale_reads": len(stale),
         "stale_ms_max": ms,
         "stale_versions_max": versions,
         "vacuous": not judged,
-        "findings": [told] if stale and not beyond else [],
+        "findings": [sentence] if stale and not beyond else [],
     }
-    worst = sorted(beyond, key=lambda each: (-each.ms, each.read))[:WITNESSES_MAX]
+    worst = sorted(beyond, key=lambda read: (-read.ms, read.read))[:WITNESSES_MAX]
     return Verdict(
         checker=NAME,
         result="invalid" if beyond else "valid",
-        summary=told if stale else f"no read surely was stale ({judged} reads)",
+        summary=sentence if stale else f"no read surely was stale ({judged} reads)",
         model=promise,
-        witnesses=tuple(_witness(history, each) for each in worst),
+        witnesses=tuple(_witness(history, read) for read in worst),
         details=details,
     )
 

@@ -4,7 +4,7 @@ An operation becomes a step if it surely took effect: it was answered ok, or it 
 a read showed its value. The process never learnt of such a write, so its later operations need not come after it.
 Refused operations are not steps; a refused compare-and-set does not count as a read of the value.
 
-A key is judged only if no value was written to it twice, for then a read tells which write it saw.
+A key is judged only if no value was written to it twice: then a read says which write it observed.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ def keys_of(history: History, reads: Reads) -> list[Key]:
     ]
 
 
-def _key(made: Key, operations: Sequence[Operation], reads: Reads) -> Key:
-    for operation in operations:
+def _key(key: Key, operations: Sequence[Operation], reads: Reads) -> Key:
+    for operation in operations:  # all writers first: a read may stand before the write that it shows
         if operation.f != "read":
-            _note_writer(made, operation)
+            _note_writer(key, operation)
     shown = _with_replaced(set(_shown(operations, reads)), operations)
     for operation in operations:
         step = _step(operation, shown, reads)
         if step is None:
             continue
-        made.observed += len(step.read)
-        if any(value != made.start and value not in made.writers for value in step.read):
-            made.impossible.append(operation)
+        key.observed += len(step.read)
+        if any(value != key.start and value not in key.writers for value in step.read):
+            key.impossible.append(operation)
         else:
-            made.sessions.setdefault(operation.process, []).append(step)
-    return made
+            key.sessions.setdefault(operation.process, []).append(step)
+    return key
 
 
 def repeated_keys(columns: Columns) -> Array:
@@ -117,7 +117,7 @@ def _note_writer(key: Key, operation: Operation) -> None:
 
 
 def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
-    """Values that some operation surely saw."""
+    """Values that an operation surely observed."""
     for operation in operations:
         if operation.type != "ok":
             continue
@@ -128,10 +128,14 @@ def _shown(operations: Iterable[Operation], reads: Reads) -> Iterable[Value]:
 
 
 def _with_replaced(shown: set[Value], operations: Iterable[Operation]) -> set[Value]:
-    """And the values that compare-and-sets of unknown outcome replaced, if what they wrote was seen."""
+    """And the values that compare-and-sets of unknown outcome replaced, if a read showed the new value."""
     replaced = {
         new: old
-        for old, new in (same_both(each) for each in operations if each.f == "cas" and each.type == "info")
+        for old, new in (
+            same_both(operation)
+            for operation in operations
+            if operation.f == "cas" and operation.type == "info"
+        )
         if old != new
     }
     left = [value for value in replaced if value in shown]

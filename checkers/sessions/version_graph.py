@@ -6,11 +6,11 @@ four kinds come from two successive steps of one process, by what they did:
     read, read      monotonic-reads             write, write    monotonic-writes
     write, read     read-your-writes            read, write     writes-follow-reads
 
-and two hold in any case: nothing is older than the initial value, and a compare-and-set made its value from another.
+and two always hold: nothing is older than the initial value, and a compare-and-set makes its value from an older one.
 
 Coherence asks more than all edges together. A register holds one value at a time, so the steps of one value stand
-together, and a compare-and-set stands directly behind the value that it replaced: values that were made from one
-another form a *chain*, and chains, not values, are what is put in order. With unique values that is exact, and linear
+together, and a compare-and-set stands directly behind the value that it replaced. Values made from one another form a
+*chain*; the order is one of chains, not of values. With unique values that is exact, and linear
 (Gibbons & Korach, "Testing Shared Memories", 1997, where the writer of every read is known).
 """
 
@@ -57,7 +57,7 @@ class Graph:
 
 
 def edges_of(key: Key) -> Iterator[Edge]:
-    """Every edge of the key, of all kinds; those from the initial value only if anything speaks against them."""
+    """Every edge of the key, of all kinds; those from the initial value only if an edge leads back to that value."""
     first = False
     for steps in key.sessions.values():
         for edge in _edges_of_session(steps):
@@ -93,7 +93,7 @@ def _edge(
     *,
     to_itself: bool = False,
 ) -> Iterator[Edge]:
-    """The edge, unless both steps are about the same value: that is in order, except a read before its own write."""
+    """The edge. None if both steps are about one value: that is in order, except a read before its own write."""
     if before is not None and (before[0] != value or to_itself):
         yield Edge(before[0], value, kind, (before[1], operation))
 
@@ -121,12 +121,13 @@ def cycle(made: Graph) -> tuple[Edge, ...] | None:
     places = DiGraph(
         (place[value], place[newer]) for value in left for newer in made.edges[value] if newer in place
     )
-    circles = [each for each in strongly_connected_components(places) if len(each) > 1]
+    circles = [component for component in strongly_connected_components(places) if len(component) > 1]
     in_circles = set().union(*circles, (at for at in places if places.has_edge(at, at)))
     ways = [_shortest(places, start) for start in sorted(in_circles)[:STARTS_MAX]]
     best = min(ways, key=len)
     return tuple(
-        made.edges[left[one]][left[other]] for one, other in zip(best, (*best[1:], best[0]), strict=True)
+        made.edges[left[source]][left[target]]
+        for source, target in zip(best, (*best[1:], best[0]), strict=True)
     )
 
 
@@ -155,7 +156,7 @@ def _peel(left: dict[Value, None], follow: Mapping[Value, Iterable[Value]], degr
 
 
 def _shortest(places: DiGraph[int], start: int) -> list[int]:
-    """A shortest cycle from `start` on, which is in one."""
+    """A shortest cycle from `start` on. `start` must be in a cycle."""
     from networkx import bfs_predecessors
 
     came = dict(bfs_predecessors(places, start))
@@ -170,8 +171,8 @@ def _shortest(places: DiGraph[int], start: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Values made from one another: (head, place) of each, the edge to the next of each, and two operations that
-    replaced one value, if any did.
+    """Values made from one another: the (head, place) and the edge to the next of each value. `twice`: two operations
+    that replaced the same value.
     """
 
     place: Mapping[Value, tuple[Value, int]]
@@ -212,11 +213,11 @@ def chains(edges: Iterable[Edge], values: Iterable[Value]) -> Chains:
     return Chains(place, following, twice)
 
 
-def chain_graph(edges: Iterable[Edge], found: Chains) -> Graph:
-    """Edges between chains; of those within a chain only what goes against its order, as an edge to itself."""
+def chain_graph(edges: Iterable[Edge], linked: Chains) -> Graph:
+    """Edges between chains. Of edges within a chain only those against its order, as edges of the chain to itself."""
     made = Graph()
     for edge in edges:
-        older, newer = found.place.get(edge.older), found.place.get(edge.newer)
+        older, newer = linked.place.get(edge.older), linked.place.get(edge.newer)
         if (
             older is None or newer is None
         ):  # values that were made from one another in a circle: shown by `cycle`

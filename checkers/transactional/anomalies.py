@@ -101,7 +101,7 @@ OTHERS = (
     "fractured-read",
     "lost-update",
 )
-"""Anomalies that are seen without looking for cycles; worst first."""
+"""Anomalies that are found without a search for cycles; worst first."""
 OF_KEYS = "cyclic-versions"
 """With -process or -realtime: what the model promises of each key by itself has no order of versions. Every model with
 that order promises it that forbids G-single."""
@@ -134,7 +134,7 @@ ANOMALIES: tuple[str, ...] = (
 
 
 def model_of(name: str) -> str:
-    """The name as it stands in `MODELS`. Raises KeyError with what there is."""
+    """The name as it stands in `MODELS`. Raises KeyError with the known names."""
     plain = ALIASES.get(name, name)
     plain = "strict-serializable" if plain == "strong-serializable" else plain
     if plain not in MODELS:
@@ -146,7 +146,7 @@ def model_of(name: str) -> str:
 def forbidden_by_base(base: str) -> frozenset[str]:
     """The anomalies that a base forbids, its weaker ones' included."""
     weaker, own = BASES[base]
-    return frozenset(own).union(*(forbidden_by_base(each) for each in weaker))
+    return frozenset(own).union(*(forbidden_by_base(lower) for lower in weaker))
 
 
 @cache
@@ -166,32 +166,32 @@ def weaker(model: str) -> tuple[str, ...]:
     below: dict[str, None] = {base: None}
     for name in below_of(base):
         below[name] = None
-    names = [_named(each, number) for number in range(order + 1) for each in below]
+    names = [_named(lower, number) for number in range(order + 1) for lower in below]
     return tuple(name for name in names if name != model)
 
 
 @cache
 def below_of(base: str) -> tuple[str, ...]:
     """The bases that are weaker than `base`, nearest first."""
-    found: dict[str, None] = {}
-    for each in BASES[base][0]:
-        found[each] = None
-        found.update(dict.fromkeys(below_of(each)))
-    return tuple(found)
+    below: dict[str, None] = {}
+    for lower in BASES[base][0]:
+        below[lower] = None
+        below.update(dict.fromkeys(below_of(lower)))
+    return tuple(below)
 
 
-def ruled_out(found: Iterable[str], refuted: Iterable[str] = ()) -> tuple[str, ...]:
+def ruled_out(shown: Iterable[str], refuted: Iterable[str] = ()) -> tuple[str, ...]:
     """The models that a history with these anomalies is not of, and not of `refuted` either, in the table's order."""
-    seen, models = frozenset(found), frozenset(refuted)
+    names, models = frozenset(shown), frozenset(refuted)
     return tuple(
         model
         for model in MODELS
-        if seen & forbidden(model) or model in models or models.intersection(weaker(model))
+        if names & forbidden(model) or model in models or models.intersection(weaker(model))
     )
 
 
 def strongest(models: Iterable[str]) -> tuple[str, ...]:
-    """Those of `models` that no other of them implies."""
+    """The models that no other one of `models` implies."""
     given = tuple(models)
     implied = {name for model in given for name in weaker(model)}
     return tuple(model for model in given if model not in implied)

@@ -1,4 +1,4 @@
-"""list-append: what the reads show of every key's order, and what is wrong with it.
+"""list-append: the order of every key's versions, as the reads show it, and the anomalies of single reads.
 
 The longest read of a key is the order of its appends. A history in which every other read is a beginning of it, and
 in which no single read is wrong, is decided by a replay in linear time, without a graph; see `append_kernels`. Only if
@@ -23,7 +23,7 @@ EDGES_MAX = 1 << 28
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is wrong without any cycle: a micro-operation, and the one that makes it wrong (or None)."""
+    """An anomaly without a cycle: a micro-operation, and the one that makes it wrong (or None)."""
 
     rule: str
     micro: int
@@ -34,11 +34,11 @@ class Problem:
 class Analysis:
     """The known facts of a history before the search for cycles.
 
-    `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) what is
-    wrong by itself; `order` int32[…] is a serial order within real time if one was found on the way. `whole` is False
-    if edges were skipped because there were too many.
+    `committed` int8[n] marks the transactions that took place; `counts` and `problems` (a few of each rule) are the
+    anomalies without a cycle; `order` int32[…] is a serial order within real time if the replay gave one. `whole` is
+    False if edges were skipped because there were too many.
 
-    `version` int32[m]: which version a read found, -1 for none; `source` int32[m]: the write that made it, -1 for none.
+    `version` int32[m]: the version that a read showed, -1 for none; `source` int32[m]: the write that made it, or -1.
     `reads` and `writes` are the micro-operations that the edges give no place among the versions: first reads of
     a register, and its writes that other transactions may see; of lists only appends that no transaction read.
     """
@@ -188,8 +188,8 @@ def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int3
         ),
         *(lists.maker, lists.readers, lists.own_later, lists.committed, closed),
     )
-    found: Int32s = order
-    return found if total == int(lists.committed.sum()) else None
+    replayed: Int32s = order
+    return replayed if total == int(lists.committed.sum()) else None
 
 
 def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) -> tuple[Graph, bool]:

@@ -1,7 +1,7 @@
 """Kernels of list-append: from micro-operations to versions, and the replay that decides a clean history.
 
-The version of a key is the length of its list: the longest list that anybody read is the order of its appends (lists
-only grow). Versions of all keys are numbered through: key k's begin at `base[k]`, which is the empty list.
+The version of a key is the length of its list: the longest list that a transaction read is the order of its appends
+(lists only grow). Versions of all keys are numbered through: key k's begin at `base[k]`, which is the empty list.
 
 Arrays are those of `columns.Columns`; per micro-operation m[…], per key k[…], per version v[…].
 """
@@ -110,8 +110,8 @@ def without_own(
                 newest = before
             if newest != NONE:
                 if place == 0 or elements[begin + place - 1] != value[before]:
-                    for each in range(place):
-                        if elements[begin + each] == value[before]:
+                    for index in range(place):
+                        if elements[begin + index] == value[before]:
                             return int(place)
                     return int(length[micro])
                 place -= 1
@@ -239,7 +239,7 @@ def is_prefix(elements: Int64s, one: int, other: int, count: int) -> bool:
 def own_tail(
     f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
 ) -> tuple[int, int, bool]:
-    """(earliest, before, right): what a read's own transaction did to the key before it.
+    """(earliest, before, right): how a read agrees with its own transaction's earlier operations on the key.
 
     earliest: its first append (or NONE) since `before`, its read before on that key (or NONE). right: whether the
     read's list ends with just those values, and begins with what was read before.
@@ -262,7 +262,7 @@ def own_tail(
 
 @kernel
 def any_twice(elements: Int64s) -> bool:
-    """For values that were never written: there is no write to mark."""
+    """Whether a value stands there twice; for values that were never written, which have no write to mark."""
     ordered = numpy.sort(elements)
     for place in range(1, len(ordered)):
         if ordered[place] == ordered[place - 1]:
@@ -336,10 +336,10 @@ def judge_reads(
 ) -> tuple[Any, Any, Any]:
     """(version int32[m], readers int32[v], own_later int8[m]).
 
-    version: of a read, the version that it found (without its own appends), or NONE if it is there only because the
-    transaction had read or written the key before; of an append, the version that it made, or NONE. readers: how many
-    such reads found a version. own_later: of an append, how many of them are its own transaction's, come later, and
-    found the version before it.
+    version: of a read, the version that it showed (without its own appends), or NONE if that follows from an earlier
+    read or write of its transaction; of an append, the version that it made, or NONE. readers: how many such reads
+    showed a version. own_later: of an append, how many of them are its own transaction's, come later, and showed the
+    version before it.
     """
     version = made.copy()
     readers = numpy.zeros(len(maker), int32)
@@ -371,13 +371,13 @@ def judge_reads(
                 if reader != NONE and made[micro] != NONE:
                     note(counts, samples, FUTURE, reader, micro)
                     continue
-                found = version[origin]
-                if found == NONE or f[origin] == WRITE:
+                read_version = version[origin]
+                if read_version == NONE or f[origin] == WRITE:
                     continue
-                if alone and updater[found] == NONE:
-                    updater[found] = micro
+                if alone and updater[read_version] == NONE:
+                    updater[read_version] = micro
                 elif alone:
-                    note(counts, samples, LOST, micro, updater[found])
+                    note(counts, samples, LOST, micro, updater[read_version])
                 continue
             if length[micro] < 0:
                 continue
@@ -387,12 +387,14 @@ def judge_reads(
             if not fits:
                 note(counts, samples, INCOMPATIBLE, micro, top)
             earliest, before, right = own_tail(f, value, length, elements, previous, micro)
-            found = base[on] + count
+            read_version = base[on] + count
             twice = False  # its own append, and among those of other transactions too
             if count < length[micro]:
                 origin = previous[micro]
                 while origin != NONE:
-                    twice = twice or (f[origin] == WRITE and made[origin] != NONE and made[origin] <= found)
+                    twice = twice or (
+                        f[origin] == WRITE and made[origin] != NONE and made[origin] <= read_version
+                    )
                     origin = previous[origin]
             if not fits or twice or count >= min(bad[on, 0], bad[on, 1], bad[on, 2]):
                 judge_list(
@@ -409,14 +411,14 @@ def judge_reads(
                 new = before == NONE
             if not fits or not new:
                 continue
-            writer = maker[found]
+            writer = maker[read_version]
             if writer != NONE and owner[writer] != txn and last[writer] == 0:
                 note(counts, samples, G1B, micro, writer)
-            version[micro] = found
-            readers[found] += 1
+            version[micro] = read_version
+            readers[read_version] += 1
             if earliest != NONE and right:
                 wanted = made[earliest] if made[earliest] != NONE else base[on + 1]
-                if wanted - 1 == found:
+                if wanted - 1 == read_version:
                     own_later[earliest] += 1
     return version, readers, own_later
 
@@ -439,28 +441,28 @@ def can_follow(
     """(NONE, …) if `txn` may come next in the replay; else the version it waits for: to be made, or to be drained."""
     for micro in range(first[txn], first[txn + 1]):
         on = key[micro]
-        found = version[micro]
+        touched = version[micro]
         if f[micro] != WRITE:
-            if found != NONE and current[on] < found:
-                return found, False
+            if touched != NONE and current[on] < touched:
+                return touched, False
             continue
-        if found == NONE:
-            found = base[on + 1]  # it was never read: it comes after all that was read
+        if touched == NONE:
+            touched = base[on + 1]  # it was never read: it comes after all that was read
         own = int(own_later[micro])
         origin = previous[micro]
         while origin != NONE:
-            if f[origin] != WRITE and version[origin] == found - 1:
+            if f[origin] != WRITE and version[origin] == touched - 1:
                 own += 1
             elif (
                 f[origin] == WRITE and version[origin] == NONE
             ):  # it and `micro` both come after all that was read
                 own += own_later[origin]
             origin = previous[origin]
-        mine = found - 1 > base[on] and maker[found - 1] != NONE and owner[maker[found - 1]] == txn
-        if current[on] < found - 1 and not mine:
-            return found - 1, False
-        if readers[found - 1] > own:
-            return found - 1, True
+        is_own = touched - 1 > base[on] and maker[touched - 1] != NONE and owner[maker[touched - 1]] == txn
+        if current[on] < touched - 1 and not is_own:
+            return touched - 1, False
+        if readers[touched - 1] > own:
+            return touched - 1, True
     return NONE, False
 
 
@@ -541,20 +543,20 @@ def replay(
             order[total] = txn
             total += 1
             for micro in range(first[txn], first[txn + 1]):
-                found = version[micro]
-                if found == NONE:
+                touched = version[micro]
+                if touched == NONE:
                     continue
                 if f[micro] == WRITE:
-                    if current[key[micro]] < found:
-                        current[key[micro]] = found
-                    waiting = made_waiting[found]
-                    made_waiting[found] = NONE
+                    if current[key[micro]] < touched:
+                        current[key[micro]] = touched
+                    waiting = made_waiting[touched]
+                    made_waiting[touched] = NONE
                 else:
-                    readers[found] -= 1
-                    if readers[found] > 2:  # a waiting one may have read it itself, by a predicate and not
+                    readers[touched] -= 1
+                    if readers[touched] > 2:  # a waiting one may have read it itself, by a predicate and not
                         continue
-                    waiting = drained_waiting[found]
-                    drained_waiting[found] = NONE
+                    waiting = drained_waiting[touched]
+                    drained_waiting[touched] = NONE
                 while waiting != NONE:
                     stack[height] = waiting
                     height += 1
@@ -584,16 +586,16 @@ def dependencies(
     keys = len(base) - 1
     for on in range(keys):
         nearest = NONE
-        for each in range(base[on], base[on + 1]):
-            if maker[each] != NONE and committed[owner[maker[each]]] == 1:
-                nearest = each
-            before[each] = nearest
+        for index in range(base[on], base[on + 1]):
+            if maker[index] != NONE and committed[owner[maker[index]]] == 1:
+                nearest = index
+            before[index] = nearest
         nearest = NONE
         for back in range(base[on + 1] - base[on]):
-            each = base[on + 1] - 1 - back
-            after[each] = nearest
-            if maker[each] != NONE and committed[owner[maker[each]]] == 1:
-                nearest = each
+            index = base[on + 1] - 1 - back
+            after[index] = nearest
+            if maker[index] != NONE and committed[owner[maker[index]]] == 1:
+                nearest = index
     # Appends that were never read come after all that was read: lists of them by key.
     unread = numpy.full(keys, NONE, int32)
     next_unread = numpy.full(len(f), NONE, int32)
@@ -609,13 +611,13 @@ def dependencies(
         if committed[txn] == 0:
             continue
         for micro in range(first[txn], first[txn + 1]):
-            found = version[micro]
-            if found == NONE:
+            touched = version[micro]
+            if touched == NONE:
                 continue
             on = key[micro]
             write = f[micro] == WRITE
-            if not write and before[found] != NONE and owner[maker[before[found]]] != txn:
-                source = maker[before[found]]
+            if not write and before[touched] != NONE and owner[maker[before[touched]]] != txn:
+                source = maker[before[touched]]
                 edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
                     owner[source],
                     txn,
@@ -625,8 +627,8 @@ def dependencies(
                 kinds[size] = 1
                 size += 1
             kind = 0 if write else (3 if f[micro] == 2 else 2)
-            target = maker[after[found]] if after[found] != NONE else unread[on]
-            many = after[found] == NONE
+            target = maker[after[touched]] if after[touched] != NONE else unread[on]
+            many = after[touched] == NONE
             while target != NONE:
                 if size + 2 >= room:
                     if room >= edges_max:

@@ -3,9 +3,9 @@
     verdict = check(history, workload="append", model="snapshot-isolation")
     verdict = check_columns(columns, workload="append")            # big histories: arrays, see columns.Columns
 
-Valid stands on a proof that was found and then replayed (`proving`), invalid on an anomaly or on the knowledge that
-there is no proof; between the two it is unknown. A proof that does not replay is a defect of this checker, and raises
-CheckerDefect.
+A valid verdict stands on a proof that was replayed (`proving`). An invalid one stands on an anomaly, or on a complete
+search that found no proof. Otherwise the verdict is unknown. A proof that does not replay is a defect of this checker,
+and raises CheckerDefect.
 
 Beside the anomalies that the promised model forbids, `details` names those that it allows (`findings`), the models that
 are ruled out, the strongest that are left (`left`: nothing refutes them) and the strongest that are proved (`held`),
@@ -87,24 +87,24 @@ def _kernels(is_plain: bool) -> Kernels:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Judged:
-    """All that was found: anomalies with their witnesses, worst first, and what the budget did not suffice for.
+class _Findings:
+    """Anomalies with their witnesses, worst first, and those that the budget left undecided.
 
     `refuted`: models that have no execution; `proved`: those that have a proof.
     """
 
-    found: dict[str, Witness]
+    witnesses: dict[str, Witness]
     pictures: dict[str, Any]
     undecided: tuple[str, ...]
     refuted: list[str]
     proved: list[str]
 
     def add(self, name: str, witness: Witness, picture: dict[str, Any]) -> None:
-        self.found[name], self.pictures[name] = witness, picture
+        self.witnesses[name], self.pictures[name] = witness, picture
 
     def out(self) -> tuple[str, ...]:
         """The models that are ruled out."""
-        return anomalies.ruled_out(self.found, self.refuted)
+        return anomalies.ruled_out(self.witnesses, self.refuted)
 
 
 def check(
@@ -124,11 +124,11 @@ def check(
 
     `workload`: "append" or "rw-register", the micro-operations (see `columns`). The budget of the search is counted in
     steps (`checkers.limits`); `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a
-    forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: what is promised of registers one by
-    one beside what the model implies (see `register`). `session`: see `columns_of`. `initial`: what each key
-    held before, or a `Start`; None: what the history says. Raises ModelError for what is no
-    transaction, or a value written to a key twice; KeyError for an unknown model; CheckerDefect for a proof that does
-    not replay.
+    forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: the store promises this of each
+    register by itself, beside what the model implies (see `register`). `session`: see `columns_of`. `initial`: the
+    value of each key before the first write, or a `Start`; None: what the history says. Raises ModelError for a value
+    that is not a transaction, or that was written to a key twice; KeyError for an unknown model; CheckerDefect for a
+    proof that does not replay.
     """
     begun_s = clock()
     history = history if initial is None else history.starting_at(initial)
@@ -160,7 +160,7 @@ def check_columns(
     """As `check`, from arrays; their shapes and dtypes are with `Columns`. `plain_below`: see PLAIN_BELOW."""
     begun_s = clock()
     with within(Limits(timeout_s), clock=clock):
-        prover, judged, attempt = _found(
+        prover, findings, attempt = _examined(
             columns,
             workload,
             anomalies.model_of(model),
@@ -168,13 +168,13 @@ def check_columns(
             plain_below,
         )
         with shielded():
-            return _verdict(anomalies.model_of(model), prover, judged, attempt, clock() - begun_s)
+            return _verdict(anomalies.model_of(model), prover, findings, attempt, clock() - begun_s)
 
 
-def _found(
+def _examined(
     columns: Columns, workload: Workload, promised: str, analyse: Callable[..., Analysis], plain_below: int
-) -> tuple[Prover, _Judged, Attempt]:
-    """All that can be said within the limits that hold here; what was found by their end stays."""
+) -> tuple[Prover, _Findings, Attempt]:
+    """Search and prove within the limits of the scope; anomalies and proofs that were found by their end stay."""
     edges = given().steps or EDGES_MAX
     is_plain = _are_plain(columns, plain_below)
     may_load = is_plain and plain_below == PLAIN_BELOW
@@ -188,14 +188,14 @@ def _found(
             limit.edges = edges
             search = _searched(prover, prover.known, limit)
     with shielded():
-        judged = _judged(Explanation(columns, workload), prover.known, search)
+        findings = _findings(Explanation(columns, workload), prover.known, search)
     attempt = Attempt("open")
     with suppress(OutOfTime):
-        attempt = _attempted(promised, prover, judged)
+        attempt = _attempted(promised, prover, findings)
         if attempt.result == "refuted":
-            _explain(promised, prover, judged, partial(_is_refuted, workload, promised))
-        _prove_others(prover, judged)
-    return prover, judged, attempt
+            _explain(promised, prover, findings, partial(_is_refuted, workload, promised))
+        _prove_others(prover, findings)
+    return prover, findings, attempt
 
 
 def serial_order_of(
@@ -264,7 +264,7 @@ def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
     return search
 
 
-def _judged(explanation: Explanation, known: Analysis, search: Search | None) -> _Judged:
+def _findings(explanation: Explanation, known: Analysis, search: Search | None) -> _Findings:
     witnesses, pictures = {}, {}
     for problem in [*known.problems, *_fractured(known)]:
         if problem.rule not in witnesses:
@@ -273,8 +273,8 @@ def _judged(explanation: Explanation, known: Analysis, search: Search | None) ->
     for name, cycle in search.cycles.items() if search else ():
         witnesses[name] = explanation.cycle_witness(name, cycle)
         pictures[name] = explanation.cycle_json(cycle)
-    return _Judged(
-        found={name: witnesses[name] for name in anomalies.ANOMALIES if name in witnesses},
+    return _Findings(
+        witnesses={name: witnesses[name] for name in anomalies.ANOMALIES if name in witnesses},
         pictures=pictures,
         undecided=tuple(search.undecided) if search else (),
         refuted=[],
@@ -292,17 +292,17 @@ def _fractured(known: Analysis) -> list[Problem]:
 # ---- proofs
 
 
-def _attempted(model: str, prover: Prover, judged: _Judged) -> Attempt:
+def _attempted(model: str, prover: Prover, findings: _Findings) -> Attempt:
     """The promised model's proof, if nothing speaks against it yet."""
-    if anomalies.forbidden(model) & judged.found.keys() or not _has_read(prover.columns):
+    if anomalies.forbidden(model) & findings.witnesses.keys() or not _has_read(prover.columns):
         return Attempt("open")
     attempt = prover.attempt(model)
     if attempt.result == "proved":
-        judged.proved.append(model if prover.strict is None else "strict-serializable")
+        findings.proved.append(model if prover.strict is None else "strict-serializable")
     return attempt
 
 
-def _explain(model: str, prover: Prover, judged: _Judged, is_refuted: Callable[[Columns], bool]) -> None:
+def _explain(model: str, prover: Prover, findings: _Findings, is_refuted: Callable[[Columns], bool]) -> None:
     """Name what makes the promised model impossible: an anomaly of single keys, or a few transactions without order."""
     base, order = anomalies.MODELS[model]
     explanation = Explanation(prover.columns, prover.workload)
@@ -311,21 +311,21 @@ def _explain(model: str, prover: Prover, judged: _Judged, is_refuted: Callable[[
         for problem in keyed.problems:
             if problem.rule == anomalies.OF_KEYS:
                 named = replace(problem, rule=problem.rule + suffix)
-                judged.add(named.rule, explanation.problem_witness(named), explanation.problem_json(named))
+                findings.add(named.rule, explanation.problem_witness(named), explanation.problem_json(named))
                 return
         for name, cycle in _searched(prover, keyed, Limit(PLAIN_EDGES_MAX)).cycles.items():
             if name not in anomalies.forbidden(
                 model
             ):  # such as a circle in real time, of a model of sessions
                 continue
-            plain = max((each for each in anomalies.CYCLES if name.startswith(each)), key=len)
+            plain = max((kind for kind in anomalies.CYCLES if name.startswith(kind)), key=len)
             title = ("G-single" if plain in ("G0", "G1c") else plain) + suffix
             picture = explanation.cycle_json(cycle) | {"of_keys": True}
-            judged.add(title, explanation.cycle_witness(title, cycle), picture)
+            findings.add(title, explanation.cycle_witness(title, cycle), picture)
             return
-    judged.refuted.append(model)
+    findings.refuted.append(model)
     core = smallest(prover.columns, prover.workload, prover.known, is_refuted)
-    judged.add(
+    findings.add(
         anomalies.NO_ORDER, explanation.no_order_witness(core, model), explanation.no_order_json(core, model)
     )
 
@@ -340,30 +340,30 @@ def _is_refuted(workload: Workload, model: str, columns: Columns) -> bool:
     return prover.attempt(model, CORE_PART).result == "refuted"
 
 
-def _prove_others(prover: Prover, judged: _Judged) -> None:
+def _prove_others(prover: Prover, findings: _Findings) -> None:
     """The strongest models that hold: those that are left are tried, the strongest first."""
     if len(prover.columns) > HELD_MAX or not _has_read(prover.columns):
         return
     for model in sorted(anomalies.MODELS, key=lambda name: -len(anomalies.weaker(name))):
-        implied = {weaker for name in judged.proved for weaker in (name, *anomalies.weaker(name))}
-        if model in implied or model in judged.out():
+        implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
+        if model in implied or model in findings.out():
             continue
         match prover.attempt(model, HELD_PART).result:
             case "proved":
-                judged.proved.append(model)
+                findings.proved.append(model)
             case "refuted":
-                judged.refuted.append(model)
+                findings.refuted.append(model)
 
 
-def _verdict(promised: str, prover: Prover, judged: _Judged, attempt: Attempt, seconds: float) -> Verdict:
+def _verdict(promised: str, prover: Prover, findings: _Findings, attempt: Attempt, seconds: float) -> Verdict:
     columns, known = prover.columns, prover.known
     forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
-    violations = [name for name in judged.found if name in forbidden]
-    result, summary = _conclusion(promised, prover, judged, violations, attempt)
-    out = judged.out()
-    open_ = anomalies.ruled_out(judged.undecided) if judged.undecided else ()
+    violations = [name for name in findings.witnesses if name in forbidden]
+    result, summary = _conclusion(promised, prover, findings, violations, attempt)
+    out = findings.out()
+    open_ = anomalies.ruled_out(findings.undecided) if findings.undecided else ()
     left = anomalies.strongest(name for name in anomalies.MODELS if name not in out)
-    held = anomalies.strongest(judged.proved)
+    held = anomalies.strongest(findings.proved)
     sure = {weaker for name in held for weaker in (name, *anomalies.weaker(name))}
     details = {
         "workload": prover.workload,
@@ -373,10 +373,10 @@ def _verdict(promised: str, prover: Prover, judged: _Judged, attempt: Attempt, s
         "unsure": int((columns.outcome == INFO).sum()),
         "unsure_but_seen": int((known.committed == 1).sum() - (columns.outcome == OK).sum()),
         "edges": _edge_counts(known),
-        "anomalies": {name: judged.pictures[name] | _count(known, name) for name in judged.found},
+        "anomalies": {name: findings.pictures[name] | _count(known, name) for name in findings.witnesses},
         "violations": violations,
-        "findings": [name for name in judged.found if name not in forbidden],
-        "undecided": list(judged.undecided),
+        "findings": [name for name in findings.witnesses if name not in forbidden],
+        "undecided": list(findings.undecided),
         "vacuous": not _has_read(columns),
         "ruled_out": list(out),
         "left": list(left),
@@ -390,7 +390,7 @@ def _verdict(promised: str, prover: Prover, judged: _Judged, attempt: Attempt, s
         result=result,
         summary=summary,
         model=promised,
-        witnesses=tuple(judged.found[name] for name in violations)[:WITNESSES_MAX]
+        witnesses=tuple(findings.witnesses[name] for name in violations)[:WITNESSES_MAX]
         if result == "invalid"
         else (),
         details=details,
@@ -399,28 +399,28 @@ def _verdict(promised: str, prover: Prover, judged: _Judged, attempt: Attempt, s
 
 
 def _has_read(columns: Columns) -> bool:
-    """Whether some answer shows what was read; a list that was appended to is none."""
+    """Whether an ok transaction read anything."""
     answered = columns.outcome[numpy.repeat(numpy.arange(len(columns)), numpy.diff(columns.first))] == OK
     return bool(((columns.f != WRITE) & answered).any())
 
 
 def _conclusion(
-    model: str, prover: Prover, judged: _Judged, violations: list[str], attempt: Attempt
+    model: str, prover: Prover, findings: _Findings, violations: list[str], attempt: Attempt
 ) -> tuple[Result, str]:
     if violations:
         others = f" ({len(violations)} anomalies in all that it forbids)" if len(violations) > 1 else ""
-        return "invalid", f"not {model}: {judged.found[violations[0]].summary}{others}"
+        return "invalid", f"not {model}: {findings.witnesses[violations[0]].summary}{others}"
     if not _has_read(prover.columns):
         return "unknown", "no transaction read anything: there is nothing to judge"
     if attempt.result != "proved":
-        undecided = [name for name in judged.undecided if name in anomalies.forbidden(model)]
+        undecided = [name for name in findings.undecided if name in anomalies.forbidden(model)]
         why = prover.limit.words()
         if undecided:
             return "unknown", f"{why} did not suffice to rule out {', '.join(undecided)}"
         if not prover.known.whole:
             return "unknown", "there are too many dependencies between writes whose order no read shows"
         return "unknown", f"{why} did not suffice to find an order, or that there is none"
-    allowed = f"; it allows {', '.join(judged.found)}, which was seen" if judged.found else ""
+    allowed = f"; it allows {', '.join(findings.witnesses)}, which was seen" if findings.witnesses else ""
     count = int((prover.known.committed == 1).sum())
     return "valid", f"{count} transactions show nothing that {model} forbids{allowed}"
 
@@ -437,15 +437,15 @@ def _edge_counts(known: Analysis) -> dict[str, int] | None:
     return {KINDS[0]: int(counts[0]), KINDS[1]: int(counts[1]), KINDS[2]: int(counts[2] + counts[3])}
 
 
-def _proof(columns: Columns, result: Result, violations: list[str], found: Proof | None) -> dict[str, Any]:
-    """The proofs that a reader can check by himself (see `proving` for the kinds)."""
+def _proof(columns: Columns, result: Result, violations: list[str], proved: Proof | None) -> dict[str, Any]:
+    """The proof, in a form that a reader can check (see `proving` for the kinds)."""
     if result == "invalid":
         return {"kind": "anomaly", "names": violations}
-    if result == "unknown" or found is None:
+    if result == "unknown" or proved is None:
         return {"kind": "none", "says": "not decided"}
-    count, order = len(columns), found.order
+    count, order = len(columns), proved.order
     proof: dict[str, Any] = {
-        "kind": found.kind,
+        "kind": proved.kind,
         "length": len(order),
         "sha256": hashlib.sha256(order.astype("<i4").tobytes()).hexdigest(),
         "recompute": "checkers.transactional.serial_order_of(columns, workload=…, model=…)",
@@ -457,7 +457,7 @@ def _proof(columns: Columns, result: Result, violations: list[str], found: Proof
                 [event, "commit" if node >= count else "snapshot"]
                 for event, node in zip(events, order.tolist(), strict=True)
             ]
-            if found.kind == "snapshots-and-commits"
+            if proved.kind == "snapshots-and-commits"
             else events
         )
     return proof

@@ -78,7 +78,11 @@ BY_PREDICATE = {
 
 
 def _by_predicate(classes: Iterator[CycleClass]) -> Iterator[CycleClass]:
-    return (replace(each, name=BY_PREDICATE[each.name]) for each in classes if each.name in BY_PREDICATE)
+    return (
+        replace(cycle_class, name=BY_PREDICATE[cycle_class.name])
+        for cycle_class in classes
+        if cycle_class.name in BY_PREDICATE
+    )
 
 
 def _to(state: int, *kinds: int) -> dict[int, int]:
@@ -127,4 +131,4 @@ def _path(item: tuple[int, ...], also: Sequence[int]) -> Iterator[CycleClass]:
 
 EVERYTHING = Automaton.of([_to(0, WW, WR, RW, RW_PREDICATE, PROCESS)], (0,))
 DEPENDENCIES = Automaton.of([_to(0, WW, WR, RW, RW_PREDICATE)], (0,))
-"""Those with a single state: what is an edge at all."""
+"""The automata with a single state only choose kinds of edges."""

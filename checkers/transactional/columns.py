@@ -1,4 +1,4 @@
-"""Transactions as columns: what the kernels read, and how a history becomes it.
+"""Transactions as columns: the arrays that the kernels read, and how a history becomes these.
 
 A transaction is a list of micro-operations `[f, key, value]`:
 
@@ -63,7 +63,7 @@ class Columns:
 
     `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
     `start_names`: by key, what people call NIL if it is not null.
-    `session_names`: by process, where not a client but something else keeps an order.
+    `session_names`: by process, if sessions are not clients.
     """
 
     outcome: Int8s
@@ -154,9 +154,13 @@ def columns_of(history: History, workload: Workload, session: Session | None = N
 
     `session`: gives the session of each operation, if its client is not the session.
     """
-    operations = [each for each in history.operations if each.f == "txn"]
+    operations = [operation for operation in history.operations if operation.f == "txn"]
     columns = _Reader(workload, history.start).read(operations)
-    return columns if session is None else _in_sessions(columns, [session(each) for each in operations])
+    return (
+        columns
+        if session is None
+        else _in_sessions(columns, [session(operation) for operation in operations])
+    )
 
 
 def _in_sessions(columns: Columns, names: Sequence[str | None]) -> Columns:
@@ -191,11 +195,11 @@ class _Reader:
             self._transaction(operation)
             first.append(len(self.micro))
         micro = numpy.array(self.micro, dtype=numpy.int64).reshape(-1, 4)
-        completes = [UNKNOWN if each.complete_index is None else each.complete_index for each in operations]
+        completes = [UNKNOWN if txn.complete_index is None else txn.complete_index for txn in operations]
         return Columns(
-            outcome=numpy.array([_OUTCOMES[each.type] for each in operations], numpy.int8),
-            process=numpy.array([each.process for each in operations], numpy.int64),
-            invoke=numpy.array([each.invoke_index for each in operations], numpy.int64),
+            outcome=numpy.array([_OUTCOMES[txn.type] for txn in operations], numpy.int8),
+            process=numpy.array([txn.process for txn in operations], numpy.int64),
+            invoke=numpy.array([txn.invoke_index for txn in operations], numpy.int64),
             complete=numpy.array(completes, numpy.int64),
             first=numpy.array(first, numpy.int64),
             f=micro[:, 0].astype(numpy.int8),
@@ -242,7 +246,7 @@ class _Reader:
 
     @staticmethod
     def _since(begun: Any, shown: Sequence[Any]) -> Sequence[Any]:
-        """What a list read shows behind the elements that were there before; all of it if they are not there."""
+        """The elements that a list read shows behind the start value; without that value, all of them and null."""
         if begun is None:
             return shown
         there = len(begun)
@@ -268,7 +272,7 @@ class _Reader:
         return number
 
     def _number(self, value: Any) -> int:
-        """A natural number stands for itself; whatever else gets one below zero."""
+        """A natural number stands for itself; any other value gets a number below zero."""
         if type(value) is int and 0 <= value < 2**62:
             return value
         number = self.values.setdefault(identity(value), -len(self.values) - 1)

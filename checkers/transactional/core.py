@@ -55,7 +55,7 @@ def _closed(current: Sequence[int], gone: set[int], sources: Sequence[set[int]])
 
 
 def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
-    """By transaction, those of which it read something."""
+    """By transaction, the transactions whose writes it read."""
     writer = {
         (key, value): columns.owner(micro)
         for micro, (f, key, value) in enumerate(
@@ -63,7 +63,7 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
         )
         if f == WRITE
     }
-    found: list[set[int]] = [set() for _ in range(len(columns))]
+    sources: list[set[int]] = [set() for _ in range(len(columns))]
     for txn in numpy.flatnonzero(columns.outcome == OK).tolist():
         for micro in range(int(columns.first[txn]), int(columns.first[txn + 1])):
             key, value, length = (
@@ -74,9 +74,9 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
             if columns.f[micro] == WRITE or length < 0:
                 continue
             values = columns.elements[value : value + length].tolist() if workload == "append" else [value]
-            found[txn].update(writer[key, each] for each in values if (key, each) in writer)
-        found[txn].discard(txn)
-    return found
+            sources[txn].update(writer[key, shown] for shown in values if (key, shown) in writer)
+        sources[txn].discard(txn)
+    return sources
 
 
 def part_of(columns: Columns, chosen: Sequence[int]) -> Columns:

@@ -69,7 +69,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Ordering:
     """`result`: an order was found, there is none, or the steps did not suffice. `steps`: how many it took."""
 
     result: Literal["found", "none", "open"]
@@ -82,14 +82,14 @@ def limit_of(problem: Problem) -> int:
     return given().steps or STEPS + STEPS_A_NODE * len(problem.graph)
 
 
-def execute(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Found:
+def execute(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Ordering:
     """Look for an order of the problem's nodes within so many steps; deterministic unless it ever is late."""
     return _Execution(problem, steps_max).run(is_late)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where a choice was made: what to go back to."""
+    """The state at a choice, to go back to."""
 
     trail: int
     opened: int
@@ -134,7 +134,7 @@ class _Execution:
         self.changed = False
 
     def _deadlines(self, ends: list[int]) -> list[int]:
-        """When each must be over, at the latest: before it or one of its readers is."""
+        """When each transaction must be done: at the earliest end of itself and its readers."""
         return [
             min(
                 [ends[txn]]
@@ -143,7 +143,7 @@ class _Execution:
             for txn, uses in enumerate(self.writes)
         ]
 
-    def run(self, is_late: Callable[[], bool]) -> Found:
+    def run(self, is_late: Callable[[], bool]) -> Ordering:
         choices: list[tuple[_Mark, int, list[int]]] = []
         dead: set[int] = set()
         self._open_gates()
@@ -152,7 +152,7 @@ class _Execution:
             if not self.left_to_do:
                 break
             if self.steps > self.steps_max or (turn % TURNS == TURNS - 1 and is_late()):
-                return Found("open", None, self.steps)
+                return Ordering("open", None, self.steps)
             possible = [] if self.hash in dead else self._possible()
             if possible:
                 mark = _Mark(len(self.trail), len(self.opened), self.begun, self.event)
@@ -161,12 +161,12 @@ class _Execution:
                 while choices and not choices[-1][2]:
                     dead.add(choices.pop()[1])
                 if not choices:
-                    return Found("none", None, self.steps)
+                    return Ordering("none", None, self.steps)
                 self._go_back_to(choices[-1][0])
             self._do(choices[-1][2].pop())
             self._settle()
         order = [node for node, _ in self.trail]
-        return Found("found", numpy.array(order, numpy.int32), self.steps)
+        return Ordering("found", numpy.array(order, numpy.int32), self.steps)
 
     # what may be done now
 
@@ -193,7 +193,7 @@ class _Execution:
         return self._may_read(txn) if node < self.count else self._may_write(txn, has_read=True)
 
     def _possible(self) -> list[int]:
-        """Those that may be chosen next, the best last."""
+        """The nodes that may be chosen next, the best last."""
         self.steps += len(self.open)
         nodes = [node for node in self.open if self._may_go(node)]
         return sorted(nodes, key=lambda node: (-self.deadline[node % self.count], -node))
@@ -201,7 +201,7 @@ class _Execution:
     # doing it
 
     def _settle(self) -> None:
-        """Do all that no valid order is lost by."""
+        """Take all steps that lose no valid order."""
         while True:
             while self.queue:
                 self.steps += 1
@@ -258,7 +258,7 @@ class _Execution:
         for key, version in self.writes[txn]:
             before.append(self.current.get(key, self.null + key))
             self.current[key] = version
-            self.queue += [each for each in self.readers.get(version, ()) if self.is_open[each]]
+            self.queue += [reader for reader in self.readers.get(version, ()) if self.is_open[reader]]
             self.changed = True
             if self.split:
                 self.lock[key] = NONE
@@ -274,7 +274,7 @@ class _Execution:
             self.open[node] = None
 
     def _open_gates(self) -> None:
-        """Let in what began before the first that is not over ended."""
+        """Let in the nodes that began before the end of the first node that is not done."""
         while True:
             while self.event < len(self.closed) and (
                 self.closed[self.event] < 0 or self.done[self.closed[self.event]]

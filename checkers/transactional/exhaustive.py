@@ -26,7 +26,7 @@ class Paths:
 
     def __init__(self, graph: Graph, wanted: CycleClass, limit: int) -> None:
         self.offsets, self.target, self.kind = (
-            each.tolist() for each in (graph.offsets, graph.target, graph.kind)
+            column.tolist() for column in (graph.offsets, graph.target, graph.kind)
         )
         self.table = wanted.automaton.table.tolist()
         self.accepting = wanted.automaton.accepting.tolist()
@@ -34,7 +34,7 @@ class Paths:
         self.steps = STEPS_MAX
         self.best: list[int] | None = None
 
-    def from_each(self, origins: Iterable[tuple[int, int, frozenset[int]]]) -> list[int] | None:
+    def shortest_from(self, origins: Iterable[tuple[int, int, frozenset[int]]]) -> list[int] | None:
         """`origins`: a start edge or -1, the transaction to walk from, and those at which a path may end."""
         for start, origin, goals in origins:
             self._walk([] if start < 0 else [start], origin, 0, {origin}, goals)
@@ -57,17 +57,17 @@ class Paths:
 def closing(graph: Graph, starts: Int64s, wanted: CycleClass, limit: int) -> list[int] | None:
     """The edges of the smallest simple cycle of at most `limit` edges that begins with one of `starts`, or None."""
     sources, targets = graph.source[starts].tolist(), graph.target[starts].tolist()
-    origins = zip(starts.tolist(), targets, (frozenset((each,)) for each in sources), strict=True)
-    return Paths(graph, wanted, limit).from_each(origins)
+    origins = zip(starts.tolist(), targets, (frozenset((source,)) for source in sources), strict=True)
+    return Paths(graph, wanted, limit).shortest_from(origins)
 
 
 def back_in_time(
     graph: Graph, time: Time, starts: Int64s, wanted: CycleClass, limit: int
 ) -> list[int] | None:
-    """The edges of the shortest simple path of at most `limit` edges from one of `starts` to what had ended before."""
+    """The edges of the shortest simple path of at most `limit` edges from a start to a node that ended before it."""
     invoke, ends = time.invoke.tolist(), time.ends.tolist()
     origins = (
-        (-1, each, frozenset(node for node, end in enumerate(ends) if end < invoke[each]))
-        for each in starts.tolist()
+        (-1, start, frozenset(node for node, end in enumerate(ends) if end < invoke[start]))
+        for start in starts.tolist()
     )
-    return Paths(graph, wanted, limit).from_each(origins)
+    return Paths(graph, wanted, limit).shortest_from(origins)

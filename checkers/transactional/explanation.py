@@ -20,7 +20,7 @@ SHOWN_MAX = 12
 
 
 class Explanation:
-    """Words for the transactions of `columns`."""
+    """Witnesses, sentences and pictures of the anomalies in `columns`."""
 
     def __init__(self, columns: Columns, workload: Workload) -> None:
         self.columns = columns
@@ -40,7 +40,7 @@ class Explanation:
         )
 
     def problem_witness(self, problem: Problem) -> Witness:
-        """The proof of something that is wrong without a cycle."""
+        """The proof of an anomaly without a cycle."""
         columns = self.columns
         micros = [problem.micro] if problem.cause is None else [problem.micro, problem.cause]
         sentence = self._problem(problem)
@@ -76,18 +76,18 @@ class Explanation:
         }
 
     def problem_json(self, problem: Problem) -> dict[str, Any]:
-        """The same for something that is wrong without a cycle; it has no edges."""
+        """The picture of an anomaly without a cycle; it has no edges."""
         micros = [problem.micro] if problem.cause is None else [problem.micro, problem.cause]
         owners = list(dict.fromkeys(self.columns.owner(micro) for micro in micros))
         transactions = [self._transaction_json(txn, f"T{place + 1}") for place, txn in enumerate(owners)]
         return {"transactions": transactions, "edges": [], "at": [self._micro(micro) for micro in micros]}
 
     def sentences(self, cycle: Cycle) -> tuple[str, ...]:
-        """One for each edge, and what follows."""
+        """A sentence for each edge, and the conclusion."""
         names = _names(cycle)
-        said = [self._sentence(edge, names) for edge in cycle]
-        said[-1] = "Yet " + said[-1]
-        return (*said, "So each of them would have to come before itself: there is no such order.")
+        lines = [self._sentence(edge, names) for edge in cycle]
+        lines[-1] = "Yet " + lines[-1]
+        return (*lines, "So each of them would have to come before itself: there is no such order.")
 
     def _sentence(self, edge: Edge, names: dict[int, str]) -> str:
         one, other = names[edge.source], names[edge.target]
@@ -197,8 +197,8 @@ class Explanation:
             return columns.value_name(int(columns.value[micro]), int(columns.key[micro]))
         start, length = int(columns.value[micro]), int(columns.length[micro])
         shown = [
-            columns.value_name(int(each), int(columns.key[micro]))
-            for each in columns.elements[start : start + length][-SHOWN_MAX:]
+            columns.value_name(int(element), int(columns.key[micro]))
+            for element in columns.elements[start : start + length][-SHOWN_MAX:]
         ]
         return "[" + ", ".join((["…"] if length > SHOWN_MAX else []) + shown) + "]"
 

@@ -161,7 +161,7 @@ def with_steps(kernels: Any, graph: Graph, source: Int32s, target: Int32s) -> Gr
 
 
 def in_order(kernels: Any, graph: Graph, time: Time, order: int) -> Graph:
-    """The graph and steps from what was over to what then began: in each session (order 1), anywhere (2), none (0).
+    """The graph and steps from ended to later begun transactions: in each session (order 1), anywhere (2), none (0).
 
     Only the nearest, the rest follows.
     """
@@ -195,7 +195,7 @@ class Constraints:
 
     @classmethod
     def of(cls, kernels: Any, graph: Graph, time: Time, base: str, *, realtime: bool) -> Constraints:
-        """Those of the model's base; `graph` holds the order of sessions too if that counts."""
+        """The constraints of the model's base; `graph` holds the order of sessions too if that counts."""
         count = len(graph)
         none = numpy.full(count, -1, numpy.int64)
         gate = time.invoke if realtime else none
@@ -211,15 +211,15 @@ class Constraints:
         return replace(self, graph=graph)
 
     def order(self, kernels: Any, time: Time) -> Int32s | None:
-        """An order that agrees with them, of those that take part; None if there is none."""
+        """An order of the participating nodes within the constraints; None if there is none."""
         graph, count = self.graph, len(time.taking_part)
         wanted = numpy.ones(5, numpy.int8)
-        found, total = kernels.serial_order(
+        nodes, total = kernels.serial_order(
             graph.offsets, graph.target, graph.kind, wanted, self.gate, self.closed
         )
         if total < len(graph):
             return None
-        chosen: Int32s = found[time.taking_part[found % count]]
+        chosen: Int32s = nodes[time.taking_part[nodes % count]]
         return chosen
 
 

@@ -55,7 +55,7 @@ def components(
     edge_at = numpy.zeros(total, int64)
     calls = numpy.empty(total, int32)
     stack = numpy.empty(total, int32)
-    clock, height, found = 0, 0, 0
+    clock, height, count = 0, 0, 0
     for begin in range(0, total, states):
         if seen[begin] != 0:
             continue
@@ -96,12 +96,12 @@ def components(
                 while True:
                     height -= 1
                     member = stack[height]
-                    component[member] = found
+                    component[member] = count
                     earliest[member] = earliest[here]
                     if member == here:
                         break
-                found += 1
-    return component, earliest, found
+                count += 1
+    return component, earliest, count
 
 
 @kernel
@@ -158,7 +158,7 @@ def serial_order(
 def pairs_in_time(
     begin: Int64s, invoke: Int64s, ends: Int64s, by_end: Int64s, entered: Int32s, left: Int32s, room: int
 ) -> tuple[Any, Any, bool]:
-    """(earlier, later int32[…], whether all found room): per group, what was over before something else began.
+    """(earlier, later int32[…], whether all found room): per group, pairs of which one was over before the other began.
 
     Row r of group g is one transaction, rows begin[g] … begin[g+1]-1 in the order of invocation; by_end holds the same
     rows in the order of their ends. Of two rows, what the earlier left is paired with what the later entered with.
@@ -232,7 +232,7 @@ def shortest_closing(
     component: Int32s,
     rank: Int32s,
     steps: int,
-    found: Int64s,
+    edges: Int64s,
     seen: Int32s,
     mark: Int8s,
     parent: Int64s,
@@ -242,7 +242,7 @@ def shortest_closing(
     """(position reached, length of the best cycle, steps left): one edge of `starts` and a path back by the automaton.
 
     Tries starts[position:] in turn, breadth first, for a cycle of fewer than `best` edges (2**30: any), which it leaves
-    in `found`. Stops at a cycle of `least` edges, or after so many steps (then the position is where to go on).
+    in `edges`. Stops at a cycle of `least` edges, or after so many steps (then the position is where to go on).
     `component`: nodes in different ones share no cycle. `rank`: product components in reverse topological order.
     The last five are room for the search, which outlives a call: seen int32[products] begins as NONE and
     mark int8[nodes] as zeros.
@@ -290,9 +290,9 @@ def shortest_closing(
                     count = walk_back(there, parent, by_edge, begin, states, path, mark)
                     if count != NONE:
                         best = count + 1
-                        found[0] = first
+                        edges[0] = first
                         for place in range(count):
-                            found[place + 1] = path[place]
+                            edges[place + 1] = path[place]
                         done = True
                         break
                     continue
@@ -317,7 +317,7 @@ def shortest_back_in_time(
     ends: Int64s,
     earliest: Int64s,
     steps: int,
-    found: Int64s,
+    edges: Int64s,
     seen: Int32s,
     mark: Int8s,
     parent: Int64s,
@@ -325,7 +325,7 @@ def shortest_back_in_time(
     queue: Int64s,
 ) -> tuple[int, int, int]:
     """As `shortest_closing`, for cycles with one realtime edge: paths from a node of `starts` to one which had ended
-    before it began. `found` holds the path's edges; the length counts the realtime edge too.
+    before it began. `edges` holds the path's edges; the length counts the realtime edge too.
 
     One realtime edge is enough. Intervals on a line never hold two pairs a-before-b, c-before-d without a-before-d or
     c-before-b, so that a cycle with two realtime edges has a shorter one with one of them, over a part of its edges.
@@ -368,7 +368,7 @@ def shortest_back_in_time(
                     if count != NONE:
                         best = count + 1
                         for place in range(count):
-                            found[place] = path[place]
+                            edges[place] = path[place]
                         done = True
                         break
                 queue[tail] = there

@@ -1,4 +1,4 @@
-"""Looks for an order of versions, one pair of writers after the other: what `execution` does not find in its steps.
+"""Looks for an order of versions, one pair of writers after the other, if the steps of `execution` do not suffice.
 
 A polygraph (Papadimitriou, 1979; as used by Cobra, OSDI 2020, and PolySI, VLDB 2023): of two transactions that write a
 key, one comes first, and then all that read its version come before the other one writes. Each choice is a set of
@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 import numpy
 
 from checkers.limits import given
-from checkers.transactional.execution import Found, Problem
+from checkers.transactional.execution import Ordering, Problem
 from checkers.transactional.visibility import bits
 
 NODES_MAX = 20_000
@@ -46,18 +46,18 @@ def limit_of(part: int = 1) -> int:
     return (given().steps or STEPS) // part
 
 
-def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Found:
+def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Ordering:
     """Look for an order of the problem's nodes within so many followed edges; deterministic unless it ever is late."""
     polygraph = _Polygraph(problem, steps_max, is_late)
     if not polygraph.is_whole or polygraph.nodes > NODES_MAX or polygraph.pairs() > PAIRS_MAX:
-        return Found("open", None, 0)
+        return Ordering("open", None, 0)
     try:
         order = polygraph.solved()
     except _Spent:
-        return Found("open", None, polygraph.steps)
+        return Ordering("open", None, polygraph.steps)
     if order is None:
-        return Found("none", None, polygraph.steps)
-    return Found("found", numpy.array(order, numpy.int32), polygraph.steps)
+        return Ordering("none", None, polygraph.steps)
+    return Ordering("found", numpy.array(order, numpy.int32), polygraph.steps)
 
 
 class _Polygraph:
@@ -85,7 +85,7 @@ class _Polygraph:
 
     def pairs(self) -> int:
         """How many pairs of writers there are."""
-        return sum(len(each) * (len(each) - 1) // 2 for each in self.writers.values())
+        return sum(len(writers) * (len(writers) - 1) // 2 for writers in self.writers.values())
 
     def _known(self, problem: Problem, part: Sequence[bool]) -> list[Edge]:
         offsets, targets = problem.graph.offsets.tolist(), problem.graph.target.tolist()
@@ -100,7 +100,7 @@ class _Polygraph:
         return list(dict.fromkeys(edges))
 
     def _in_time(self, problem: Problem) -> list[Edge]:
-        """A node for each event that closes one: it stands between that one and all that begin later."""
+        """The edges of real time: each end of a node is a node too, between the ended one and all that begin later."""
         gate, closed = problem.gate.tolist(), problem.closed.tolist()
         latest, edges = [-1] * (len(closed) + 1), []
         self.nodes, before = len(problem.graph), -1
@@ -120,7 +120,7 @@ class _Polygraph:
         return edges
 
     def _priorities(self, problem: Problem) -> list[int]:
-        """When each is over at the latest, or one that read of it: the order in which stores nearly always work."""
+        """The earliest end of each transaction and its readers: stores nearly always work in this order."""
         ends = problem.ends.tolist()
         over = [
             min([ends[txn], *(ends[reader] for _, v in uses for reader in self.readers.get(v, ()))])
@@ -132,14 +132,14 @@ class _Polygraph:
     # what follows from a choice
 
     def _edges_of(self, one: int, other: int, version: int) -> list[Edge]:
-        """If one's version, which is this, comes before that of the other."""
+        """The edges that follow if `version`, which `one` wrote, comes before that of `other`."""
         edges = [(one + self.commit, other)]
         target = other + self.commit
         edges += [(reader, target) for reader in self.readers.get(version, ()) if reader != other]
         return edges
 
     def _concluded(self, edges: list[Edge]) -> tuple[list[Edge], list[int]]:
-        """All edges that follow, and what comes before each node, as bits. Raises _Cycle."""
+        """All edges that follow, and the nodes before each node, as bits. Raises _Cycle."""
         edges = list(edges)
         while True:
             past = self._past(edges)
@@ -189,9 +189,9 @@ class _Polygraph:
         past = [0] * self.nodes
         for node in self._sorted(edges):
             known = 0
-            for each in before[node]:
-                if not known >> each & 1:
-                    known |= past[each] | 1 << each
+            for earlier in before[node]:
+                if not known >> earlier & 1:
+                    known |= past[earlier] | 1 << earlier
             past[node] = known
         return past
 
@@ -283,8 +283,8 @@ class _Polygraph:
                     ready.append(other)
         self.steps += len(edges)
         for start in sorted(left, key=lambda node: (self.priority[node], node)):
-            if found := self._round(start, after, left):
-                return found
+            if cycle := self._round(start, after, left):
+                return cycle
         raise AssertionError("nodes that are left after sorting lie on or behind a cycle")
 
     def _round(self, start: int, after: list[list[int]], left: set[int]) -> list[Edge]:

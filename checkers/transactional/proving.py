@@ -79,8 +79,8 @@ class Kernels:
 
 
 class Prover:
-    """Looks for proofs. `known` is what the answers say by themselves; `with_keys(order)` what follows beside if each
-    key alone is sequential (order 1) or linearizable (order 2).
+    """Looks for proofs. `known` follows from the answers alone; `with_keys(order)` follows if, beside them, each key by
+    itself is sequential (order 1) or linearizable (order 2).
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class Prover:
         base, order = anomalies.MODELS[model]
         if base == PARALLEL:
             stronger = self._executed(SNAPSHOTS, order, part)
-            found = stronger if stronger.result == "proved" else self._seen(order, part)
+            attempt = stronger if stronger.result == "proved" else self._by_visibility(order, part)
         elif base in KEYED:
-            found = self._executed(base, order, part)
+            attempt = self._executed(base, order, part)
         else:
-            found = self._arbitrated(base, order)
-        if found.proof is not None and not self.replays(found.proof, model):
-            raise self._defect(found.proof, model)
-        return found
+            attempt = self._arbitrated(base, order)
+        if attempt.proof is not None and not self.replays(attempt.proof, model):
+            raise self._defect(attempt.proof, model)
+        return attempt
 
     def _defect(self, proof: Proof, model: str) -> CheckerDefect:
         return CheckerDefect(
@@ -160,30 +160,30 @@ class Prover:
             return Attempt("refuted")
         limits = self._constraints(known, base, order)
         kind: Kind = "snapshots-and-commits" if limits.split else "serial-order"
-        found = limits.order(kernels, known.time)
-        if found is None:
+        nodes = limits.order(kernels, known.time)
+        if nodes is None:
             return Attempt("refuted")
-        proof = Proof(kind=kind, order=found)
+        proof = Proof(kind=kind, order=nodes)
         if self._keeps(proof, base, order):
             return Attempt("proved", proof)
         if not known.whole:  # what is promised of keys may say too much to look at
             return Attempt("open")
-        done = self._searched(self._problem(known, limits, base), order, part)
-        if done.order is not None:
-            return Attempt("proved", Proof(kind=kind, order=done.order))
-        return Attempt("refuted" if done.result == "none" else "open")
+        ordering = self._searched(self._problem(known, limits, base), order, part)
+        if ordering.order is not None:
+            return Attempt("proved", Proof(kind=kind, order=ordering.order))
+        return Attempt("refuted" if ordering.result == "none" else "open")
 
-    def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Found:
-        """By the search that is quick where little is open, by the thorough one, and by the first one to the end."""
+    def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Ordering:
+        """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
         late, limit = self.limit.late, execution.limit_of(problem) // part
         if order < 2:
-            done = execution.execute(self._guided(problem), limit // QUICK_PART, late)
-            if done.order is not None:
-                return done
-        done = execution.execute(problem, limit // QUICK_PART, late)
-        if done.result == "open":
-            done = polygraph.choose(problem, polygraph.limit_of(part), late)
-        return done if done.result != "open" else execution.execute(problem, limit, late)
+            ordering = execution.execute(self._guided(problem), limit // QUICK_PART, late)
+            if ordering.order is not None:
+                return ordering
+        ordering = execution.execute(problem, limit // QUICK_PART, late)
+        if ordering.result == "open":
+            ordering = polygraph.choose(problem, polygraph.limit_of(part), late)
+        return ordering if ordering.result != "open" else execution.execute(problem, limit, late)
 
     def _constraints(self, known: Analysis, base: str, order: int) -> Constraints:
         assert known.graph is not None
@@ -208,9 +208,9 @@ class Prover:
         )
 
     def _guided(self, problem: execution.Problem) -> execution.Problem:
-        """The same with all that writes in the order of real time, as most stores have it."""
+        """The same problem with all writing transactions in the order of real time, as most stores run them."""
         time, count = self.known.time, len(self.columns)
-        writes = numpy.array([bool(each) for each in problem.writes], numpy.bool_)
+        writes = numpy.array([bool(uses) for uses in problem.writes], numpy.bool_)
         gate = numpy.full(len(problem.graph), -1, numpy.int64)
         gate[:count] = numpy.where(writes, time.invoke, -1)
         closed = completed_at(time.ends, time.taking_part & writes)
@@ -227,11 +227,11 @@ class Prover:
                 return Attempt("refuted")
             pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
             limits = limits.with_graph(with_steps(kernels, limits.graph, pairs[:, 0], pairs[:, 1]))
-        found = limits.order(kernels, known.time)
-        return Attempt("refuted") if found is None else Attempt("proved", Proof(kind="order", order=found))
+        nodes = limits.order(kernels, known.time)
+        return Attempt("refuted") if nodes is None else Attempt("proved", Proof(kind="order", order=nodes))
 
     def _not_fractured(self, order: int) -> Iterator[tuple[int, int]]:
-        """(one, other): other's version is read by a transaction that saw one, which wrote the key too; -1: null is.
+        """(one, other): a transaction saw `one`, which wrote a key, and read the version of `other` (-1: null).
 
         A transaction saw those that it read of. With an order it saw all that were over before it began.
         """
@@ -243,7 +243,9 @@ class Prover:
         writes = _keys_written(c, known)
         over = _Over(writes, known.time, order)
         for reader, micros in by_reader.items():
-            sources = {int(known.owner[known.source[each]]) for each in micros if known.source[each] >= 0}
+            sources = {
+                int(known.owner[known.source[number]]) for number in micros if known.source[number] >= 0
+            }
             for micro in micros:
                 if c.f[micro] == PREDICATE_READ:
                     continue
@@ -253,14 +255,14 @@ class Prover:
                 for one in sorted(seen.union(over.before(reader, key)) - {read, reader}):
                     yield one, read
 
-    def _seen(self, order: int, part: int) -> Attempt:
-        """By what each transaction must have seen, for parallel snapshot isolation."""
-        result, found = visibility.order_of(self._visible(order), part, self.limit.late)
-        if found is None:
+    def _by_visibility(self, order: int, part: int) -> Attempt:
+        """Search by `visibility`, for parallel snapshot isolation."""
+        result, nodes = visibility.order_of(self._visible(order), part, self.limit.late)
+        if nodes is None:
             return Attempt("refuted" if result == "none" else "open")
-        return Attempt("proved", Proof(kind="order", order=found))
+        return Attempt("proved", Proof(kind="order", order=nodes))
 
-    def _visible(self, order: int) -> visibility.Seen:
+    def _visible(self, order: int) -> visibility.Visible:
         known, c = self.known, self.columns
         assert known.graph is not None
         graph = in_order(self.kernels.graph, known.graph, known.time, order)
@@ -271,7 +273,7 @@ class Prover:
             for key in keys:
                 writers.setdefault(key, []).append(txn)
         sources = known.source[reads]
-        return visibility.Seen(
+        return visibility.Visible(
             members=numpy.flatnonzero(known.time.taking_part).tolist(),
             pairs=list(
                 dict.fromkeys(zip(graph.source[chosen].tolist(), graph.target[chosen].tolist(), strict=True))
@@ -280,7 +282,7 @@ class Prover:
                 zip(
                     known.owner[reads].tolist(),
                     c.key[reads].tolist(),
-                    numpy.where(sources >= 0, known.owner[sources], visibility.NOBODY).tolist(),
+                    numpy.where(sources >= 0, known.owner[sources], visibility.NO_WRITER).tolist(),
                     strict=True,
                 )
             ),
@@ -334,16 +336,16 @@ class Prover:
             return all(other >= 0 and place[one] < place[other] for one, other in self._not_fractured(order))
         if base != PARALLEL:
             return True
-        seen = self._visible(order)
+        visible = self._visible(order)
         chains = [
             pair
-            for writers in seen.writers.values()
-            for pair in pairwise(sorted(writers, key=lambda each: int(place[each])))
+            for writers in visible.writers.values()
+            for pair in pairwise(sorted(writers, key=lambda txn: int(place[txn])))
         ]
-        past = visibility.past_of(seen.members, [*seen.pairs, *chains])
+        past = visibility.past_of(visible.members, [*visible.pairs, *chains])
         return all(
-            _latest(past[reader], seen.writers.get(key, ()), place) == writer
-            for reader, key, writer in seen.reads
+            _latest(past[reader], visible.writers.get(key, ()), place) == writer
+            for reader, key, writer in visible.reads
         )
 
 
@@ -363,7 +365,7 @@ class _Over:
         return int(self.process[txn]) if self.order == 1 else 0
 
     def before(self, reader: int, key: int) -> Iterator[int]:
-        """The last of them: those that were over before another of them began come before that one anyway."""
+        """The last of the key's writers: those that were over before one of these began come before that one anyway."""
         writers = self.writers.get((key, self._group(reader)), ())
         begun = self.invoke[reader]
         latest = -1
@@ -376,26 +378,26 @@ class _Over:
 
 
 def _latest(past: int, writers: Sequence[int], place: Int64s) -> int:
-    """The last of the writers that was seen, by their places, or NOBODY."""
-    seen = [each for each in writers if past >> each & 1]
-    return max(seen, key=lambda each: int(place[each]), default=visibility.NOBODY)
+    """The last of the seen writers by place, or NO_WRITER."""
+    seen = [writer for writer in writers if past >> writer & 1]
+    return max(seen, key=lambda writer: int(place[writer]), default=visibility.NO_WRITER)
 
 
 def _by_transaction(columns: Columns, known: Analysis, micros: Int64s) -> list[list[tuple[int, int]]]:
-    """Each one's keys with the versions that these micro-operations found; a write's version is itself."""
-    found: list[dict[int, int]] = [{} for _ in range(len(columns))]
+    """By transaction, keys with the versions that these micro-operations read or made; a write's version is itself."""
+    uses: list[dict[int, int]] = [{} for _ in range(len(columns))]
     versions = numpy.where(columns.f[micros] == WRITE, micros, known.version[micros])
     for owner, key, version in zip(
         known.owner[micros].tolist(), columns.key[micros].tolist(), versions.tolist(), strict=True
     ):
-        found[owner][key] = version
-    return [list(each.items()) for each in found]
+        uses[owner][key] = version
+    return [list(by_key.items()) for by_key in uses]
 
 
 def _keys_written(columns: Columns, known: Analysis) -> dict[int, dict[int, None]]:
     """By transaction that took place, the keys that it wrote."""
-    found: dict[int, dict[int, None]] = {}
+    keys: dict[int, dict[int, None]] = {}
     writes = numpy.flatnonzero((columns.f == WRITE) & (known.committed[known.owner] == 1))
     for owner, key in zip(known.owner[writes].tolist(), columns.key[writes].tolist(), strict=True):
-        found.setdefault(owner, {})[key] = None
-    return found
+        keys.setdefault(owner, {})[key] = None
+    return keys

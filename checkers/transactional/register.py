@@ -1,14 +1,14 @@
-"""rw-register: which version every read found, and as much of the order of versions as can be known.
+"""rw-register: the version that every read showed, and as much of the order of versions as can be known.
 
-A register does not tell its past. These facts about the order of a key's versions are known:
+A register does not show its past. These facts about the order of a key's versions are known:
 
 - nothing was written before the first write: null comes first (a version that is known to follow another follows
   null through it)
 - a transaction that read a version and then wrote wrote a later one; its own writes follow each other
-- `sequential_keys`: if every key by itself is promised sequentially consistent, what one client saw or wrote of it is
-  in the order of that client
-- `linearizable_keys`: if every key by itself is promised linearizable, what was over before something else began is
-  before it
+- `sequential_keys`: if the store promises that every key by itself is sequentially consistent, the versions that one
+  client read or wrote are in the order of that client
+- `linearizable_keys`: if the store promises that every key by itself is linearizable, the version of a transaction that
+  was over before another began comes before that one's
 
 If these do not agree with each other, some of the key's versions form a circle: `cyclic-versions`, and nothing is
 concluded from their order.
@@ -62,8 +62,8 @@ def analysis(
     if sequential_keys:
         pairs.append(touches.of_each_process())
     if linearizable_keys:
-        *found, whole = touches.in_real_time(graph_kernels)
-        pairs.append((found[0], found[1]))
+        *timed, whole = touches.in_real_time(graph_kernels)
+        pairs.append((timed[0], timed[1]))
     order = _Order(columns, graph_kernels, counts, samples, pairs)
     graph, all_edges = order.graph(register_kernels, owner, version, committed)
     return Analysis(
@@ -83,7 +83,7 @@ def analysis(
 
 
 def _with_unwritten(columns: Columns, writer: Int32s) -> Int32s:
-    """The writers of reads; where nobody wrote the value, the first read that shows it stands for its write."""
+    """The writers of reads; where no client wrote the value, the first read that shows it stands for its write."""
     c = columns
     unwritten = numpy.flatnonzero((writer < 0) & (c.f != WRITE) & (c.value != NIL))
     if len(unwritten):
@@ -117,8 +117,8 @@ class _Order:
     ) -> None:
         self.columns = columns
         self.kernels = kernels
-        earlier = numpy.concatenate([each[0] for each in pairs])
-        later = numpy.concatenate([each[1] for each in pairs])
+        earlier = numpy.concatenate([part[0] for part in pairs])
+        later = numpy.concatenate([part[1] for part in pairs])
         versions = len(columns.f) + columns.key_count
         if len(pairs) > 1:  # only promises can say the same twice
             code = numpy.unique(earlier.astype(numpy.int64) * versions + later)
@@ -180,7 +180,7 @@ def _note_circles(columns: Columns, counts: Int64s, samples: Any, versions: Int3
 
 
 class _Touches:
-    """Every transaction that saw or wrote a key, with the version it entered with and the one it left behind."""
+    """Every transaction that read or wrote a key, with the version it entered with and the one it left behind."""
 
     def __init__(self, key: Int32s, txn: Int32s, entered: Int32s, left: Int32s, time: Time) -> None:
         self.key, self.txn, self.entered, self.left, self.time = key, txn, entered, left, time
@@ -225,7 +225,7 @@ class _Touches:
         """Pairs of versions: the one that a transaction left behind, and the one that a later one entered with."""
         order, begin, by_end = self.time.groups(self.txn, self.key)
         invoke, ends = self.time.invoke[self.txn[order]], self.time.ends[self.txn[order]]
-        found: tuple[Int32s, Int32s, bool] = kernels.pairs_in_time(
+        timed: tuple[Int32s, Int32s, bool] = kernels.pairs_in_time(
             *(begin, invoke, ends, by_end, self.entered[order], self.left[order], 64 * len(order) + 1024)
         )
-        return found
+        return timed

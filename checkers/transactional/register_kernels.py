@@ -1,4 +1,4 @@
-"""Kernels of rw-register: which version every read found, and the dependencies that follow from an order of versions.
+"""Kernels of rw-register: the version that every read showed, and the dependencies that an order of versions gives.
 
 A version is the write that made it (a micro-operation); the state of key k before any write is version m + k. A value
 that no client wrote is the version of the first read that showed it. The known order of versions is a set of pairs: one
@@ -69,11 +69,11 @@ def judge_registers(
     counts: Int64s,
     samples: Any,
 ) -> Any:
-    """version int32[m]: what a read found, or NONE if it is there only because the transaction had read or written the
-    key before.
+    """version int32[m]: the version that a read showed, or NONE if that follows from an earlier read or write of its
+    transaction.
 
-    Reads of values that nobody wrote, or a failed transaction, found a version, too: what else is wrong is looked for
-    all the same. An unsure transaction of which something was read is marked in `committed`.
+    A value that no client wrote, or a failed transaction, is a version too: it may show further anomalies. Unsure
+    transactions that were read of are marked in `committed`.
     """
     micros = len(f)
     version = numpy.full(micros, NONE, int32)
@@ -94,13 +94,13 @@ def judge_registers(
                 source = writer[origin]
                 if source != NONE and outcome[owner[source]] == FAIL:
                     note(counts, samples, DIRTY, micro, source)
-                found = version[origin]
-                if found == NONE:
+                read_version = version[origin]
+                if read_version == NONE:
                     continue
-                if updater[found] == NONE:
-                    updater[found] = micro
-                elif owner[updater[found]] != txn:
-                    note(counts, samples, LOST, micro, updater[found])
+                if updater[read_version] == NONE:
+                    updater[read_version] = micro
+                elif owner[updater[read_version]] != txn:
+                    note(counts, samples, LOST, micro, updater[read_version])
                 continue
             if length[micro] < 0:
                 continue
@@ -176,7 +176,7 @@ def dependencies(
     """(source, target int32[…], kind int8[…], their micro-operations int32[…] twice, whether all found room).
 
     Pairs of versions are in rows: those after version v are later[offsets[v]] … . kind: 0 ww, 1 wr, 2 rw, 3 rw by
-    predicate. Only what a committed transaction wrote depends on something, and something on it.
+    predicate. Only versions of committed transactions have dependencies.
     """
     micros = len(f)
     size = len(later)
@@ -189,16 +189,21 @@ def dependencies(
     kinds = numpy.empty(room, int8)
     size = 0
     for micro in range(micros):
-        found = micro if f[micro] == WRITE else version[micro]
-        if found == NONE or committed[owner[micro]] == 0:
+        touched = micro if f[micro] == WRITE else version[micro]
+        if touched == NONE or committed[owner[micro]] == 0:
             continue
         txn = owner[micro]
-        if f[micro] != WRITE and is_made(found, f, owner, committed) and size < room:
-            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = owner[found], txn, found, micro
+        if f[micro] != WRITE and is_made(touched, f, owner, committed) and size < room:
+            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
+                owner[touched],
+                txn,
+                touched,
+                micro,
+            )
             kinds[size] = 1
             size += 1
         kind = 0 if f[micro] == WRITE else (3 if f[micro] == PREDICATE_READ else 2)
-        for place in range(offsets[found], offsets[found + 1]):
+        for place in range(offsets[touched], offsets[touched + 1]):
             target = later[place]
             if owner[target] != txn and is_made(target, f, owner, committed) and size < room:
                 edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (

@@ -1,6 +1,6 @@
-"""Kernels that replay a proof: what the transactions answer if they are run in its order, and whether time allows it.
+"""Kernels that replay a proof: the answers of the transactions in its order, and whether time allows that order.
 
-They know the columns and the order alone: neither versions nor dependencies, which is what the search may get wrong.
+They know the columns and the order alone: neither versions nor dependencies, which the search may get wrong.
 An order is of nodes: t is transaction t where it reads, n + t where it commits. In a serial order a transaction
 stands once, and does both there.
 """
@@ -37,7 +37,7 @@ def incomplete(order: Int32s, outcome: Int8s, serial: bool) -> bool:
 
 @kernel
 def early(order: Int32s, invoke: Int64s, ends: Int64s, session: Int64s, sessions: int, serial: bool) -> int:
-    """A transaction that reads before another of its session has committed that had ended before it began, or NONE.
+    """A transaction that reads before one of its session commits that was over before it began, or NONE.
 
     `session`: 0 … sessions-1; one for all stands for real time.
     """
@@ -76,8 +76,8 @@ def is_list_right(
                 return False
     if place != count:
         return False
-    for each in range(count):
-        if elements[value[micro] + each] != written[room + each]:
+    for index in range(count):
+        if elements[value[micro] + index] != written[room + index]:
             return False
     return True
 
@@ -107,7 +107,7 @@ def contradicted(
     elements: Int64s,
     key_count: int,
 ) -> int:
-    """A transaction that would have read something else, or overwrote what it did not see, or NONE.
+    """A transaction that would have read a different value, or overwrote a version that it did not see, or NONE.
 
     `predicates`: whether reads by predicates must show the present state too (repeatable read leaves them free).
     """

@@ -1,9 +1,8 @@
 """The smallest cycle of each class.
 
-Whether there is any cycle at all is seen in linear time, by components; only their members are searched. A closed walk
-that passes a transaction twice is no cycle: it is two smaller ones, each of a class of its own that is as bad or worse,
-and is left out. In a small graph every path is tried then (`exhaustive`); in a large one a class may so lack its name
-beside those worse ones.
+Components show in linear time whether there is a cycle; only their members are searched. A closed walk that passes a
+transaction twice is not a cycle: it is two smaller ones, each of a class that is as bad or worse. The search leaves it
+out. Then it tries every path of a small graph (`exhaustive`); in a large one, it may miss a class beside worse ones.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ TRANSITIVE_MAX = 200_000
 
 
 class OutOfBudget(Exception):
-    """The budget was spent; what was found until then stands."""
+    """The budget was spent; the cycles that were found until then stand."""
 
 
 class Limit:
@@ -83,7 +82,7 @@ class Limit:
 class Search:
     """Looks for the smallest cycle of every class, worst first, within `limit`.
 
-    `cycles` holds what was found, by name; `undecided` the classes that the limit did not suffice for.
+    `cycles` holds the cycles by name of their class; `undecided` the classes that the limit did not suffice for.
     """
 
     def __init__(self, kernels: Any, graph: Graph, time: Time, limit: Limit) -> None:
@@ -113,7 +112,7 @@ class Search:
         names = [plain] + [item for item, other in BY_PREDICATE.items() if other == plain]
         before = ORDERS[: ORDERS.index(suffix) + 1]
         return name in self.undecided or any(
-            each + order in self.cycles for each in names for order in before
+            base + order in self.cycles for base in names for order in before
         )
 
     def _look_for(self, name: str, suffix: str, find: Callable[[], Cycle | None]) -> None:
@@ -131,9 +130,9 @@ class Search:
         graph, component = self._cyclic(self.graph)
         if len(graph.source) == 0:
             return
-        for each in plain_classes(predicates=self.predicates):
-            starts = numpy.flatnonzero(numpy.isin(graph.kind, each.starts))
-            yield each.name, partial(self._closing, graph, component, starts, each)
+        for wanted in plain_classes(predicates=self.predicates):
+            starts = numpy.flatnonzero(numpy.isin(graph.kind, wanted.starts))
+            yield wanted.name, partial(self._closing, graph, component, starts, wanted)
 
     def _process(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
         if not len(self.graph.source):
@@ -147,23 +146,23 @@ class Search:
                 with_steps(self.kernels, self.graph, *self._process_pairs(members))
             )
         starts = numpy.flatnonzero(graph.kind == PROCESS)
-        for each in classes_in_time((PROCESS,), predicates=self.predicates):
-            yield each.name + "-process", partial(self._closing, graph, component, starts, each)
+        for wanted in classes_in_time((PROCESS,), predicates=self.predicates):
+            yield wanted.name + "-process", partial(self._closing, graph, component, starts, wanted)
 
     def _realtime(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
         _, earliest, _ = self._components(self.graph, DEPENDENCIES)
         starts = numpy.flatnonzero(earliest < self.time.invoke)
         if not len(starts):
             return
-        for each in classes_in_time(predicates=self.predicates):
-            yield each.name + "-realtime", partial(self._back_in_time, starts, each)
+        for wanted in classes_in_time(predicates=self.predicates):
+            yield wanted.name + "-realtime", partial(self._back_in_time, starts, wanted)
 
     def _components(self, graph: Graph, automaton: Automaton) -> tuple[Int32s, Int64s, int]:
         self.limit.slice()
-        found: tuple[Int32s, Int64s, int] = self.kernels.components(
+        components: tuple[Int32s, Int64s, int] = self.kernels.components(
             graph.offsets, graph.target, graph.kind, automaton.table, self.time.ends, automaton.accepting
         )
-        return found
+        return components
 
     def _cyclic(self, graph: Graph) -> tuple[Graph, Int32s]:
         """The edges of `graph` that lie on any cycle, and every node's component."""
@@ -172,7 +171,7 @@ class Search:
         return graph.within(self.kernels, chosen), component
 
     def _process_pairs(self, members: Int64s) -> tuple[Int32s, Int32s]:
-        """All of `members` that one client did first and next."""
+        """All pairs of `members` that one client ran one after the other."""
         members = members[self.time.taking_part[members]]
         ranked = members[numpy.argsort(self.time.process[members], kind="stable")]
         process = self.time.process[ranked]
@@ -208,7 +207,7 @@ class Search:
                 *(component, rank, steps, *room.arrays),
             )
             self.limit.edges -= steps - left
-        numbers = room.found[:best].tolist() if best < ANY else None
+        numbers = room.edges[:best].tolist() if best < ANY else None
         if self._worth_every_path(graph, wanted, best):
             numbers = exhaustive.closing(graph, starts, wanted, best - 1) or numbers
         return tuple(_merged([graph.edge(number) for number in numbers])) if numbers else None
@@ -229,7 +228,7 @@ class Search:
                 *(time.invoke, time.ends, earliest, steps, *room.arrays),
             )
             self.limit.edges -= steps - left
-        numbers = room.found[: best - 1].tolist() if best < ANY else None
+        numbers = room.edges[: best - 1].tolist() if best < ANY else None
         if self._worth_every_path(graph, wanted, best):
             numbers = exhaustive.back_in_time(graph, time, starts, wanted, best - 2) or numbers
         if not numbers:
@@ -238,7 +237,7 @@ class Search:
         return (Edge(path[-1].target, path[0].source, REALTIME), *path)
 
     def _worth_every_path(self, graph: Graph, wanted: CycleClass, best: int) -> bool:
-        """Only beside a worse anomaly can the kernels' one way to each state have been in the way of another."""
+        """Whether to try every path: the kernels know one way to each state, which misses cycles beside a worse one."""
         return (
             best > wanted.least
             and bool(self.cycles)
@@ -252,9 +251,9 @@ class _Room:
 
     def __init__(self, nodes: int, states: int) -> None:
         total = nodes * states
-        self.found = numpy.zeros(total + 2, numpy.int64)
+        self.edges = numpy.zeros(total + 2, numpy.int64)
         self.arrays = (
-            self.found,
+            self.edges,
             numpy.full(total, -1, numpy.int32),
             numpy.zeros(nodes, numpy.int8),
             numpy.zeros(total, numpy.int64),

@@ -23,7 +23,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Requires(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The least that a certificate stands on. The defaults are those of `release`."""
+    """The least evidence for a certificate. The defaults are those of `release`."""
 
     runs: Annotated[int, msgspec.Meta(ge=1)] = 60
     hours: Annotated[float, msgspec.Meta(ge=0)] = 0.5
@@ -83,7 +83,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """All that it requires."""
+        """The name and all requirements, in words."""
         asked = {WORDS[name]: getattr(self.requires, name) for name in Requires.__struct_fields__}
         return f"{self.name}: at least {', '.join(f'{least:,g} {word}' for word, least in asked.items() if least)}"
 

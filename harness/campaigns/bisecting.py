@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from harness.campaigns.bisection import Answer, Found, confidence, first_that_shows
-from harness.campaigns.judging import fingerprints_of, told_by
+from harness.campaigns.bisection import Answer, CommitRange, confidence, first_that_shows
+from harness.campaigns.judging import fields_of_verdict, fingerprints_of
 from harness.cluster.place import ROOT, Version
 from harness.cluster.versions import PACKAGE, package_of_commit, this_package
 from harness.errors import ClusterError, WrongUse
@@ -49,8 +49,8 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The runs of one commit. `fingerprints`: of all anomalies but the one that is looked for."""
+class CommitRuns:
+    """The runs of one commit. `fingerprints`: of all anomalies but the one that the bisection looks for."""
 
     answer: Answer
     hits: int
@@ -62,13 +62,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug; the good one is
-    believed.
+    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug, beside the good
+    commit, which is assumed to be good.
     """
 
     commits: tuple[Commit, ...]
-    found: Found
-    judged: Mapping[str, Judged]
+    found: CommitRange
+    judged: Mapping[str, CommitRuns]
     fingerprint: str
     shape: str
     confidence: float
@@ -76,7 +76,7 @@ class Result:
 
 @dataclass(slots=True)
 class Bisection:
-    """`plan`: that of the run; `repeat`: the clean runs after which a commit counts as clean."""
+    """`plan`: of the run to repeat; `repeat`: the number of clean runs after which a commit counts as clean."""
 
     plan: Plan
     fingerprint: str
@@ -84,9 +84,9 @@ class Bisection:
     results: Path
     repeat: int
     tell: Callable[[str], None]
-    _judged: dict[Path, Judged] = field(default_factory=dict)
+    _judged: dict[Path, CommitRuns] = field(default_factory=dict)
     """By the folder of their nodes."""
-    _asked: dict[str, Judged] = field(default_factory=dict)
+    _asked: dict[str, CommitRuns] = field(default_factory=dict)
     """By their hashes."""
     _harmless: frozenset[str] = frozenset()
     _this: Version = field(default_factory=this_package)
@@ -96,14 +96,14 @@ class Bisection:
         commits = between(self.repository, good, bad)
         self._ends(good, bad)
         at_bad = self._judge(commits[-1].hash)
-        found = first_that_shows(len(commits), lambda place: self._ask(commits[place], place, len(commits)))
+        bounds = first_that_shows(len(commits), lambda place: self._ask(commits[place], place, len(commits)))
         places = {commit.hash for commit in commits}
-        clean = [each for name, each in self._asked.items() if name in places and each.answer == "clean"]
-        doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, each.clean) for each in clean)
-        return Result(tuple(commits), found, self._asked, self.fingerprint, shape, max(1 - doubt, 0.0))
+        clean = [runs for name, runs in self._asked.items() if name in places and runs.answer == "clean"]
+        doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, runs.clean) for runs in clean)
+        return Result(tuple(commits), bounds, self._asked, self.fingerprint, shape, max(1 - doubt, 0.0))
 
     def _ends(self, good: str, bad: str) -> None:
-        """The anomaly shows at the bad end, and not at the good one: otherwise the search would find anything."""
+        """Judge both ends: the search needs a bad commit that shows the anomaly, and a good one that does not."""
         at_bad = self._judge(self._hash(bad), stops=False)
         self.tell(f"bad  {_line(at_bad)}")
         if at_bad.answer != "shows":
@@ -131,12 +131,12 @@ class Bisection:
     def _hash(self, name: str) -> str:
         return commit_of(self.repository, name).hash
 
-    def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> Judged:
+    def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> CommitRuns:
         """`stops`: at the first run that shows it. Commits with the same nodes have the same answer."""
         try:
             root = package_of_commit(commit, self.repository).root
         except WrongUse as error:
-            self._asked[commit] = Judged("skip", 0, 0, (), error.message, "")
+            self._asked[commit] = CommitRuns("skip", 0, 0, (), error.message, "")
             return self._asked[commit]
         assert root is not None
         if root not in self._judged:
@@ -144,32 +144,32 @@ class Bisection:
         self._asked[commit] = self._judged[root]
         return self._judged[root]
 
-    def _judged_anew(self, root: Path, *, is_good: bool, stops: bool) -> Judged:
+    def _judged_anew(self, root: Path, *, is_good: bool, stops: bool) -> CommitRuns:
         hits = clean = tried = 0
         others: dict[str, None] = {}
         why = run = ""
         while clean + hits < self.repeat and tried < 2 * self.repeat and not (stops and hits):
-            told = self._run(root, self.plan.seed + (tried if self.plan.cluster == "sim" else 0))
+            fields = self._run(root, self.plan.seed + (tried if self.plan.cluster == "sim" else 0))
             tried += 1
-            if told["outcome"] == "valid":
+            if fields["outcome"] == "valid":
                 clean += 1
-            elif told["outcome"] != "anomaly":
-                why = told["sentence"]
-                if self.plan.cluster == "sim" and told["outcome"] == "broken":
+            elif fields["outcome"] != "anomaly":
+                why = fields["sentence"]
+                if self.plan.cluster == "sim" and fields["outcome"] == "broken":
                     break  # it breaks at every seed
-            elif self.fingerprint in told["fingerprints"]:
-                hits, run = hits + 1, told["run"]
-            elif is_good or set(told["fingerprints"]) <= self._harmless:
+            elif self.fingerprint in fields["fingerprints"]:
+                hits, run = hits + 1, fields["run"]
+            elif is_good or set(fields["fingerprints"]) <= self._harmless:
                 clean += 1
-                others |= dict.fromkeys(told["fingerprints"])
+                others |= dict.fromkeys(fields["fingerprints"])
             else:
-                others |= dict.fromkeys(told["fingerprints"])
-                why, run = f"a different anomaly: {', '.join(told['fingerprints'])}", told["run"]
+                others |= dict.fromkeys(fields["fingerprints"])
+                why, run = f"a different anomaly: {', '.join(fields['fingerprints'])}", fields["run"]
         answer: Answer = "shows" if hits else "clean" if clean >= self.repeat else "skip"
-        return Judged(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
+        return CommitRuns(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
 
     def _run(self, root: Path, seed: int) -> dict[str, Any]:
-        """A run in a process of its own, whatever becomes of it."""
+        """Do one run in a process of its own; its fields of `Ended`. A process that fails is "broken"."""
         is_this = root == self._this.root
         plan = self.plan.changed(name=NAME, seed=seed)
         environment = dict(os.environ)
@@ -192,7 +192,7 @@ class Bisection:
             return {"outcome": "broken", "sentence": f"a run took more than {RUN_TAKES_AT_MOST_S} s"}
         try:
             verdict = msgspec.json.decode(done.stdout)
-            return told_by(verdict, Path(verdict["folder"]), self.results)
+            return fields_of_verdict(verdict, Path(verdict["folder"]), self.results)
         except (msgspec.DecodeError, KeyError, TypeError):
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             return {
@@ -279,7 +279,7 @@ def _git(repository: Path, *words: str) -> str | None:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def _line(judged: Judged) -> str:
+def _line(judged: CommitRuns) -> str:
     runs = judged.hits + judged.clean
     match judged.answer:
         case "shows":

@@ -1,9 +1,9 @@
 """The search of a bisection: which of several commits is the first that shows an anomaly. Pure.
 
-Before the first commit it does not show, at the last one it does. A commit that cannot be judged is skipped, as `git
+The anomaly shows at the last commit and not before the first one. A commit that cannot be judged is skipped, as `git
 bisect skip` does; if skipped commits stand beside the first bad one, the answer is a range.
 
-Clean runs prove nothing where chance plays. If the anomaly shows in a share p of the runs, n clean runs miss it with
+Clean runs do not prove that a commit is clean. If the anomaly shows in a share p of the runs, n clean runs miss it with
 probability (1 - p)^n. p comes from the runs at the bad commit by Laplace's rule of succession, (hits + 1) / (runs + 2),
 which never takes a small sample for certainty.
 """
@@ -18,8 +18,8 @@ Answer = Literal["shows", "clean", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The first commit that shows it is one of `first` … `last`, by their places; the same if it is known."""
+class CommitRange:
+    """The places `first` … `last` among which is the first commit that shows the anomaly; equal if it is known."""
 
     first: int
     last: int
@@ -29,14 +29,14 @@ class Found:
         return self.first == self.last
 
 
-def first_that_shows(count: int, ask: Callable[[int], Answer]) -> Found:
+def first_that_shows(count: int, ask: Callable[[int], Answer]) -> CommitRange:
     """`ask` judges the commit at a place; that at place `count - 1` is known to show it, and is not asked."""
     assert count > 0
     clean, shows = -1, count - 1
     skipped: set[int] = set()
     while left := [place for place in range(clean + 1, shows) if place not in skipped]:
         middle = (clean + shows) / 2
-        place = min(left, key=lambda each: abs(each - middle))
+        place = min(left, key=lambda candidate: abs(candidate - middle))
         match ask(place):
             case "shows":
                 shows = place
@@ -44,7 +44,7 @@ def first_that_shows(count: int, ask: Callable[[int], Answer]) -> Found:
                 clean = place
             case "skip":
                 skipped.add(place)
-    return Found(clean + 1, shows)
+    return CommitRange(clean + 1, shows)
 
 
 def confidence(hits: int, runs: int, clean_runs: int) -> float:

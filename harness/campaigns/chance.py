@@ -36,15 +36,15 @@ Stratum = tuple[Count, Count]
 def chance_of_more(strata: Iterable[Stratum]) -> Fraction:
     """The probability that the later night shows so many hits or more if nothing has changed; 1 without runs."""
     ways = [1]  # ways[x]: the draws that give x hits to the later night
-    seen = 0
+    hits = 0
     for before, after in strata:
         ways = _convolved(ways, _ways(before, after))
-        seen += after.hits
-    return Fraction(sum(ways[seen:]), sum(ways))
+        hits += after.hits
+    return Fraction(sum(ways[hits:]), sum(ways))
 
 
 def chance_of_fewer(strata: Iterable[Stratum]) -> Fraction:
-    """The same for so many hits or fewer."""
+    """The probability of so many hits or fewer on the later night if nothing has changed."""
     return chance_of_more((after, before) for before, after in strata)
 
 
@@ -55,9 +55,9 @@ def _ways(before: Count, after: Count) -> list[int]:
     ]
 
 
-def _convolved(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    found = [0] * (len(one) + len(other) - 1)
-    for place, factor in enumerate(one):
+def _convolved(ways: Sequence[int], other: Sequence[int]) -> list[int]:
+    product = [0] * (len(ways) + len(other) - 1)
+    for place, factor in enumerate(ways):
         for further, count in enumerate(other):
-            found[place + further] += factor * count
-    return found
+            product[place + further] += factor * count
+    return product

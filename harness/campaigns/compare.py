@@ -42,7 +42,7 @@ CHANGES: tuple[Change, ...] = (
     "gone",
 )
 FALSE_ALARM = Fraction(1, 50)
-"""The share of nights without any change of which something false is said."""
+"""The share of nights without any change for which the comparison reports a change."""
 CONCLUSIVE = ("valid", "anomaly")
 OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive", "broken")
 
@@ -88,7 +88,7 @@ class Anomaly:
     run: str
     """A run that shows it, of the later night if there is one."""
     was_tried: bool = True
-    """Of a new one: whether the earlier night had conclusive runs of its cells."""
+    """Of a new anomaly: whether the earlier night had conclusive runs of its cells."""
 
 
 Cover = Literal["lost", "not reached", "not tried", "added", ""]
@@ -107,7 +107,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The runs of one cell that ended unknown, inconclusive or broken. `chance`: of so many more of them."""
+    """The runs of one cell that ended unknown, inconclusive or broken. `chance`: of so large an increase."""
 
     cell: str
     before: Count
@@ -120,7 +120,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """The same cell and seed was conclusive on the earlier night, and is not on the later one."""
+    """A cell and seed that was conclusive on the earlier night, and is not on the later one."""
 
     cell: str
     seed: int
@@ -149,7 +149,7 @@ class Comparison:
     cells_both: int
 
     def of(self, change: Change) -> tuple[Anomaly, ...]:
-        return tuple(each for each in self.anomalies if each.change == change)
+        return tuple(anomaly for anomaly in self.anomalies if anomaly.change == change)
 
     @property
     def kinds_lost(self) -> tuple[str, ...]:
@@ -168,14 +168,14 @@ class Comparison:
         is_less = (
             self.cells_lost or self.kinds_lost or self.turns_of("lost") or self.turned or not self.cells_both
         )
-        return 3 if is_less or any(each.is_worse for each in self.undecided) else 0
+        return 3 if is_less or any(cell.is_worse for cell in self.undecided) else 0
 
     @property
     def sentence(self) -> str:
-        counts = Counter(each.change for each in self.anomalies)
-        told = [f"{counts[change]} {change}" for change in CHANGES if counts[change]]
-        worse = sum(each.is_worse for each in self.undecided)
-        words = ["anomalies: " + ", ".join(told) if told else "no anomaly on either night"]
+        counts = Counter(row.change for row in self.anomalies)
+        changes = [f"{counts[change]} {change}" for change in CHANGES if counts[change]]
+        worse = sum(row.is_worse for row in self.undecided)
+        words = ["anomalies: " + ", ".join(changes) if changes else "no anomaly on either night"]
         if worse:
             words.append(f"more undecided runs in {_many(worse, 'cell')}")
         if self.turned:
@@ -200,28 +200,28 @@ class Comparison:
             "sentence": self.sentence,
             "anomalies": [
                 {
-                    "fingerprint": each.fingerprint,
-                    "shape": each.shape,
-                    "change": each.change,
-                    "before": [each.before.hits, each.before.runs],
-                    "after": [each.after.hits, each.after.runs],
-                    "chance": float(each.chance),
-                    "run": each.run,
+                    "fingerprint": row.fingerprint,
+                    "shape": row.shape,
+                    "change": row.change,
+                    "before": [row.before.hits, row.before.runs],
+                    "after": [row.after.hits, row.after.runs],
+                    "chance": float(row.chance),
+                    "run": row.run,
                 }
-                for each in self.anomalies
+                for row in self.anomalies
             ],
             "undecided": [
                 {
-                    "cell": each.cell,
-                    "before": [each.before.hits, each.before.runs],
-                    "after": [each.after.hits, each.after.runs],
-                    "words": each.words,
-                    "is_worse": each.is_worse,
-                    "chance": float(each.chance),
+                    "cell": row.cell,
+                    "before": [row.before.hits, row.before.runs],
+                    "after": [row.after.hits, row.after.runs],
+                    "words": row.words,
+                    "is_worse": row.is_worse,
+                    "chance": float(row.chance),
                 }
-                for each in self.undecided
+                for row in self.undecided
             ],
-            "turned": [{"cell": each.cell, "seed": each.seed, "run": each.run} for each in self.turned],
+            "turned": [{"cell": row.cell, "seed": row.seed, "run": row.run} for row in self.turned],
             "cells_lost": list(self.cells_lost),
             "cells_new": list(self.cells_new),
             "kinds": None
@@ -253,7 +253,7 @@ def night(book: Journal) -> Night:
         begun=book.head.begun,
         digest=book.head.digest,
         counts={word: counts[word] for word in OUTCOMES},
-        fingerprints=len({each for run in book.ended for each in _leading(run)}),
+        fingerprints=len({fingerprint for run in book.ended for fingerprint in _leading(run)}),
         kinds=_counts(book.ended, kinds_of),
         rare_turns=_counts(book.ended, rare_turns_of),
         cells=len({run.cell for run in book.ended}),
@@ -269,13 +269,13 @@ def trend(books: Iterable[Journal], last: int) -> list[Night]:
 
 
 def previous(book: Journal, others: Iterable[Journal]) -> Journal | None:
-    """The newest night of the same plan that began before, and has any run."""
+    """The newest of the other campaigns that has any run and began before this one."""
     earlier = [
-        each
-        for each in others
-        if each.ended and each.folder != book.folder and each.head.begun <= book.head.begun
+        other
+        for other in others
+        if other.ended and other.folder != book.folder and other.head.begun <= book.head.begun
     ]
-    return max(earlier, key=lambda each: each.head.begun, default=None)
+    return max(earlier, key=lambda other: other.head.begun, default=None)
 
 
 def compare(earlier: Journal, later: Journal) -> Comparison:
@@ -329,9 +329,12 @@ def _anomalies(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Anom
             for fingerprint in _leading(run):
                 first.setdefault(fingerprint, run)
     tested = sum(any(f in _shown(run) for runs in before.values() for run in runs) for f in first)
-    found = [_anomaly(fingerprint, run, cells, before, after, tested) for fingerprint, run in first.items()]
+    anomalies = [
+        _anomaly(fingerprint, run, cells, before, after, tested) for fingerprint, run in first.items()
+    ]
     yield from sorted(
-        found, key=lambda each: (CHANGES.index(each.change), -each.after.hits, each.fingerprint)
+        anomalies,
+        key=lambda anomaly: (CHANGES.index(anomaly.change), -anomaly.after.hits, anomaly.fingerprint),
     )
 
 
@@ -385,14 +388,14 @@ def _undecided(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Unde
     pairs = {cell: (_open(before.get(cell, ())), _open(after.get(cell, ()))) for cell in cells}
     pairs = {cell: (was, now) for cell, (was, now) in pairs.items() if was.hits or now.hits}
     bound = FALSE_ALARM / max(len(pairs), 1)
-    found = []
+    rows = []
     for cell, (was, now) in pairs.items():
         chance = chance_of_more([(was, now)])
         is_first = now.hits > 0 and was.runs > 0 and not was.hits
         words = Counter(run.outcome for run in after.get(cell, ()) if run.outcome not in CONCLUSIVE)
-        told = ", ".join(f"{count} {word}" for word, count in words.items())
-        found.append(Undecided(cell, was, now, told, is_first or chance <= bound, chance))
-    yield from sorted(found, key=lambda each: (not each.is_worse, -each.after.hits))
+        outcomes = ", ".join(f"{count} {word}" for word, count in words.items())
+        rows.append(Undecided(cell, was, now, outcomes, is_first or chance <= bound, chance))
+    yield from sorted(rows, key=lambda undecided: (not undecided.is_worse, -undecided.after.hits))
 
 
 def _open(runs: Sequence[Ended]) -> Count:
@@ -408,8 +411,8 @@ def _turned(before: Iterable[Ended], after: Iterable[Ended]) -> Iterator[Turned]
 
 
 def _counts(ended: Iterable[Ended], says: Says) -> dict[str, int] | None:
-    found = counted(ended, says)
-    return None if found is None else dict(sorted(found[1].items()))
+    counts = counted(ended, says)
+    return None if counts is None else dict(sorted(counts[1].items()))
 
 
 def _both_kinds(
@@ -428,16 +431,16 @@ TURN_CHANGES: tuple[Cover, ...] = ("lost", "not reached", "not tried", "added", 
 
 
 def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] | None:
-    """Those that are missing first."""
+    """Every rare turn that a run of either night reached, lost ones first; None if a journal does not say."""
     was = {cell: _saying(before.get(cell, ())) for cell in cells}
     now = {cell: _saying(after.get(cell, ())) for cell in cells}
     if not any(was.values()) or not any(now.values()):
         return None
     reached = {name: None for night in (was, now) for runs in night.values() for run in runs for name in run}
     strata = {name: _strata(name, cells, was, now) for name in reached}
-    tested = sum(any(old.hits for old, _ in each) for each in strata.values())
-    found = [_turn(name, each, FALSE_ALARM / max(tested, 1)) for name, each in strata.items()]
-    return tuple(sorted(found, key=lambda turn: (TURN_CHANGES.index(turn.change), turn.name)))
+    tested = sum(any(old.hits for old, _ in counts) for counts in strata.values())
+    turns = [_turn(name, counts, FALSE_ALARM / max(tested, 1)) for name, counts in strata.items()]
+    return tuple(sorted(turns, key=lambda turn: (TURN_CHANGES.index(turn.change), turn.name)))
 
 
 def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:
@@ -445,7 +448,7 @@ def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:
 
 
 Reaching = Mapping[str, Sequence[tuple[str, ...]]]
-"""Cell → what each of its runs reached."""
+"""Cell → the rare turns that each of its runs reached."""
 
 
 def _strata(name: str, cells: Sequence[str], was: Reaching, now: Reaching) -> list[Stratum]:

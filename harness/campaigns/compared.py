@@ -1,4 +1,4 @@
-"""A comparison of two nights in words: sections of a page, and lines of a screen."""
+"""A comparison of two nights in words: sections of a page, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -27,59 +27,59 @@ COVER_STYLES: dict[Cover, str] = {
 }
 TONES = {0: "valid", 1: "anomaly", 3: "inconclusive"}
 Link = Callable[[str], str]
-"""A run's folder below results/ → where its page is; empty if there is none."""
+"""A run's folder below results/ → the address of its page, "" if it has none."""
 
 
 def no_link(run: str) -> str:
     return ""
 
 
-def page(found: Comparison, nights: Sequence[Night], link: Link = no_link) -> Page:
+def page(comparison: Comparison, nights: Sequence[Night], link: Link = no_link) -> Page:
     """Two nights side by side, as a page of its own."""
-    tone = TONES[found.exit_code]
+    tone = TONES[comparison.exit_code]
     return Page(
-        title=f"{found.after.name}: {found.before.day} and {found.after.day}",
-        crumbs=("nightly", found.after.name, f"{found.before.day} → {found.after.day}"),
+        title=f"{comparison.after.name}: {comparison.before.day} and {comparison.after.day}",
+        crumbs=("nightly", comparison.after.name, f"{comparison.before.day} → {comparison.after.day}"),
         tone=tone,
-        badge={0: "NO WORSE", 1: "WORSE", 3: "SHOWS LESS"}[found.exit_code],
-        sentence=found.sentence[:1].upper() + found.sentence[1:] + ".",
+        badge={0: "NO WORSE", 1: "WORSE", 3: "SHOWS LESS"}[comparison.exit_code],
+        sentence=comparison.sentence[:1].upper() + comparison.sentence[1:] + ".",
         facts=(
-            ("earlier night", found.before.day, _numbers(found.before)),
-            ("later night", found.after.day, _numbers(found.after)),
-            ("cells on both", f"{found.cells_both:,}", "with conclusive runs"),
+            ("earlier night", comparison.before.day, _numbers(comparison.before)),
+            ("later night", comparison.after.day, _numbers(comparison.after)),
+            ("cells on both", f"{comparison.cells_both:,}", "with conclusive runs"),
         ),
-        sections=(*sections(found, link), *([trend_section(nights)] if nights else [])),
+        sections=(*sections(comparison, link), *([trend_section(nights)] if nights else [])),
     )
 
 
-def sections(found: Comparison, link: Link = no_link) -> Iterator[Section]:
-    """Anomalies, undecided runs, coverage: what is different on the later night."""
-    yield _anomalies(found, link)
-    yield _undecided(found, link)
-    yield _coverage(found)
+def sections(comparison: Comparison, link: Link = no_link) -> Iterator[Section]:
+    """The differences of the later night: anomalies, undecided runs, coverage."""
+    yield _anomalies(comparison, link)
+    yield _undecided(comparison, link)
+    yield _coverage(comparison)
 
 
-def _anomalies(found: Comparison, link: Link) -> Section:
+def _anomalies(nights: Comparison, link: Link) -> Section:
     rows = [
         (
-            Cell(each.change, f"word {STYLES[each.change]}"),
-            Cell(each.fingerprint, "code"),
-            Cell(each.shape, "prose"),
-            str(each.before),
-            str(each.after),
-            _why(each),
-            Cell(each.run, link=link(each.run)) if link(each.run) else "",
+            Cell(anomaly.change, f"word {STYLES[anomaly.change]}"),
+            Cell(anomaly.fingerprint, "code"),
+            Cell(anomaly.shape, "prose"),
+            str(anomaly.before),
+            str(anomaly.after),
+            _why(anomaly),
+            Cell(anomaly.run, link=link(anomaly.run)) if link(anomaly.run) else "",
         )
-        for each in found.anomalies
+        for anomaly in nights.anomalies
     ]
     caption = (
-        f"The night of {found.after.day} against that of {found.before.day} (UTC). Counts are of conclusive runs, in "
+        f"The night of {nights.after.day} against that of {nights.before.day} (UTC). Counts are of conclusive runs, in "
         "the cells that showed the anomaly on either night. “More frequent” and “gone” are said by an exact test, "
         "and by chance at most once in fifty nights."
-        + (" The plan's file changed between the two." if found.before.digest != found.after.digest else "")
+        + (" The plan's file changed between the two." if nights.before.digest != nights.after.digest else "")
     )
     return Section(
-        f"Since {found.before.day}",
+        f"Since {nights.before.day}",
         caption,
         ("change", "fingerprint", "what", "before", "after", "chance alone", "look at"),
         rows,
@@ -88,45 +88,45 @@ def _anomalies(found: Comparison, link: Link) -> Section:
     )
 
 
-def _why(each: Anomaly) -> str:
-    match each.change:
+def _why(anomaly: Anomaly) -> str:
+    match anomaly.change:
         case "new":
-            return "" if each.was_tried else "its cells did not run before"
+            return "" if anomaly.was_tried else "its cells did not run before"
         case "not tried":
             return "its cells have no conclusive run"
         case _:
-            return in_words(float(each.chance))
+            return in_words(float(anomaly.chance))
 
 
 def in_words(chance: float) -> str:
-    """A probability as a person says it."""
+    """A probability in words: `25%`, `1 in 40`."""
     if chance >= 0.1:
         return f"{chance:.0%}"
     return f"1 in {1 / chance:,.0f}" if chance > 1e-6 else "less than 1 in a million"
 
 
-def _undecided(found: Comparison, link: Link) -> Section:
+def _undecided(comparison: Comparison, link: Link) -> Section:
     rows: list[tuple[str | Cell, ...]] = [
         (
             Cell("became undecided", "word unknown"),
-            each.cell,
-            f"seed {each.seed}: {each.before}",
-            each.after,
-            Cell(each.sentence, "prose"),
-            Cell(each.run, link=link(each.run)) if link(each.run) else "",
+            entry.cell,
+            f"seed {entry.seed}: {entry.before}",
+            entry.after,
+            Cell(entry.sentence, "prose"),
+            Cell(entry.run, link=link(entry.run)) if link(entry.run) else "",
         )
-        for each in found.turned
+        for entry in comparison.turned
     ]
     rows += [
         (
-            Cell("more", "word unknown") if each.is_worse else "",
-            each.cell,
-            str(each.before),
-            str(each.after),
-            each.words,
+            Cell("more", "word unknown") if entry.is_worse else "",
+            entry.cell,
+            str(entry.before),
+            str(entry.after),
+            entry.words,
             "",
         )
-        for each in found.undecided
+        for entry in comparison.undecided
     ]
     return Section(
         "Undecided runs",
@@ -138,10 +138,10 @@ def _undecided(found: Comparison, link: Link) -> Section:
     )
 
 
-def _coverage(found: Comparison) -> Section:
+def _coverage(comparison: Comparison) -> Section:
     rows: list[tuple[str | Cell, ...]] = [
         (_kind_change(before, after), f"fault {name}", str(before), str(after))
-        for name, before, after in found.kinds or ()
+        for name, before, after in comparison.kinds or ()
     ]
     rows += [
         (
@@ -150,25 +150,29 @@ def _coverage(found: Comparison) -> Section:
             str(turn.before),
             str(turn.after),
         )
-        for turn in found.turns or ()
+        for turn in comparison.turns or ()
         if turn.change not in ("", "not tried")
     ]
-    if not_tried := found.turns_of("not tried"):
-        told = Cell(f"{len(not_tried):,} rare turns of cells that lack runs: {'; '.join(not_tried)}", "prose")
-        rows.append((Cell("not tried", f"word {COVER_STYLES['not tried']}"), told, "reached", "no run"))
+    if not_tried := comparison.turns_of("not tried"):
+        names = Cell(
+            f"{len(not_tried):,} rare turns of cells that lack runs: {'; '.join(not_tried)}", "prose"
+        )
+        rows.append((Cell("not tried", f"word {COVER_STYLES['not tried']}"), names, "reached", "no run"))
     rows += [
-        (Cell("lost", "word anomaly"), f"cell {cell}", "conclusive", "none") for cell in found.cells_lost
+        (Cell("lost", "word anomaly"), f"cell {cell}", "conclusive", "none") for cell in comparison.cells_lost
     ]
-    rows += [(Cell("added", "word valid"), f"cell {cell}", "none", "conclusive") for cell in found.cells_new]
-    both = len([turn for turn in found.turns or () if not turn.change])
+    rows += [
+        (Cell("added", "word valid"), f"cell {cell}", "none", "conclusive") for cell in comparison.cells_new
+    ]
+    both = len([turn for turn in comparison.turns or () if not turn.change])
     caption = (
         "Runs in which each kind of fault took effect; rare turns that one night reached and the other did not "
         f"({both:,} were reached on both); cells with conclusive runs on one night only. A rare turn is lost if chance "
         "would hide all of them in at most one of fifty nights, and else only not reached."
     )
-    if found.kinds is None:
+    if comparison.kinds is None:
         caption += " The journal of one of the nights does not say which faults took effect."
-    if found.turns is None:
+    if comparison.turns is None:
         caption += " The journal of one of the nights does not say which rare turns came about."
     return Section(
         "Coverage",
@@ -187,21 +191,21 @@ def _kind_change(before: Count, after: Count) -> Cell | str:
 
 
 def trend_section(nights: Sequence[Night]) -> Section:
-    """The newest first."""
+    """A row for each night, the newest first."""
     rows: list[tuple[str | Cell, ...]] = [
         (
-            each.day,
-            Cell(parts=tuple((word, float(count)) for word, count in each.counts.items())),
-            f"{each.runs:,}",
-            *(f"{each.counts[word]:,}" if each.counts[word] else "" for word in each.counts),
-            f"{each.fingerprints:,}",
-            f"{each.cells:,}",
-            "" if each.kinds is None else f"{len(each.kinds):,}",
-            "" if each.rare_turns is None else f"{len(each.rare_turns):,}",
-            f"{each.not_reached:,}" if each.not_reached else "",
-            f"{each.spent_s:,.0f}",
+            night.day,
+            Cell(parts=tuple((word, float(count)) for word, count in night.counts.items())),
+            f"{night.runs:,}",
+            *(f"{night.counts[word]:,}" if night.counts[word] else "" for word in night.counts),
+            f"{night.fingerprints:,}",
+            f"{night.cells:,}",
+            "" if night.kinds is None else f"{len(night.kinds):,}",
+            "" if night.rare_turns is None else f"{len(night.rare_turns):,}",
+            f"{night.not_reached:,}" if night.not_reached else "",
+            f"{night.spent_s:,.0f}",
         )
-        for each in reversed(nights)
+        for night in reversed(nights)
     ]
     columns = (
         *("night (UTC)", "outcomes", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken"),
@@ -221,32 +225,32 @@ def _numbers(night: Night) -> str:
     return ", ".join(f"{count} {word}" for word, count in night.counts.items() if count) or "no run"
 
 
-def lines(found: Comparison, nights: Sequence[Night]) -> Iterator[tuple[str, str]]:
-    """The screen: lines, each with the name of its colour (or none)."""
-    yield f"{found.after.name}: {found.before.day} → {found.after.day}", "bold"
-    yield found.sentence, ""
-    for each in found.anomalies:
-        counts = f"{each.before} → {each.after}"
-        why = f"  ({_why(each)})" if _why(each) else ""
+def lines(comparison: Comparison, nights: Sequence[Night]) -> Iterator[tuple[str, str]]:
+    """(line, colour) for a terminal; colour "": none."""
+    yield f"{comparison.after.name}: {comparison.before.day} → {comparison.after.day}", "bold"
+    yield comparison.sentence, ""
+    for anomaly in comparison.anomalies:
+        counts = f"{anomaly.before} → {anomaly.after}"
+        why = f"  ({_why(anomaly)})" if _why(anomaly) else ""
         yield (
-            f"  {each.change:<13} {each.fingerprint:<10}  {counts:<20}  {each.shape}{why}",
-            COLOURS.get(each.change, ""),
+            f"  {anomaly.change:<13} {anomaly.fingerprint:<10}  {counts:<20}  {anomaly.shape}{why}",
+            COLOURS.get(anomaly.change, ""),
         )
-    for turned in found.turned:
+    for turned in comparison.turned:
         yield f"  undecided     {turned.cell} seed {turned.seed}: {turned.before} → {turned.after}", "yellow"
-    for cell in found.undecided:
+    for cell in comparison.undecided:
         if cell.is_worse:
-            told = f"{cell.before} → {cell.after}, {cell.words}"
-            yield f"  undecided     {cell.cell}: {told}", "yellow"
-    for name in found.cells_lost:
+            numbers = f"{cell.before} → {cell.after}, {cell.words}"
+            yield f"  undecided     {cell.cell}: {numbers}", "yellow"
+    for name in comparison.cells_lost:
         yield f"  not covered   {name}", "yellow"
-    for name in found.kinds_lost:
+    for name in comparison.kinds_lost:
         yield f"  not in effect {name}", "yellow"
-    for turn in found.turns or ():
+    for turn in comparison.turns or ():
         if turn.change in ("lost", "not reached"):
-            told = f"{turn.before} → {turn.after}  ({in_words(float(turn.chance))})"
+            numbers = f"{turn.before} → {turn.after}  ({in_words(float(turn.chance))})"
             colour = "yellow" if turn.change == "lost" else ""
-            yield f"  {turn.change:<13} {turn.name}  {told}", colour
+            yield f"  {turn.change:<13} {turn.name}  {numbers}", colour
     if len(nights) > 2:
         yield f"the last {len(nights)} nights", "bold"
         for night in nights:

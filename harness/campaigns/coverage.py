@@ -42,18 +42,18 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """None: no run of the night says."""
+    """None: no run of the night says which states it reached."""
 
     kinds: Reached | None
     rare_turns: Reached | None
 
     def to_json(self) -> dict[str, Any]:
         both = {"kinds": self.kinds, "rare_turns": self.rare_turns}
-        return {name: None if each is None else each.to_json() for name, each in both.items()}
+        return {name: None if reached is None else reached.to_json() for name, reached in both.items()}
 
 
 def covered(book: Journal) -> Covered:
-    """The states that a campaign reached, also of one under way."""
+    """The states that a campaign reached, at its end or so far."""
     return Covered(
         kinds=_reached(book.ended, kinds_of, _never(book.ended)),
         rare_turns=_reached(book.ended, rare_turns_of, book.head.rare_turns),
@@ -67,10 +67,10 @@ def counted(ended: Iterable[Ended], says: Says) -> tuple[int, dict[str, int]] | 
 
 
 def _reached(ended: Sequence[Ended], says: Says, possible: Sequence[str]) -> Reached | None:
-    found = counted(ended, says)
-    if found is None:
+    states = counted(ended, says)
+    if states is None:
         return None
-    runs, counts = found
+    runs, counts = states
     order = {name: place for place, name in enumerate(possible)}
     names = sorted(counts, key=lambda name: (order.get(name, len(order)), name))
     return Reached(
@@ -79,14 +79,14 @@ def _reached(ended: Sequence[Ended], says: Says, possible: Sequence[str]) -> Rea
 
 
 def _never(ended: Sequence[Ended]) -> tuple[str, ...]:
-    """Kinds that plans ask for, and that took effect in no run."""
+    """Kinds of faults that plans ask for and that took effect in no run."""
     seen = {kind for run in ended for kind in (*run.observed, *(run.kinds_in_effect or ()))}
     return tuple(sorted({kind for run in ended for kind in run.not_observed} - seen))
 
 
-def section(found: Covered) -> Section:
+def section(reached: Covered) -> Section:
     """The states for a page, those that no run reached included."""
-    rows = [(Cell(name, "label"), Cell(text, "prose")) for name, text in lines(found)]
+    rows = [(Cell(name, "label"), Cell(text, "prose")) for name, text in lines(reached)]
     return Section(
         "States covered",
         "Kinds of faults that took effect, and rare turns that nodes and records counted; in brackets the runs that "
@@ -97,17 +97,17 @@ def section(found: Covered) -> Section:
     )
 
 
-def lines(found: Covered) -> Iterator[tuple[str, str]]:
-    """(what, the states in words), for a page and for Markdown."""
+def lines(states: Covered) -> Iterator[tuple[str, str]]:
+    """(title, the states in words), for a page and for Markdown."""
     parts = (
-        (found.kinds, "faults that took effect", "faults that never took effect"),
-        (found.rare_turns, "rare turns that came about", "rare turns that never came about"),
+        (states.kinds, "faults that took effect", "faults that never took effect"),
+        (states.rare_turns, "rare turns that came about", "rare turns that never came about"),
     )
-    for each, some, none in parts:
-        if each is not None:
-            yield some, "; ".join(f"{name} ({runs:,})" for name, runs in each.counts.items()) or "none"
-            if each.never:
-                yield none, "; ".join(each.never)
-    said = sorted({f"{each.runs:,}" for each, _, _ in parts if each is not None})
+    for reached, title, title_of_never in parts:
+        if reached is not None:
+            yield title, "; ".join(f"{name} ({runs:,})" for name, runs in reached.counts.items()) or "none"
+            if reached.never:
+                yield title_of_never, "; ".join(reached.never)
+    said = sorted({f"{reached.runs:,}" for reached, _, _ in parts if reached is not None})
     if said:
         yield "runs that say", " and ".join(said)

@@ -1,4 +1,4 @@
-"""The documents of a campaign: JUnit XML for a CI, Markdown for its summary page, an index page for people."""
+"""The documents of a campaign: JUnit XML for a CI, Markdown for the summary page of the CI, an HTML index page."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def junit(summary: Summary) -> bytes:
             case _:
                 kind, element = "errors", "error"
         counts[kind] += 1
-        told = Xml.SubElement(case, element, message=_clean(run.sentence))
+        result = Xml.SubElement(case, element, message=_clean(run.sentence))
         if element != "skipped":
-            told.set("type", (*run.fingerprints, run.outcome)[0])
-        told.text = _clean("\n".join([run.run, *run.shapes]))
+            result.set("type", (*run.fingerprints, run.outcome)[0])
+        result.text = _clean("\n".join([run.run, *run.shapes]))
     for task in summary.left:
         case = Xml.SubElement(
             suite, "testcase", classname=_clean(task.cell), name=f"seed {task.seed}", time="0"
         )
         Xml.SubElement(case, "skipped", message="not reached within the budget")
         counts["skipped"] += 1
-    for each in summary.left_out:
-        case = Xml.SubElement(suite, "testcase", classname=_clean(each.cell), name="left out", time="0")
-        Xml.SubElement(case, "error", message=_clean(each.why), type="left-out")
+    for cell in summary.left_out:
+        case = Xml.SubElement(suite, "testcase", classname=_clean(cell.cell), name="left out", time="0")
+        Xml.SubElement(case, "error", message=_clean(cell.why), type="left-out")
         counts["errors"] += 1
     whole = len(summary.ended) + len(summary.left) + len(summary.left_out)
     numbers = {
@@ -96,7 +96,7 @@ def markdown(summary: Summary) -> str:
     for cell, counts in _by_cell(summary).items():
         numbers = " | ".join(str(count) if count else "" for count in counts.values())
         lines.append(f"| {_md(cell)} | {numbers} |")
-    lines += [f"| {_md(each.cell)} | left out: {_md(each.why)} | | | | | |" for each in summary.left_out]
+    lines += [f"| {_md(left.cell)} | left out: {_md(left.why)} | | | | | |" for left in summary.left_out]
     lines.append("")
     states = list(coverage.lines(summary.covered))
     if states:
@@ -129,8 +129,14 @@ def _group_row(group: Group) -> str:
 
 
 def _kind_row(kind: Kind, whole: int) -> str:
-    found = kind.found
-    words = (found.standing, found.checker, f"{len(kind.runs)} of {whole}", found.summary, found.documented)
+    result = kind.found
+    words = (
+        result.standing,
+        result.checker,
+        f"{len(kind.runs)} of {whole}",
+        result.summary,
+        result.documented,
+    )
     return "| " + " | ".join(_md(word) for word in words) + " |"
 
 
@@ -141,9 +147,9 @@ def page(
     comparison: Comparison | None = None,
     nights: Sequence[Night] = (),
 ) -> str:
-    """The index page: `folder` is where it will lie, so that it can point to the runs' own pages.
+    """The index page. `folder`: the folder of the page, for its links to the pages of runs.
 
-    `comparison`: with the previous campaign of the same plan; `nights`: the latest ones, for the trend.
+    `comparison`: with the previous campaign of the same plan; `nights`: the latest campaigns, for the trend.
     """
     tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
     counts = summary.counts
@@ -179,7 +185,7 @@ def page(
 def _left_out(summary: Summary) -> list[Section]:
     if not summary.left_out:
         return []
-    rows = [(Cell(each.cell, "prose"), Cell(each.why, "prose")) for each in summary.left_out]
+    rows = [(Cell(cell.cell, "prose"), Cell(cell.why, "prose")) for cell in summary.left_out]
     caption = "Nothing of them ran, and nothing can be said of them: this machine lacks what they need."
     return [Section("Cells left out here", caption, ("cell", "why"), rows)]
 
@@ -276,7 +282,7 @@ def _cells(summary: Summary, folder: Path, results: Path) -> Section:
 
 
 def _grid(marks: Sequence[Mark], counts: Mapping[str, int]) -> Cell:
-    """A square for each run; of too many a bar of their counts."""
+    """A square for each run; a bar of their counts for more than `SQUARES` runs."""
     if len(marks) <= SQUARES:
         return Cell(marks=tuple(marks))
     return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached"))
@@ -336,5 +342,5 @@ def _clean(text: str) -> str:
 
 
 def _md(text: str) -> str:
-    """On one line of a table, without markup of its own."""
+    """The text on one line of a table, with its markup escaped."""
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))

@@ -28,7 +28,7 @@ def entries(summary: Summary) -> str:
 
 
 def _entry(group: Group, expires: datetime.date) -> str:
-    listed = ", ".join(_text(each) for each in _fingerprints(group))
+    listed = ", ".join(_text(fingerprint) for fingerprint in _fingerprints(group))
     cells = (
         f"{group.cells[0]} and {len(group.cells) - 1} more cells" if len(group.cells) > 1 else group.cells[0]
     )
@@ -44,7 +44,7 @@ def _entry(group: Group, expires: datetime.date) -> str:
 
 
 def _fingerprints(group: Group) -> list[str]:
-    """Those of every run, the leading one first."""
+    """The fingerprints of all runs of the group, the leading one first."""
     return _once(fingerprint for run in group.runs for fingerprint in run.fingerprints)
 
 
@@ -55,4 +55,6 @@ def _once(names: Iterable[str]) -> list[str]:
 def _text(text: str, longest: int | None = None) -> str:
     """A basic string of TOML: JSON's, without the characters that TOML or a terminal would not take raw."""
     text = text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
-    return json.dumps("".join(each if each.isprintable() else "\ufffd" for each in text), ensure_ascii=False)
+    return json.dumps(
+        "".join(letter if letter.isprintable() else "\ufffd" for letter in text), ensure_ascii=False
+    )

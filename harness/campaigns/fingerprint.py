@@ -23,7 +23,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from harness.judge.causes import SETTLED, Sighted, own_causes, ranked
+from harness.judge.causes import SETTLED, RankedWitness, own_causes, ranked
 
 CRASHES = ("crash", "assertion", "out-of-memory")
 _FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
@@ -35,12 +35,12 @@ _HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9
 """Addresses and the ids of nodes."""
 FORM = 2
 SAID_OF_TERMS = ("term-not-durable", "vote-not-durable")
-"""A node that says what its disk does not hold may do so of rows, too: then its disk is the cause, not its election."""
+"""Rules of a node that claims terms which its disk does not hold. If it claims rows as well, its disk is the cause."""
 OF_TRANSACTIONS = ("transactional", "snapshots")
 NO_ORDER = ("lost-update", "incompatible-order", "fractured-read", "G0", "G1c", "G2", "G-")
-"""How the names begin of rules that one cause breaks in turn, by the transactions that happen to meet."""
+"""Prefixes of the rules of which one cause breaks one or another, by the transactions that happen to meet."""
 SEEN_ANYWHERE = ("bank",)
-"""Checks of what a write has spoilt: which server is read first afterwards depends on the seed."""
+"""Checks that find what a write has spoilt: which server is read first afterwards depends on the seed."""
 READS = frozenset({"read", "get", "r"})
 DIGITS = 10
 FRAMES = 2
@@ -64,47 +64,47 @@ class Sighting:
 
 
 def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
-    """One for every witness in a verdict.json, the one nearest to the cause first."""
+    """A sighting for every witness in a verdict.json, the one nearest to the cause first."""
     by_event = _by_event(history)
-    return [_sighting(each, by_event) for each in ranked(verdict, once=False)]
+    return [_sighting(witness, by_event) for witness in ranked(verdict, once=False)]
 
 
 def causes(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
-    """One for each cause of the anomaly, the leading one first."""
+    """A sighting for each cause of the anomaly, the leading one first."""
     by_event = _by_event(history)
-    return [_sighting(each, by_event) for each in own_causes(verdict)]
+    return [_sighting(witness, by_event) for witness in own_causes(verdict)]
 
 
 def _by_event(history: History) -> dict[int, Operation]:
     return {index: operation for operation in history.operations for index in operation.events}
 
 
-def _sighting(sighted: Sighted, by_event: Mapping[int, Operation]) -> Sighting:
+def _sighting(witness: RankedWitness, by_event: Mapping[int, Operation]) -> Sighting:
     return Sighting(
-        checker=sighted.checker,
-        rule=sighted.rule,
-        number=sighted.number,
-        shape=_shape(sighted, by_event),
-        summary=sighted.summary,
-        is_violation=sighted.is_violation,
+        checker=witness.checker,
+        rule=witness.rule,
+        number=witness.number,
+        shape=_shape(witness, by_event),
+        summary=witness.summary,
+        is_violation=witness.is_violation,
     )
 
 
-def _shape(sighted: Sighted, by_event: Mapping[int, Operation]) -> str:
-    witness, rules = sighted.witness, [each["rule"] for each in sighted.check["witnesses"]]
-    if sighted.checker.removesuffix(SETTLED) in OF_TRANSACTIONS:
-        return f"transactions: {'no order' if sighted.rule.startswith(NO_ORDER) else sighted.rule}"
-    parts = [f"{sighted.checker}: {sighted.rule}"]
-    if sighted.rule in CRASHES:
-        return ", ".join((*parts, *_end_of(witness)))
-    if sighted.rule in SAID_OF_TERMS and "claimed-before-durable" in rules:
+def _shape(witness: RankedWitness, by_event: Mapping[int, Operation]) -> str:
+    content, rules = witness.witness, [other["rule"] for other in witness.check["witnesses"]]
+    if witness.checker.removesuffix(SETTLED) in OF_TRANSACTIONS:
+        return f"transactions: {'no order' if witness.rule.startswith(NO_ORDER) else witness.rule}"
+    parts = [f"{witness.checker}: {witness.rule}"]
+    if witness.rule in CRASHES:
+        return ", ".join((*parts, *_end_of(content)))
+    if witness.rule in SAID_OF_TERMS and "claimed-before-durable" in rules:
         return ", ".join((*parts, "and rows as well"))
-    told = [each.get("how", "") for each in sighted.check["witnesses"] if each["rule"] == sighted.rule]
-    if any(told):
-        return ", ".join((*parts, min(told)))
-    operations = [by_event[index] for index in sorted(witness["events"]) if index in by_event]
+    ways = [other.get("how", "") for other in witness.check["witnesses"] if other["rule"] == witness.rule]
+    if any(ways):
+        return ", ".join((*parts, min(ways)))
+    operations = [by_event[index] for index in sorted(content["events"]) if index in by_event]
     if operations:
-        parts.append(_kind(operations[-1], anywhere=sighted.checker in SEEN_ANYWHERE))
+        parts.append(_kind(operations[-1], anywhere=witness.checker in SEEN_ANYWHERE))
     return ", ".join(parts)
 
 
@@ -113,12 +113,12 @@ def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
     how = str(witness["summary"]).rpartition(": ")[2]
     yield how if witness["rule"] == "crash" else _without_numbers(how)
     lines = [str(line) for line in witness.get("explanation") or ()]
-    frames = [found[1] for line in lines if (found := _FRAME.match(line.strip()))]
+    frames = [match[1] for line in lines if (match := _FRAME.match(line.strip()))]
     frames = [name for name in frames if not any(word in name for word in _OF_THE_HANDLER)]
     if frames:
         yield "in " + " < ".join(frames[:FRAMES])
         return
-    words = [found[0] for line in lines if (found := _LAST_WORDS.search(line))]
+    words = [match[0] for line in lines if (match := _LAST_WORDS.search(line))]
     if words:
         yield _without_numbers(words[-1])
 
@@ -128,5 +128,5 @@ def _without_numbers(text: str) -> str:
 
 
 def _kind(operation: Operation, *, anywhere: bool) -> str:
-    what = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
-    return what if anywhere or not operation.role else f"{what} at {operation.role}"
+    kind = "dump" if operation.f == "dump" else "read" if operation.f in READS else "mutation"
+    return kind if anywhere or not operation.role else f"{kind} at {operation.role}"

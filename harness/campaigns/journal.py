@@ -39,7 +39,7 @@ class Task(msgspec.Struct, frozen=True):
     seed: int
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check of one run, in the words of that run.
 
     `documented`: the sentence of the store's own documentation, if there is one.
@@ -68,13 +68,13 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The run's folder, relative to results/."""
     fingerprints: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
-    found: tuple[Found, ...] = ()
-    """One for every check that found something, whatever came of the run as a whole."""
+    found: tuple[CheckResult, ...] = ()
+    """The violations and findings of the checks, whatever the outcome of the run."""
     kinds_in_effect: tuple[str, ...] | None = None
     """The kinds of faults that took effect; None of a run without evidence, and in journals of older versions."""
     observed: tuple[str, ...] = ()
     not_observed: tuple[str, ...] = ()
-    """The kinds that its plan asks for, by whether they took effect; directed faults by the name of their scene."""
+    """The kinds that its plan asks for, by whether they took effect; of directed faults the names of their scenes."""
     rare_turns: tuple[str, ...] | None = None
     """The rare turns that came about (`harness.judge.evidence.rare_turns`); None as above."""
     event: str = "ended"
@@ -101,7 +101,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     begun: str
     tasks: tuple[Task, ...]
     rare_turns: tuple[str, ...] = ()
-    """All that runs of its systems could reach."""
+    """The rare turns that runs of these systems can reach."""
     format: str = FORMAT
     version: int = VERSION
 
@@ -123,12 +123,12 @@ class Journal:
 
     def left(self) -> list[Task]:
         """The tasks without an outcome, in their order."""
-        done = {(each.cell, each.seed) for each in self.ended}
+        done = {(run.cell, run.seed) for run in self.ended}
         return [task for task in self.head.tasks if (task.cell, task.seed) not in done]
 
     def to_run(self) -> list[Task]:
         """The tasks that are neither done nor recorded, in their order."""
-        recorded = {(each.cell, each.seed) for each in self.to_judge}
+        recorded = {(run.cell, run.seed) for run in self.to_judge}
         return [task for task in self.left() if (task.cell, task.seed) not in recorded]
 
     def begin(self, task: Task) -> None:
@@ -147,7 +147,7 @@ class Journal:
         self._append({"event": "spent", "seconds": round(seconds, 3), "at": now()})
 
     def _append(self, line: dict[str, Any]) -> None:
-        """A line is whole on disk or absent: if the disk is full, the written part is removed."""
+        """Append a line, whole and synced; if the disk is full, remove the written part."""
         path = self.folder / RUNS
         data = msgspec.json.encode(line) + b"\n"
         try:
@@ -187,7 +187,7 @@ def now() -> str:
 def create(
     results: Path, name: str, digest: str, tasks: Sequence[Task], rare_turns: Sequence[str] = ()
 ) -> Journal:
-    """A new campaign. Two that begin in the same second get different folders."""
+    """A new campaign, in a folder of its own even if two begin in the same second. Raises StoreError."""
     root = results / FOLDER / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
@@ -217,7 +217,7 @@ def unfinished(results: Path, name: str, digest: str) -> Journal | None:
         lock = _locked(folder)
         if lock is None:
             continue
-        journal = load(folder)
+        journal = load(folder)  # under the lock: until then another process may have ended the campaign
         if journal is not None and journal.head.digest == digest and not (folder / SUMMARY).exists():
             _cut_torn_line(folder / RUNS)
             journal._lock = lock
@@ -234,15 +234,15 @@ def folders(results: Path, name: str) -> list[Path]:
 
 
 def night_of(results: Path, given: str) -> Journal:
-    """The campaign that a person names: its folder, or `<name>/<utc>` (also `<name>/latest`) below results/_campaigns.
+    """The campaign that the user names: its folder, or `<name>/<utc>` (also `<name>/latest`) below results/_campaigns.
 
     Raises WrongUse if there is none.
     """
     tried = [Path(given).expanduser(), results / FOLDER / given]
     for folder in tried:
-        found = load(folder.resolve())
-        if found is not None:
-            return found
+        book = load(folder.resolve())
+        if book is not None:
+            return book
     raise WrongUse(
         f"{given} is no campaign: expected a folder with {HEAD} in it, or NAME/UTC below {results / FOLDER}; "
         f"try: ls {results / FOLDER}/*"

@@ -49,15 +49,15 @@ class KnownList:
 
     def of(self, fingerprint: str) -> Known | None:
         """The entry of a fingerprint: of several the one with the latest end."""
-        fitting = [each for each in self.entries if fingerprint in each.fingerprints]
-        return max(fitting, key=lambda each: each.expires, default=None)
+        fitting = [entry for entry in self.entries if fingerprint in entry.fingerprints]
+        return max(fitting, key=lambda entry: entry.expires, default=None)
 
     def standing(self, fingerprints: Sequence[str]) -> Standing:
         """The standing of a run with an anomaly: new before expired before known; new without fingerprints."""
         entries = [self.of(fingerprint) for fingerprint in fingerprints]
         if not entries or None in entries:
             return "new"
-        return "expired" if any(each.expires < self.today for each in entries if each) else "known"
+        return "expired" if any(entry.expires < self.today for entry in entries if entry) else "known"
 
 
 def read(path: Path | None, today: datetime.date) -> KnownList:

@@ -42,9 +42,11 @@ OVERHEAD_S = 15.0
 
 @dataclass(slots=True)
 class Nightly:
-    """A campaign at work. `tell` takes lines for a person; `judge` judges runs that are only recorded: all of them, if
-    it is given, when the last is over; else none but those that an earlier part of this campaign has left. `publish`:
-    where machines share their history (`harness.campaigns.shared`).
+    """A campaign at work. `tell` prints a line for the user.
+
+    `judge`: judges all runs after the last one has ended; None: each run judges itself. Recorded runs of an interrupted
+    part of the campaign are judged in both cases. `publish`: the address at which machines share their campaigns
+    (`harness.campaigns.shared`).
     """
 
     campaign: Campaign
@@ -74,28 +76,30 @@ class Nightly:
             book.close()
 
     def _earlier(self) -> list[Journal]:
-        """Earlier campaigns of this name, oldest first; those of other machines too, if they share their history."""
+        """Earlier campaigns of this name, oldest first; with `publish` those of all machines."""
         name = self.campaign.name
-        own = [found for each in journal.folders(self.results, name) if (found := journal.load(each))]
+        own = [book for campaign in journal.folders(self.results, name) if (book := journal.load(campaign))]
         if self.publish is None:
             return own
         try:
             shared.fetch_apart(self.publish, name, self.results)
         except StoreError as error:
             self.tell(f"{error.message}; this campaign begins with what is known here")
-        return sorted([*own, *shared.of_others(self.results, name, own)], key=lambda each: each.head.begun)
+        return sorted(
+            [*own, *shared.of_others(self.results, name, own)], key=lambda campaign: campaign.head.begun
+        )
 
     def _book(self, earlier: Sequence[Journal], anew: bool) -> Journal:
         campaign = self.campaign
-        found = None if anew else journal.unfinished(self.results, campaign.name, campaign.digest)
-        if found is not None:
+        book = None if anew else journal.unfinished(self.results, campaign.name, campaign.digest)
+        if book is not None:
             self.tell(
-                f"going on with the campaign of {found.head.begun}: {len(found.ended)} of {len(found.head.tasks)} runs "
-                f"are done, {len(found.to_judge)} are recorded and will be judged, {len(found.interrupted)} were "
+                f"going on with the campaign of {book.head.begun}: {len(book.ended)} of {len(book.head.tasks)} runs "
+                f"are done, {len(book.to_judge)} are recorded and will be judged, {len(book.interrupted)} were "
                 "interrupted and begin again"
             )
-            self._remove_leftovers(found)
-            return found
+            self._remove_leftovers(book)
+            return book
         first = campaign.first_seed
         if first is None:
             first = random.SystemRandom().randrange(SEEDS_BELOW)
@@ -108,7 +112,7 @@ class Nightly:
         return journal.create(self.results, campaign.name, campaign.digest, todo, tuple(rows))
 
     def _remove_leftovers(self, book: Journal) -> None:
-        """Processes die with a killed campaign; containers do not, and would slow down all that follows."""
+        """Remove containers of interrupted runs: they outlive a killed campaign, and would slow down the next runs."""
         clusters = {cell.name: cell.plan.cluster for cell in self.campaign.cells}
         if not any(clusters.get(task.cell) == "docker" for task in book.interrupted):
             return
@@ -127,7 +131,7 @@ class Nightly:
         plans = {cell.name: cell.plan for cell in self.campaign.cells}
         runs = Runs(self.results, plans, self.campaign.at_once, judged_later=self.judge is not None)
         began_s = self.clock()
-        out = {each.cell for each in self._left_out}
+        out = {omitted.cell for omitted in self._left_out}
         waiting = [task for task in book.to_run() if task.cell not in out]
         try:
             self._begin(book, runs, waiting, covered, began_s)
@@ -160,7 +164,7 @@ class Nightly:
             )
 
     def _judge(self, book: Journal) -> None:
-        """Only when no run is active: judging beside real processes takes processor time from them."""
+        """Judge the recorded runs. No run is active meanwhile, because judging takes processor time from its nodes."""
         if not book.to_judge:
             return
         judge = self.judge or judge_here
@@ -183,7 +187,7 @@ class Nightly:
             likely_s = self._likely_s(runs.plans[task.cell], covered.get(task.cell, order.Covered()).seconds)
             spent_s = book.spent_s + self.clock() - began_s
             if self.campaign.budget_s is None or spent_s + likely_s <= self.campaign.budget_s:
-                book.begin(task)
+                book.begin(task)  # before its process: after a kill the run counts as interrupted
                 runs.begin(task)
 
     def _likely_s(self, plan: Plan, lately_s: float) -> float:
@@ -194,7 +198,7 @@ class Nightly:
         return load_s + LIKELY_OVERHEAD_S.get(plan.cluster, OVERHEAD_S)
 
     def _too_long(self, book: Journal, covered: dict[str, order.Covered]) -> tuple[str, ...]:
-        """Cells that were not reached, and would not be had they the whole budget: a night is not green for them."""
+        """Cells that were not reached because one run takes longer than the whole budget."""
         budget_s = self.campaign.budget_s
         if budget_s is None:
             return ()
@@ -212,13 +216,13 @@ class Nightly:
         if unpublished:
             notes.append("nothing was removed by age or size, as runs are not published yet")
         elif not self.is_interrupted:
-            mine = [run.run for run in book.ended]
-            removed = retain(self.results, self.campaign.name, self.campaign.retention, keep=mine)
+            ended_runs = [run.run for run in book.ended]
+            removed = retain(self.results, self.campaign.name, self.campaign.retention, keep=ended_runs)
             if removed.runs:
                 notes.append(f"retention removed {removed.runs} runs ({removed.bytes / 2**20:.0f} MiB)")
         if book.unwritten:
             notes.append(f"{book.unwritten} lines of the journal could not be written: the disk is full")
-        earlier = [each.ended for each in others]
+        earlier = [other.ended for other in others]
         summary = summarize(book, self.known, earlier, excluded=self.campaign.excluded, notes=notes)
         if self.is_interrupted:
             return summary
@@ -233,7 +237,7 @@ class Nightly:
         return summary
 
     def _publish_runs(self, book: Journal) -> str:
-        """Upload the runs, those of earlier campaigns too; the reason, if the store refused."""
+        """Upload the runs, and those that earlier campaigns could not; why the store refused, "" if it did not."""
         if self.publish is None or self.is_interrupted:
             return ""
         try:
@@ -259,7 +263,7 @@ class Nightly:
         return summary
 
     def _keep(self, book: Journal, summary: Summary, others: Sequence[Journal]) -> None:
-        """The summary last: with it the campaign is over."""
+        """Write the documents of the campaign. The summary is last: a campaign with a summary is over."""
         before = compare.previous(book, others)
         comparison = None if before is None else compare.compare(before, book)
         nights = compare.trend([*others, book], NIGHTS)
@@ -292,12 +296,12 @@ def _why_no_engine() -> str:
 
 def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], None]) -> None:
     """Run the user's command at the end. Its result does not change the campaign's exit code."""
-    told = {
+    variables = {
         "QSYNC_CAMPAIGN": str(folder),
         "QSYNC_EXIT_CODE": str(summary.exit_code),
         "QSYNC_SENTENCE": summary.sentence,
     }
-    done = subprocess.run(command, shell=True, env=os.environ | told, check=False)
+    done = subprocess.run(command, shell=True, env=os.environ | variables, check=False)
     if done.returncode != 0:
         tell(f"--on-end ended with {done.returncode}: {command}")
 
@@ -311,7 +315,7 @@ def _line(run: Ended, done: int, whole: int) -> str:
 
 
 def _point_to(folder: Path) -> None:
-    """`latest` beside the campaigns of this name."""
+    """Let the link `latest` beside the campaigns of this name point to this one."""
     link = folder.parent / "latest"
     fresh = folder.parent / f".latest.{os.getpid()}"
     try:

@@ -24,18 +24,18 @@ class Covered:
 
 def covered(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Covered]:
     """cell → its last coverage. `campaigns`: the runs of each, oldest first; the last one with the cell counts."""
-    found: dict[str, Covered] = {}
+    last_coverage: dict[str, Covered] = {}
     for ended in campaigns:
         of_this: dict[str, Covered] = {}
-        for each in ended:
-            before = of_this.get(each.cell, Covered())
-            of_this[each.cell] = Covered(
-                max(before.at, each.at),
-                before.failed or each.outcome in FAILED,
-                max(before.seconds, each.seconds),
+        for run in ended:
+            before = of_this.get(run.cell, Covered())
+            of_this[run.cell] = Covered(
+                max(before.at, run.at),
+                before.failed or run.outcome in FAILED,
+                max(before.seconds, run.seconds),
             )
-        found |= of_this
-    return found
+        last_coverage |= of_this
+    return last_coverage
 
 
 def tasks(cells: Sequence[str], seeds: Sequence[int], known: dict[str, Covered]) -> list[Task]:
@@ -44,6 +44,6 @@ def tasks(cells: Sequence[str], seeds: Sequence[int], known: dict[str, Covered])
     return [Task(cells[place], seed) for seed in seeds for place in ordered]
 
 
-def _urgency(found: Covered, place: int) -> tuple[bool, str, int]:
-    """Failed first; then never covered (""), then the longest ago."""
-    return (not found.failed, found.at, place)
+def _urgency(coverage: Covered, place: int) -> tuple[bool, str, int]:
+    """Sorts cells: failed first, then never covered (""), then the longest ago."""
+    return (not coverage.failed, coverage.at, place)

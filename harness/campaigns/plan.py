@@ -91,7 +91,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A matrix with what belongs to it."""
+    """A matrix with its own plan fields, exclusions, changes and rotations."""
 
     matrix: dict[str, list[Any]] = {}
     plan: Fields = {}
@@ -127,16 +127,16 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def parts(self) -> list[Part]:
-        """[matrix] and every [[part]], each with what [plan], [[exclude]] and [[change]] say of all."""
+        """[matrix] and every [[part]], each with the common [plan], [[exclude]] and [[change]] added."""
         own = Part(matrix=self.matrix, rotate=self.rotate)
         return [
             msgspec.structs.replace(
-                each,
-                plan={**self.plan, **each.plan},
-                exclude=[*self.exclude, *each.exclude],
-                change=[*self.change, *each.change],
+                part,
+                plan={**self.plan, **part.plan},
+                exclude=[*self.exclude, *part.exclude],
+                change=[*self.change, *part.change],
             )
-            for each in ([own] if self.matrix or not self.part else []) + self.part
+            for part in ([own] if self.matrix or not self.part else []) + self.part
         ]
 
 
@@ -167,7 +167,7 @@ class Campaign:
     certificate: Certifying
     digest: str
     rotates: bool = False
-    """Other cells on other days."""
+    """Different days have different cells."""
     engine: Engine = "process"
     master: str | None = None
     publish: str | None = None
@@ -178,8 +178,8 @@ class Campaign:
 
 
 def read(path: Path, *, runs_here: bool = True, day: datetime.date | None = None) -> Campaign:
-    """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as of `parts_of`; `day`: for
-    what rotates, None: today (UTC)."""
+    """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as in `parts_of`; `day`:
+    selects the values of rotating fields, None: today (UTC)."""
     table: Any = None
     try:
         table = tomllib.loads(path.read_text())
@@ -189,15 +189,15 @@ def read(path: Path, *, runs_here: bool = True, day: datetime.date | None = None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
-        told = in_words(error, table, CampaignFile)
-        raise WrongUse(f"{path}: {told}; docs/campaigns.md shows the form") from error
+        reason = in_words(error, table, CampaignFile)
+        raise WrongUse(f"{path}: {reason}; docs/campaigns.md shows the form") from error
     return campaign_of(file, path, runs_here=runs_here, day=day)
 
 
 def campaign_of(
     file: CampaignFile, path: Path, *, runs_here: bool = True, day: datetime.date | None = None
 ) -> Campaign:
-    """Work the matrices out. `path` names the file in messages, and the campaign if the file does not."""
+    """The cells of all matrices. `path`: for messages, and for the name of a campaign whose file has none."""
     name = file.name or path.stem
     _check_fields(file, path)
     today = (day or datetime.datetime.now(datetime.UTC).date()).toordinal()
@@ -205,7 +205,7 @@ def campaign_of(
     excluded = 0
     for part in file.parts:
         tonight = list(_combinations(rotated(part, today, path)))
-        kept = [fields for fields in tonight if not any(_has(fields, each) for each in part.exclude)]
+        kept = [fields for fields in tonight if not any(_has(fields, rule) for rule in part.exclude)]
         excluded += len(tonight) - len(kept)
         by_part.append([_cell(part, name, fields, path, runs_here) for fields in kept])
     # In turns: a short budget reaches each part.
@@ -312,9 +312,9 @@ def _cell(part: Part, name: str, fields: Fields, path: Path, runs_here: bool) ->
         except NotHere as error:
             lacks = error.message
     except (ValueError, WrongUse) as error:
-        told = error.message if isinstance(error, WrongUse) else problem(error, whole)
+        reason = error.message if isinstance(error, WrongUse) else problem(error, whole)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
-        raise WrongUse(f"{path}: the cell {words}: {told}; or leave it out with [[exclude]]") from error
+        raise WrongUse(f"{path}: the cell {words}: {reason}; or leave it out with [[exclude]]") from error
     return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan, lacks)
 
 

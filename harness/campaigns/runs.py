@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from harness.campaigns.journal import Ended, Task, ToJudge, now
-from harness.campaigns.judging import believed, told_by, told_by_line
+from harness.campaigns.judging import consistent, fields_of_line, fields_of_verdict
 from harness.plan.plan import Plan, to_json
 from harness.run.finish import Recorded
 
@@ -53,9 +53,9 @@ class Runs:
 
     def has_room(self, task: Task) -> bool:
         """Whether a run on this cluster may begin beside the active ones; each kind has its own limit."""
-        mine = self.at_once(self.plans[task.cell].cluster)
-        used = sum(1 / self.at_once(each.cluster) for each in self.running)
-        return used + 1 / mine <= 1 + 1e-9
+        limit = self.at_once(self.plans[task.cell].cluster)
+        used = sum(1 / self.at_once(run.cluster) for run in self.running)
+        return used + 1 / limit <= 1 + 1e-9
 
     def begin(self, task: Task) -> None:
         plan = msgspec.structs.replace(self.plans[task.cell], seed=task.seed)
@@ -86,19 +86,19 @@ class Runs:
         self.running.append(Running(task, plan.cluster, time.monotonic(), process, said, complained))
 
     def ended(self) -> Iterator[Ended | ToJudge]:
-        """Those that have ended since the last call."""
-        for each in [each for each in self.running if each.process.poll() is not None]:
-            self.running.remove(each)
-            yield _what_it_said(each, self.results)
+        """The results of the runs that have ended since the last call."""
+        for run in [run for run in self.running if run.process.poll() is not None]:
+            self.running.remove(run)
+            yield _result(run, self.results)
 
     def interrupt(self, patience_s: float = 30.0) -> None:
-        """End all active runs, in order first."""
+        """Interrupt all active runs; kill those that go on after `patience_s`."""
         for sent in (signal.SIGINT, signal.SIGKILL):
-            for each in self.running:
-                if each.process.poll() is None:
-                    each.process.send_signal(sent)
+            for run in self.running:
+                if run.process.poll() is None:
+                    run.process.send_signal(sent)
             deadline_s = time.monotonic() + patience_s
-            while time.monotonic() < deadline_s and any(each.process.poll() is None for each in self.running):
+            while time.monotonic() < deadline_s and any(run.process.poll() is None for run in self.running):
                 time.sleep(0.05)
 
 
@@ -115,21 +115,23 @@ def _die_with_parent() -> None:
         os._exit(1)  # the parent was killed before it could be said
 
 
-def _what_it_said(run: Running, results: Path) -> Ended | ToJudge:
-    said, complained = _decoded(_read(run.said)), _read(run.complained)
+def _result(run: Running, results: Path) -> Ended | ToJudge:
+    document, complained = _decoded(_read(run.said)), _read(run.complained)
     seconds = round(time.monotonic() - run.began_s, 3)
     code = run.process.returncode
     about: dict[str, Any] = {
         "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds
     }  # fmt: skip
-    if said is None:
+    if document is None:
         line = complained.decode(errors="replace").strip().splitlines()
         sentence = line[-1].removeprefix("qsync: ") if line else f"the run ended with {code} and said nothing"
-        return Ended(**about, exit_code=code, **told_by_line(sentence, code))
-    folder = Path(said["folder"])
-    if "outcome" in said:
-        return Ended(**about, exit_code=code, **believed(told_by(said, folder, results), code))
-    recorded = msgspec.convert(said, Recorded)
+        return Ended(**about, exit_code=code, **fields_of_line(sentence, code))
+    folder = Path(document["folder"])
+    if "outcome" in document:
+        return Ended(
+            **about, exit_code=code, **consistent(fields_of_verdict(document, folder, results), code)
+        )
+    recorded = msgspec.convert(document, Recorded)
     return ToJudge(
         **about,
         run=os.path.relpath(folder, results),
@@ -146,7 +148,7 @@ def _read(file: BinaryIO) -> bytes:
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(data)
+        document = msgspec.json.decode(data)
     except msgspec.DecodeError:
         return None
-    return found if isinstance(found, dict) and "folder" in found else None
+    return document if isinstance(document, dict) and "folder" in document else None

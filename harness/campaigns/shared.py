@@ -28,7 +28,7 @@ from harness.results.remote_runs import at_once, put_run
 SHARED = "_shared"
 MARK = "published.json"
 DOCUMENTS = (journal.RUNS, "junit.xml", "summary.md", "index.html", journal.SUMMARY, journal.HEAD)
-"""The head last: with it a campaign is there."""
+"""The head is last, because readers take a campaign with a head for whole."""
 FETCHING_TAKES_AT_MOST_S = 600
 
 
@@ -39,26 +39,26 @@ def name_of(book: Journal) -> str:
 
 
 def fetch(address: Address, name: str, folder: Path) -> None:
-    """Copy the journals of all campaigns of this name below `folder`, except those that are there."""
+    """Copy the journals of all campaigns of this name below `folder`, except copies that are whole."""
     store = ObjectStore(address)
     place = address / journal.FOLDER / name
     wanted = (journal.RUNS, journal.HEAD)
-    there = {each.name: each.size for each in store.found(place)}
-    whole = [each.partition("/")[0] for each in there if each.endswith(f"/{journal.HEAD}")]
-    whole = [each for each in whole if not each.startswith(".")]
-    files = [(each, file) for each in whole for file in wanted if f"{each}/{file}" in there]
-    fresh = [(each, file) for each, file in files if not (folder / each / journal.HEAD).exists()]
+    there = {entry.name: entry.size for entry in store.objects(place)}
+    whole = [entry.partition("/")[0] for entry in there if entry.endswith(f"/{journal.HEAD}")]
+    whole = [entry for entry in whole if not entry.startswith(".")]
+    files = [(entry, file) for entry in whole for file in wanted if f"{entry}/{file}" in there]
+    fresh = [(entry, file) for entry, file in files if not (folder / entry / journal.HEAD).exists()]
 
-    def copy(one: tuple[str, str]) -> None:
-        each, file = one
-        store.fetch(place / each / file, folder / each / file)
+    def copy(pair: tuple[str, str]) -> None:
+        entry, file = pair
+        store.fetch(place / entry / file, folder / entry / file)
 
     for file in wanted:  # the head last here, too
-        at_once(copy, [one for one in fresh if one[1] == file])
+        at_once(copy, [pair for pair in fresh if pair[1] == file])
 
 
 def fetch_apart(address: Address, name: str, results: Path) -> None:
-    """The same in a separate process: this one begins runs by forking, which requires that it has no threads."""
+    """`fetch` in a separate process: it uses threads, and this process begins runs by forking, without threads."""
     words = [sys.executable, "-P", "-m", __name__, str(address), name, str(results / SHARED / name)]
     try:
         done = subprocess.run(
@@ -73,9 +73,9 @@ def fetch_apart(address: Address, name: str, results: Path) -> None:
 
 def of_others(results: Path, name: str, own: Sequence[Journal]) -> list[Journal]:
     """The fetched campaigns of this name of all remaining machines."""
-    names = {name_of(each) for each in own}
+    names = {name_of(campaign) for campaign in own}
     folders = sorted(path.parent for path in (results / SHARED / name).glob(f"*/{journal.HEAD}"))
-    return [found for each in folders if each.name not in names and (found := _loaded(each))]
+    return [book for campaign in folders if campaign.name not in names and (book := _loaded(campaign))]
 
 
 def _loaded(folder: Path) -> Journal | None:
@@ -88,8 +88,10 @@ def _loaded(folder: Path) -> Journal | None:
 
 def unpublished(address: Address, results: Path, name: str) -> list[Journal]:
     """Finished campaigns of this machine that are not uploaded yet."""
-    folders = [each for each in journal.folders(results, name) if (each / journal.SUMMARY).exists()]
-    return [found for each in folders if not _is_published(each, address) and (found := journal.load(each))]
+    folders = [folder for folder in journal.folders(results, name) if (folder / journal.SUMMARY).exists()]
+    return [
+        book for folder in folders if not _is_published(folder, address) and (book := journal.load(folder))
+    ]
 
 
 def _is_published(folder: Path, address: Address) -> bool:
@@ -102,14 +104,14 @@ def _is_published(folder: Path, address: Address) -> bool:
 def put_runs(address: Address, results: Path, ended: Sequence[Ended]) -> int:
     """Upload the judged runs; returns how many. Runs without a stored verdict are skipped."""
     store = ObjectStore(address)
-    paths = [results / each.run for each in ended if each.run]
+    paths = [results / run.run for run in ended if run.run]
     judged = [path for path in paths if RunFolder(path).read_verdict_outcome() is not None]
     at_once(lambda path: put_run(store, address, path), judged)
     return len(judged)
 
 
 def put_campaign(address: Address, book: Journal) -> None:
-    """Upload the documents of a campaign, and record that."""
+    """Upload the documents of a campaign, and record in its folder that it is published."""
     store = ObjectStore(address)
     place = address / journal.FOLDER / book.head.name / name_of(book)
     for name in DOCUMENTS:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.campaigns.coverage import Covered, covered
-from harness.campaigns.journal import Ended, Found, Journal, Task
+from harness.campaigns.journal import CheckResult, Ended, Journal, Task
 from harness.campaigns.known import KnownList, Standing
 
 NO_FINGERPRINT = "none"
@@ -54,9 +54,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The results of one check in some runs, as violations or as findings. `found` is in the words of the first."""
+    """The violations, or the findings, of one check in some runs. `found` is the result in the first of the runs."""
 
-    found: Found
+    found: CheckResult
     runs: tuple[Ended, ...]
 
 
@@ -94,20 +94,20 @@ class Summary:
     @property
     def counts(self) -> dict[str, int]:
         """outcome → runs; all words are there."""
-        found = Counter(each.outcome for each in self.ended)
-        return {word: found[word] for word in ("valid", "anomaly", "unknown", "inconclusive", "broken")}
+        counts = Counter(run.outcome for run in self.ended)
+        return {word: counts[word] for word in ("valid", "anomaly", "unknown", "inconclusive", "broken")}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """All results of checks, also in runs without an anomaly: violations first, then the most frequent."""
         runs: dict[tuple[str, str], list[Ended]] = {}
-        first: dict[tuple[str, str], Found] = {}
+        first: dict[tuple[str, str], CheckResult] = {}
         for run in self.ended:
-            for found in run.found:
-                kind = (found.standing, found.checker)
-                first.setdefault(kind, found)
+            for result in run.found:
+                kind = (result.standing, result.checker)
+                first.setdefault(kind, result)
                 runs.setdefault(kind, []).append(run)
-        kinds = [Kind(first[kind], tuple(seen)) for kind, seen in runs.items()]
+        kinds = [Kind(first[kind], tuple(runs_of_kind)) for kind, runs_of_kind in runs.items()]
         return tuple(
             sorted(
                 kinds,
@@ -132,26 +132,26 @@ class Summary:
 
     @property
     def is_partial(self) -> bool:
-        """Something that was asked for is not there to be seen, whatever the runs say."""
+        """A part of the campaign has no result: a cell that never ran, or an upload that failed."""
         return bool(self.unpublished or self.too_long or self.left_out)
 
     @property
     def sentence(self) -> str:
         counts = self.counts
-        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
+        text = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing ran"
         standings = Counter(group.standing for group in self.groups)
         if self.groups:
-            told += "; fingerprints: " + ", ".join(
+            text += "; fingerprints: " + ", ".join(
                 f"{standings[each]} {each}" for each in _STANDINGS if standings[each]
             )
         if self.left:
-            told += f"; {len(self.left)} not reached"
+            text += f"; {len(self.left)} not reached"
         if self.left_out:
             reasons = "; ".join(dict.fromkeys(each.why for each in self.left_out))
-            told += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
+            text += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
         if self.too_long:
-            told += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
-        return f"{told}; not published: {self.unpublished}" if self.unpublished else told
+            text += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
+        return f"{text}; not published: {self.unpublished}" if self.unpublished else text
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -190,7 +190,7 @@ class Summary:
             "covered": self.covered.to_json(),
             "notes": list(self.notes),
             "too_long": list(self.too_long),
-            "left_out": [msgspec.to_builtins(each) for each in self.left_out],
+            "left_out": [msgspec.to_builtins(cell) for cell in self.left_out],
             "unpublished": self.unpublished,
         }
 
@@ -246,9 +246,11 @@ def _group(fingerprint: str, runs: list[Ended], known: KnownList, earlier: Mappi
 
 
 def _sightings(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Earlier]:
-    found: dict[str, Earlier] = {}
+    sightings: dict[str, Earlier] = {}
     for run in (run for ended in campaigns for run in ended):
         for fingerprint in run.fingerprints:
-            before = found.get(fingerprint, Earlier())
-            found[fingerprint] = Earlier(before.runs + 1, before.first or run.at, max(before.last, run.at))
-    return found
+            before = sightings.get(fingerprint, Earlier())
+            sightings[fingerprint] = Earlier(
+                before.runs + 1, before.first or run.at, max(before.last, run.at)
+            )
+    return sightings

@@ -1,4 +1,4 @@
-"""The settings of the five nodes of docker-compose.yml: the same that `--cluster docker --nodes 5` gives them.
+"""The settings of the five nodes of docker-compose.yml, equal to those under `--cluster docker --nodes 5`.
 
 `python -m harness.cli.docker_compose_configs` writes them into compose/, as files that can be read and changed by hand.
 """
@@ -17,8 +17,8 @@ PLAN = planned(cluster="docker", nodes=5)
 def configurations() -> dict[str, bytes]:
     """name of a file in compose/ → its bytes."""
     parts = parts_of(PLAN)
-    told = parts.system.configurations(parts.plan, parts.workload.spaces)
-    return {f"{node}.json": data + b"\n" for node, data in told.items()}
+    by_node = parts.system.configurations(parts.plan, parts.workload.spaces)
+    return {f"{node}.json": data + b"\n" for node, data in by_node.items()}
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class Environment:
         self.unfinished = self.folder / "unfinished"
 
     def install(self, groups: Sequence[str]) -> None:
-        """Bring `groups` in order, telling on stderr what is done."""
+        """Bring `groups` in order. Progress goes to stderr."""
         if self.folder.is_symlink():
             target = self.folder.readlink()
             raise IsLink(f"it is a symbolic link to {target}; try: rm '{self.folder}', then ./qsync again")
@@ -79,14 +79,14 @@ class Environment:
             if reason:
                 missing = list(dict.fromkeys(["run", *groups]))
             files = " and ".join(LOCK_FILES[group] for group in missing)
-            what = f"{reason}, making .venv" if reason else "adding to .venv"
+            action = f"{reason}, making .venv" if reason else "adding to .venv"
             takes_s = 60 if "spark" in missing else 20
-            say(f"{what} from {files} (needs the network, takes some {takes_s} s)")
+            say(f"{action} from {files} (needs the network, takes some {takes_s} s)")
             self._fill(missing, anew=bool(reason))
             say(f"done in {time.monotonic() - start_s:.0f} s")
 
     def in_order(self, group: str) -> bool:
-        """Whether what the group's lock file asks for is installed here."""
+        """Whether the packages of the group's present lock file are installed."""
         try:
             return os.access(self.python, os.X_OK) and self._stamp(group).read_text() == self._wanted(group)
         except OSError:
@@ -120,7 +120,7 @@ class Environment:
             yield
 
     def _fill(self, groups: Sequence[str], *, anew: bool) -> None:
-        self.unfinished.touch()
+        self.unfinished.touch()  # first, and removed last: a set-up that was interrupted in between is made anew
         if anew:
             self._clear()
             self._make()
@@ -133,7 +133,7 @@ class Environment:
         self.unfinished.unlink()
 
     def _clear(self) -> None:
-        """Remove everything but the two files that must outlive this; the stamps go first."""
+        """Remove all but `lock` and `unfinished`. The stamps go first: a killed removal leaves no group in order."""
         for path in [self._stamp(group) for group in LOCK_FILES] + list(self.folder.iterdir()):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -178,7 +178,7 @@ def first_error(output: str) -> str:
 
 
 def remake_lock_files(root: Path) -> None:
-    """Resolve what pyproject.toml asks for, each other group on top of `run`: either may be there without the other."""
+    """Resolve what pyproject.toml asks for: `run`, and each other group on top of `run` alone."""
     asked = tomllib.loads((root / "pyproject.toml").read_text())
     always: list[str] = []
     groups = {"run": asked["project"]["dependencies"], **asked["dependency-groups"]}
@@ -200,8 +200,8 @@ def resolve(requirements: Sequence[str]) -> list[str]:
         "-",
         *requirements,
     ]
-    found = [package["metadata"] for package in json.loads(run(arguments, PIP_NEEDS))["install"]]
-    pins = sorted((package["name"].lower().replace("_", "-"), package["version"]) for package in found)
+    packages = [package["metadata"] for package in json.loads(run(arguments, PIP_NEEDS))["install"]]
+    pins = sorted((package["name"].lower().replace("_", "-"), package["version"]) for package in packages)
     return [f"{name}=={version}" for name, version in pins]
 
 

@@ -35,7 +35,7 @@ def log_options(command: Command) -> Command:
 
 
 @dataclass(frozen=True, slots=True)
-class OfRun:
+class StoredRun:
     """A stored run."""
 
     folder: RunFolder
@@ -48,7 +48,7 @@ class LogsGiven:
 
     logs: tuple[NodeLog, ...]
     rules: LogRules
-    run: OfRun | None = None
+    run: StoredRun | None = None
 
 
 def read_given(
@@ -86,11 +86,11 @@ def read_given(
 
 
 def _logs_of_any(path: Path) -> tuple[NodeLog, ...]:
-    """As the first system reads them that finds logs there."""
+    """The logs as read by the first system that finds any there; empty if none does."""
     from harness.systems import SYSTEMS
 
-    found = (system.logs.read(path) for system in SYSTEMS.values())
-    return next((logs for logs in found if logs), ())
+    readings = (system.logs.read(path) for system in SYSTEMS.values())
+    return next((logs for logs in readings if logs), ())
 
 
 def _of_run(path: Path) -> LogsGiven:
@@ -104,4 +104,4 @@ def _of_run(path: Path) -> LogsGiven:
     case = stored(folder, plans.read(folder.plan_file)).case
     if case.log_rules is None:
         raise WrongUse(f"{path}: the nodes of {case.plan.system} leave no xlogs; try: ./qsync check {path}")
-    return LogsGiven(case.logs, case.log_rules, OfRun(folder, case))
+    return LogsGiven(case.logs, case.log_rules, StoredRun(folder, case))

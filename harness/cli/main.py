@@ -1,4 +1,4 @@
-"""`qsync VERB …`: finds the verb, runs it, and turns however it ended into an exit code and at most one line.
+"""`qsync VERB …`: finds the verb, runs it, and turns its end into an exit code and at most one line.
 
 A verb is a click command that returns its exit code (None is 0). It raises a HarnessError, or
 click's own errors for wrong use; Ctrl-C and SIGTERM reach it as KeyboardInterrupt. Its module is imported when the verb
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """SIGTERM is Ctrl-C: what was begun is undone, temporary folders go."""
+    """SIGTERM acts as Ctrl-C: cleaning up runs, and temporary folders are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -109,7 +109,7 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _forget_output() -> None:
-    """The reader of our output went away (`… | head -1`): the last flush at exit must not fail as well."""
+    """Redirect output to nowhere after its reader went away (`… | head -1`), or the flush at exit fails as well."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())

@@ -182,14 +182,14 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
                 raise WrongUse(
                     f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
                 )
-    said = {name: value for name, value in given.items() if value is not None and value != ()}
+    asked = {name: value for name, value in given.items() if value is not None and value != ()}
     fields: dict[str, Any] = {} if base is None else plans.fields_of(base)
     try:
-        system = str(said.get("system", fields.get("system", plans.DEFAULT_SYSTEM)))
+        system = str(asked.get("system", fields.get("system", plans.DEFAULT_SYSTEM)))
         kind = plans.options_of_system({"system": system})
-        said.update(fields_of_settings(said.pop(SETTINGS, ()), kind, system))
-        _refuse_others(said, kind, system)
-        fields = plans.fitting(fields, kind) | said
+        asked.update(fields_of_settings(asked.pop(SETTINGS, ()), kind, system))
+        _refuse_others(asked, kind, system)
+        fields = plans.fitting(fields, kind) | asked
         fields["faults"] = _faults(fields.get("faults", generic.Plan().faults))
         if "seed" not in fields:
             fields["seed"] = random.SystemRandom().randrange(1_000_000)
@@ -198,7 +198,7 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
         raise WrongUse(
             plans.problem(error, fields, {field: option_name(field) for field in fields})
         ) from error
-    if why := plan.options.idle(plan, said):
+    if why := plan.options.idle(plan, asked):
         raise WrongUse(why)
     return msgspec.structs.replace(plan, code=code_version())
 
@@ -213,16 +213,16 @@ def _faults(given: Any) -> Any:
         raise WrongUse(f"--faults: {error}") from error
 
 
-def _refuse_others(said: dict[str, Any], kind: type[Options], system: str) -> None:
-    """WrongUse for an option that another system has."""
+def _refuse_others(asked: dict[str, Any], kind: type[Options], system: str) -> None:
+    """WrongUse for an option that only another system has."""
     from harness.errors import WrongUse
     from harness.systems import SYSTEMS
     from harness.systems.long_options import long_options
 
     own = {option.field for option in long_options(kind)}
-    for name, other in SYSTEMS.items():
-        for option in long_options(other.options):
-            if option.field in said and option.field not in own:
+    for name, its_system in SYSTEMS.items():
+        for option in long_options(its_system.options):
+            if option.field in asked and option.field not in own:
                 raise WrongUse(
                     f"{option.name} is an option of --system {name}, and not of {system}; leave it out, or see: "
                     f"./qsync run --system {system} --help"
@@ -232,7 +232,7 @@ def _refuse_others(said: dict[str, Any], kind: type[Options], system: str) -> No
 def code_version() -> str:
     """The commit that runs, with a + if there are changes on top; empty outside a checkout."""
     try:
-        found = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12"],
             capture_output=True,
             text=True,
@@ -241,4 +241,4 @@ def code_version() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return found.stdout.strip()
+    return described.stdout.strip()

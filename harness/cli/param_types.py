@@ -1,4 +1,4 @@
-"""The kinds of values that options take. Each refuses, before anything runs, what could only fail later.
+"""The kinds of values that options take. Each refuses a wrong value before anything runs.
 
 Text         not empty
 Whole        a whole number within bounds
@@ -20,7 +20,7 @@ import click
 
 
 class Kind(click.ParamType[Any]):
-    """The common part of all of them: an empty value is a slip, and never meant."""
+    """The common part of all kinds, which refuse an empty value."""
 
     wanted = "a word"
 
@@ -89,12 +89,12 @@ def _is_within(number: float, least: float | None, most: float | None) -> bool:
 
 
 def _bounds(least: float | None, most: float | None, *, is_open: bool) -> str:
-    told = []
+    bounds = []
     if least is not None:
-        told.append(f" greater than {least:g}" if is_open else f" of at least {least:g}")
+        bounds.append(f" greater than {least:g}" if is_open else f" of at least {least:g}")
     if most is not None:
-        told.append(f" of at most {most}")
-    return " and".join(told)
+        bounds.append(f" of at most {most}")
+    return " and".join(bounds)
 
 
 class YesNo(Kind):
@@ -149,7 +149,7 @@ class Folder(Kind):
     wanted = "a folder"
 
     def __init__(self, *, takes_address: bool = False) -> None:
-        """`takes_address`: one in an object store will do as well."""
+        """`takes_address`: an address in an object store is accepted, too."""
         self._takes_address = takes_address
 
     def taken(self, value: Any) -> Path:
@@ -158,7 +158,7 @@ class Folder(Kind):
             if self._takes_address:
                 return path
             raise ValueError(f"expected {self.wanted} of this machine, got {value}")
-        nearest = next((each for each in (path, *path.parents) if each.exists()), path)
+        nearest = next((ancestor for ancestor in (path, *path.parents) if ancestor.exists()), path)
         if nearest.exists() and not nearest.is_dir():
             raise ValueError(f"expected {self.wanted}, and {nearest} is a file")
         return path

@@ -1,4 +1,4 @@
-"""What verbs print on standard output: documents as JSON, and the last screen of a run."""
+"""The standard output of verbs: documents as JSON, and the last screen of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 
 def print_json(document: object, enc_hook: Callable[[Any], Any] | None = None) -> None:
-    """One document on one line. `enc_hook` makes something that JSON has of what it has not."""
+    """Print one document on one line. `enc_hook` converts values that JSON lacks."""
     import msgspec
 
     click.echo(msgspec.json.encode(document, enc_hook=enc_hook).decode())
@@ -25,7 +25,7 @@ def has_colour() -> bool:
 
 
 def print_run(verdict: Mapping[str, Any], folder: Path, as_json: bool) -> None:
-    """The verdict of a run. `folder` may be a bundle."""
+    """Print the verdict of a run. `folder` may be a bundle."""
     if as_json:
         print_json({**verdict, "folder": str(folder)})
         return

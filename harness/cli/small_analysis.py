@@ -1,4 +1,4 @@
-"""One small analysis: an archive of Spark's classes holds those that it loads (`harness.pipeline.class_archive`).
+"""One small analysis. The classes that it loads go into an archive (`harness.pipeline.class_archive`).
 
 `python -m harness.cli.small_analysis FOLDER` simulates one run in the folder, and makes its tables there.
 """

@@ -1,7 +1,7 @@
-"""PySpark when a verb first needs it: half a gigabyte that a newcomer's first run does not wait for.
+"""Adds PySpark (half a gigabyte) when a verb first needs it, so that a newcomer's first run does not wait for it.
 
 `ensure` looks at the stamp of the group `spark` (`harness.cli.environment`). If it is not in order, a bare Python adds
-it to .venv, and this command line begins anew: what is imported already may have been replaced under way.
+it to .venv, and this command line begins anew, because modules that are imported already may have been replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = "spark"
 
 
 def ensure(needs: str, root: Path = ROOT) -> None:
-    """Return if PySpark is there; else add it and start this command again. `needs` says for what."""
+    """Return if PySpark is there; else add it and start this command again. `needs` names the verb or option."""
     environment = Environment(root)
     if environment.in_order(GROUP):
         if _is_ours(environment):
@@ -42,19 +42,19 @@ def ensure(needs: str, root: Path = ROOT) -> None:
 
 
 def _keep_classes() -> None:
-    """Once for a Java and a PySpark: what makes every later start of Spark take half the time."""
+    """Make an archive of Spark's classes, once for a Java and a PySpark; later starts take half the time."""
     from harness.errors import HarnessError
     from harness.pipeline import class_archive, java
 
     try:
-        found = java.find(os.environ)
+        jvm = java.find(os.environ)
     except HarnessError:
         return  # the verb will say what is missing
-    if class_archive.is_wanted(found):
+    if class_archive.is_wanted(jvm):
         click.echo("qsync: keeping Spark's classes for quicker starts (some 20 s, once)", err=True)
-        class_archive.make(found)
+        class_archive.make(jvm)
 
 
 def _is_ours(environment: Environment) -> bool:
-    """This process runs in the checkout's own .venv; any other environment is its owner's business."""
+    """Whether this process runs in the checkout's own .venv. Any other environment is left alone."""
     return Path(sys.prefix).resolve() == environment.folder.resolve()

@@ -1,4 +1,4 @@
-"""Options that only one system has: made of its struct, and shown if the command line names that system.
+"""Options of one system alone: made from its struct, and shown if the command line names that system.
 
 `-o name=value` sets any of them; most have a long name as well. The long names of the systems of this checkout are read
 everywhere, so that `harness.cli.options.plan_of` can say which system has them.
@@ -23,7 +23,7 @@ _META = "qsync.system"
 
 
 class NumberOrText(Kind):
-    """A whole number, or what is to be read as a formula."""
+    """A whole number, or text that the system reads as a formula."""
 
     name = "number or formula"
 
@@ -38,13 +38,15 @@ class PlanCommand(click.Command):
     """A command that takes the options of a plan, and those of its system."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[_META] = _named(args)
+        ctx.meta[_META] = _system_in(args)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Those of every plan, and in a list of their own those of the system that the line names."""
-        of_system = [record for each in _params(ctx.meta.get(_META)) if (record := each.get_help_record(ctx))]
-        rest = [record for each in super().get_params(ctx) if (record := each.get_help_record(ctx))]
+        """The options of every plan, then, as a second list, those of the system that the line names."""
+        of_system = [
+            record for param in _params(ctx.meta.get(_META)) if (record := param.get_help_record(ctx))
+        ]
+        rest = [record for param in super().get_params(ctx) if (record := param.get_help_record(ctx))]
         for title, records in (("Options", rest), (f"Options of {ctx.meta.get(_META)}", of_system)):
             if records:
                 with formatter.section(title):
@@ -54,15 +56,15 @@ class PlanCommand(click.Command):
         return [*super().get_params(ctx), *_params(ctx.meta.get(_META))]
 
 
-def _named(args: list[str]) -> str | None:
+def _system_in(args: list[str]) -> str | None:
     """The system that the line names."""
-    found = None
+    system = None
     for number, word in enumerate(args):
         if word == "--system" and number + 1 < len(args):
-            found = args[number + 1]
+            system = args[number + 1]
         elif word.startswith("--system="):
-            found = word.partition("=")[2]
-    return found
+            system = word.partition("=")[2]
+    return system
 
 
 def _params(named: str | None) -> list[click.Parameter]:
@@ -77,7 +79,7 @@ def _params(named: str | None) -> list[click.Parameter]:
         except WrongUse:
             shown = ()  # the plan says so
     known: dict[str, LongOption] = {}
-    for option in (each for system in SYSTEMS.values() for each in long_options(system.options)):
+    for option in (other for system in SYSTEMS.values() for other in long_options(system.options)):
         first = known.setdefault(option.field, option)
         if first.choices != option.choices:  # which of them hold is known when the plan is
             known[option.field] = replace(first, choices=())
@@ -113,18 +115,16 @@ def fields_of_settings(settings: Iterable[str], kind: type[Options], system: str
     """`-o name=value` → field → value; a UsageError says which names there are."""
     from harness.systems.long_options import long_options
 
-    known = {
-        name: each for each in long_options(kind) for name in (each.field, each.field.removesuffix("_s"))
-    }
-    found: dict[str, Any] = {}
+    known = {name: own for own in long_options(kind) for name in (own.field, own.field.removesuffix("_s"))}
+    fields: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         option = known.get(name.replace("-", "_"))
         if not equals or option is None:
-            names = ", ".join(each.field.removesuffix("_s") for each in long_options(kind)) or "(it has none)"
+            names = ", ".join(own.field.removesuffix("_s") for own in long_options(kind)) or "(it has none)"
             raise click.UsageError(
                 f"-o {setting}: expected NAME=VALUE with an option of --system {system}: {names}"
             )
         value = _type(option).convert(text, _param(option, is_hidden=False), None)
-        found[option.field] = (*found.get(option.field, ()), value) if option.is_list else value
-    return found
+        fields[option.field] = (*fields.get(option.field, ()), value) if option.is_list else value
+    return fields

@@ -30,7 +30,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 Conversation = Generator[Send, Reply, Outcome]
-"""Yields what is to be sent, is sent what came of it, and returns the outcome."""
+"""Yields messages, gets the reply to each, and returns the outcome."""
 
 
 @runtime_checkable
@@ -55,7 +55,7 @@ class Connected(Protocol):
     """
 
     def invoke(self, asked: Asked) -> Outcome:
-        """Any exception but NotDone means: unknown for what writes."""
+        """Any exception but NotDone leaves the outcome of a write unknown."""
         ...
 
     def status(self) -> Mapping[str, object]:
@@ -73,7 +73,7 @@ class LibraryClient(Protocol):
     def speaks(self) -> frozenset[type]: ...
 
     def connect(self, host: str, port: int, timeout_s: float) -> Connected:
-        """OSError if the node cannot be reached: then nothing was asked of it."""
+        """Raises OSError if the node cannot be reached: then it received no request."""
         ...
 
 

@@ -12,7 +12,7 @@ _BEHIND = "0"
 
 
 def flat(space: str, key: str | int) -> str:
-    """Numbers sort as numbers."""
+    """The flat key of a space and a key; integers sort as numbers."""
     return f"{space}/{key:0{_DIGITS}d}" if isinstance(key, int) else f"{space}/:{key}"
 
 
@@ -23,15 +23,15 @@ def place_of(flat_key: str) -> tuple[str, str | int]:
 
 
 def bounds(scan: Scan) -> tuple[str, str]:
-    """The first key, and what all keys are below."""
+    """The first flat key of a scan, and the bound below which all its keys are."""
     first = f"{scan.space}/" if scan.first is None else flat(scan.space, scan.first)
     return first, scan.space + _BEHIND if scan.below is None else flat(scan.space, scan.below)
 
 
 def shown(step: Step, rows: Sequence[tuple[str, object, *tuple[object, ...]]]) -> object:
-    """The result of a Read or a Scan, from the rows that the store shows of it: flat key, value, and what else.
+    """The result of a Read or a Scan, from the rows of its answer: flat key, value, and more.
 
-    Of any other step the result is not looked at.
+    No caller looks at the result of any other step.
     """
     if isinstance(step, Scan):
         return [(place_of(row[0])[1], row[1]) for row in rows]

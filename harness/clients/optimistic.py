@@ -13,7 +13,7 @@ Versions = Mapping[Place, object]
 
 
 def is_one_request(steps: Sequence[Step]) -> bool:
-    """They read and write given values, and write no key twice: a store can be asked for all of them in one request."""
+    """All steps read, or write given values, and no key is written twice: one request can carry them all."""
     written = [(step.space, step.key) for step in steps if isinstance(step, Write)]
     return all(isinstance(step, Read | Write) for step in steps) and len({*written}) == len(written)
 
@@ -25,21 +25,21 @@ def if_unchanged(
     role: str | None = None,
     mode: str | None = None,
 ) -> Outcome:
-    """`read` gives the value (None: there is none) and the version of each place, all of one moment, and nothing
-    acknowledged before is missing. `write` writes these values (None: it deletes the key) if all places still have
-    these versions, or says False.
+    """`read` gives the value (None: no value) and the version of each place, all of one moment, and misses no earlier
+    acknowledged write. `write` writes these values (None: it deletes the key) if all places still have these
+    versions, else it returns False.
 
-    NotDone if reading failed, or if another client was faster: it is not tried again.
+    Raises NotDone if the read failed, or if another client was faster: there is no second try.
     """
     places = places_of(steps)
     try:
-        found = read(places)
+        rows = read(places)
     except Exception as error:
         raise NotDone(f"nothing was written, the read failed: {type(error).__name__}: {error}") from error
-    done = evaluate(steps, {place: value for place, (value, _) in zip(places, found, strict=True)}, role)
+    done = evaluate(steps, {place: value for place, (value, _) in zip(places, rows, strict=True)}, role)
     if not isinstance(done, Evaluated):
         return done
-    versions = {place: version for place, (_, version) in zip(places, found, strict=True)}
+    versions = {place: version for place, (_, version) in zip(places, rows, strict=True)}
     if done.changed and not write(versions, done.changed):
         raise NotDone("outrun: what was read had changed")
     return Done(done.results, role, mode)

@@ -37,7 +37,7 @@ class ClientWire(Protocol):
         ...
 
     def status_of(self, answer: object) -> Mapping[str, object] | None:
-        """The state that this answer tells; None if it tells none."""
+        """The state in this answer; None if it has none."""
         ...
 
     @property

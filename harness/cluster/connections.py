@@ -1,4 +1,4 @@
-"""Connections of clients: one for each (process, node), made when first needed, ended by the first doubt.
+"""Connections of clients: one for each (process, node), made when first needed, closed at the first doubt.
 
 The meaning of an outcome is decided here and nowhere else. As long as no byte of a request was handed to the kernel,
 it was surely not done (`NotSent`); afterwards only its answer ends the doubt (`Replied`), everything else is `Lost`,
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._lose("end of file" if error is None else _reason(error))
 
     def send(self, request: object, deadline: float) -> Waiting:
-        """Hand the request to the kernel; its outcome. `deadline` is a time of the loop."""
+        """Hand the request to the kernel; returns its outcome. `deadline` is a time of the loop."""
         assert self.is_open
         assert self._transport is not None
         number = self._wire.request_id(request)
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """All of them. `port_of` and `host_of` say where a node is dialed now.
+    """All connections of clients. `port_of` and `host_of` say where a node is dialed now.
 
     A process has one request to a node at a time.
     """
@@ -126,14 +126,14 @@ class Connections:
         self._open: dict[tuple[int, str], Connection] = {}
 
     async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
-        """One request. Connecting, if there is need to, and answering share the timeout."""
+        """One request. Connecting, if it is needed, and the answer share the timeout."""
         deadline = asyncio.get_running_loop().time() + timeout_ns / 1e9
         connection = self._open.get((process, node))
         if connection is None or not connection.is_open:
-            made = await self._connect(process, node, deadline)
-            if isinstance(made, NotSent):
-                return made
-            connection = made
+            opened = await self._connect(process, node, deadline)
+            if isinstance(opened, NotSent):
+                return opened
+            connection = opened
         try:
             return await connection.send(request, deadline)
         except asyncio.CancelledError:

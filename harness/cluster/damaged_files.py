@@ -34,9 +34,9 @@ MARKER: Final = b"\xd5\xba\x0b"
 XLOG: Final = b"XLOG"
 """Begins an xlog."""
 _HEAD_BYTES: Final = 8
-"""Of a record with its length and its sum."""
+"""The length and the checksum before the body of a record."""
 _BEFORE_ROWS_BYTES: Final = 19
-"""Of a block; some of these are padding, which nothing depends on."""
+"""The head of a block, which is not damaged: part of it is padding, on which nothing depends."""
 SAVED: Final = "saved"
 
 
@@ -87,7 +87,7 @@ def lose_unsynced(disk: NodeDisk, chance: random.Random) -> int:
 
 
 def _synced(path: Path) -> dict[int, int]:
-    """Inode → how many bytes of the file are on disk. A last line without its end was not written whole."""
+    """Inode → how many bytes of the file are on disk. A last line without a newline is torn, and ignored."""
     try:
         lines = path.read_text().split("\n")[:-1]
     except OSError as error:
@@ -98,10 +98,10 @@ def _synced(path: Path) -> dict[int, int]:
 
 
 def note_synced(disk: NodeDisk) -> None:
-    """All that is there is on disk, if anybody asks: after a power loss, or after an operator's work."""
+    """Note every file as synced, where the node keeps such notes: after a power loss, or after an operator's work."""
     if disk.synced.exists():
-        found = [path.stat() for path in disk.files()]
-        disk.synced.write_text("".join(f"{each.st_ino} {each.st_size}\n" for each in found))
+        stats = [path.stat() for path in disk.files()]
+        disk.synced.write_text("".join(f"{stat.st_ino} {stat.st_size}\n" for stat in stats))
 
 
 def save(disk: NodeDisk) -> None:
@@ -126,8 +126,10 @@ def _clear(folder: Path) -> None:
 
 
 def damage(disk: NodeDisk, what: Damage, logs: Sequence[str], chance: random.Random) -> int:
-    """Do it to the newest log that is long enough, of those with names of one of the patterns `logs`, which are taken
-    in an order of chance; how many bytes were added, cut off or changed. 0: none was."""
+    """Damage the newest log that is long enough. `logs`: patterns of names, tried in a random order.
+
+    Returns how many bytes were added, cut off or changed; 0 if no log was long enough.
+    """
     do: Callable[[bytes, list[int], random.Random], bytes | None]
     match what:
         case "torn-tail":

@@ -18,15 +18,15 @@ _NAME: Final = re.compile(r"^(?:faketime_shm|sem\.faketime_sem)_(\d+)$")
 
 
 def remove_of(pid: int, shared: Path = SHARED) -> None:
-    """Remove what a process left that was seen dead."""
+    """Remove the files of a process that is dead."""
     for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
         with suppress(OSError):
             (shared / name).unlink(missing_ok=True)
 
 
 def remove_leftovers(shared: Path = SHARED, proc: Path = _PROC) -> list[str]:
-    """Remove what no living process made and none has in its memory; what was removed, in words."""
-    left = {path: found[1] for path in _files(shared) if (found := _NAME.match(path.name))}
+    """Remove files that no living process made or has mapped; returns what was removed, in words."""
+    left = {path: match[1] for path in _files(shared) if (match := _NAME.match(path.name))}
     dead = [path for path, pid in left.items() if not (proc / pid).exists()]
     removed: list[str] = []
     for path in _unmapped(dead, proc):
@@ -44,7 +44,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _unmapped(paths: Iterable[Path], proc: Path) -> list[Path]:
-    """Those that no process has mapped: a child may live longer than the process that made them."""
+    """Files that no process has mapped: a child may outlive the process that made them."""
     left = {bytes(path): path for path in paths}
     for maps in proc.glob("[0-9]*/maps") if left else ():
         with suppress(OSError):

@@ -2,7 +2,7 @@
 
 The started process leads a session of its own, so most processes of the node are found by their session. A wrapper may
 start the store in another session (`setsid`), or end before it. Such a process is found as a descendant, by a mark in
-the environment, which every process of the node inherits, or because an earlier look found it.
+the environment, which every process of the node inherits, or because an earlier look had it.
 
 Hosts over SSH have no psutil: on Linux all of this is read from /proc.
 """
@@ -36,7 +36,7 @@ Name = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Process:
     """A process of this machine. `began` is in ticks since boot (elsewhere than on Linux: in seconds)."""
 
     pid: int
@@ -66,7 +66,7 @@ class Family:
     leader: int
     mark: str
     _began: float | None = None
-    _found: set[Name] = field(default_factory=set)
+    _known: set[Name] = field(default_factory=set)
     _strangers: set[Name] = field(default_factory=set)
     """Processes with an environment that was read and has no such mark: it is read once."""
 
@@ -76,7 +76,7 @@ class Family:
 
     def look(self) -> list[int]:
         """The numbers of its processes that run or are stopped now; a zombie is gone."""
-        return [row.pid for row in self._rows()]
+        return [row.pid for row in self._processes()]
 
     def are_stopped(self) -> bool:
         """There is a process, and all threads of all processes are stopped."""
@@ -84,8 +84,8 @@ class Family:
         return bool(pids) and all(map(_is_stopped, pids))
 
     def send(self, number: signal.Signals) -> None:
-        """To each process once: to the leader's group as a whole, so that none can fork in between."""
-        rows = self._rows()
+        """Signal each process once: the leader's group as a whole, so that none can fork in between."""
+        rows = self._processes()
         if any(row.group == self.leader for row in rows):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, number)
@@ -95,7 +95,7 @@ class Family:
                     os.kill(row.pid, number)
 
     async def stop(self, within_s: float) -> bool:
-        """SIGSTOP until all threads were seen stopped: a process may fork before the signal reaches it."""
+        """SIGSTOP until all threads are stopped: a process may fork before the signal reaches it."""
         deadline_s = time.monotonic() + within_s
         while self.look() and time.monotonic() < deadline_s:
             self.send(signal.SIGSTOP)
@@ -105,7 +105,7 @@ class Family:
         return False
 
     async def outlived(self, patience_s: float = OUTLIVES_S) -> str:
-        """The started process has ended: what is left after a while is killed; in words what that was."""
+        """After the end of the started process: kill what is left after a while; returns what that was, in words."""
         if await self._gone(patience_s):
             return ""
         left = self.in_words()
@@ -127,7 +127,7 @@ class Family:
             await asyncio.sleep(_POLL_S)
 
     def kill_now(self) -> None:
-        """The same, and nothing else happens in between."""
+        """The same, without giving way to the loop."""
         for _ in self._killing():
             time.sleep(_POLL_S)
 
@@ -139,27 +139,27 @@ class Family:
             yield
 
     def in_words(self) -> str:
-        """ "" if no process is left, else which are, with their commands."""
+        """The processes that are left, with their commands; "" if none is."""
         return ", ".join(f"process {pid} ({_command(pid)})" for pid in self.look())
 
-    def _rows(self) -> list[_Row]:
+    def _processes(self) -> list[_Process]:
         table = _table()
         leader = table.get(self.leader)
         is_number_ours = leader is None or leader.began == self._began
         ours = {
             row.pid
             for row in table.values()
-            if row.name in self._found
+            if row.name in self._known
             or (is_number_ours and self.leader in (row.pid, row.session))
             or self._is_marked(row)
         }
-        while more := {row.pid for row in table.values() if row.parent in ours} - ours:
-            ours |= more
-        self._found = {table[pid].name for pid in ours}
+        while children := {row.pid for row in table.values() if row.parent in ours} - ours:
+            ours |= children
+        self._known = {table[pid].name for pid in ours}
         self._strangers &= {row.name for row in table.values()}
         return [table[pid] for pid in sorted(ours)]
 
-    def _is_marked(self, row: _Row) -> bool:
+    def _is_marked(self, row: _Process) -> bool:
         if row.name in self._strangers:
             return False
         if f"{MARK}={self.mark}".encode() in _environment(row.pid):
@@ -174,7 +174,7 @@ def new_mark(whose: str) -> str:
 
 
 async def still_listens(host: str, ports: Iterable[int]) -> str:
-    """ "" if all ports refuse connections, else which does not."""
+    """The first port that does not refuse connections, in words; "" if all do."""
     for port in ports:
         with suppress(ConnectionRefusedError, socket.gaierror):
             try:
@@ -187,12 +187,12 @@ async def still_listens(host: str, ports: Iterable[int]) -> str:
     return ""
 
 
-def _table() -> Mapping[int, _Row]:
+def _table() -> Mapping[int, _Process]:
     """All processes that are no zombies."""
     return dict(_of_proc() if _HAS_PROC else _of_psutil())
 
 
-def _of_proc() -> Iterator[tuple[int, _Row]]:
+def _of_proc() -> Iterator[tuple[int, _Process]]:
     for folder in os.scandir(_PROC):
         if folder.name.isdigit():
             with suppress(OSError, IndexError):
@@ -200,17 +200,17 @@ def _of_proc() -> Iterator[tuple[int, _Row]]:
                 state, parent, group, session, *rest = text.rpartition(")")[2].split()
                 if state not in "ZX":
                     pid = int(folder.name)
-                    yield pid, _Row(pid, int(parent), int(group), int(session), float(rest[15]))
+                    yield pid, _Process(pid, int(parent), int(group), int(session), float(rest[15]))
 
 
-def _of_psutil() -> Iterator[tuple[int, _Row]]:
+def _of_psutil() -> Iterator[tuple[int, _Process]]:
     import psutil  # type: ignore[import-untyped]  # it has no types
 
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.status() != psutil.STATUS_ZOMBIE:
                 pid = process.pid
-                row = _Row(pid, process.ppid(), os.getpgid(pid), os.getsid(pid), process.create_time())
+                row = _Process(pid, process.ppid(), os.getpgid(pid), os.getsid(pid), process.create_time())
                 yield pid, row
 
 
@@ -224,7 +224,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _is_stopped(pid: int) -> bool:
-    """All threads are. On Linux each is asked; elsewhere a signal stops the whole process."""
+    """All threads are stopped. Linux reports each; elsewhere a signal stops the whole process."""
     if not _HAS_PROC:
         import psutil
 

@@ -16,7 +16,7 @@ from harness.clients.client import NotDone
 
 
 class Http:
-    """Connected, or OSError."""
+    """A connection, made at once. Raises OSError."""
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self._http = HTTPConnection(host, port, timeout=timeout_s)
@@ -25,9 +25,10 @@ class Http:
         self._dial()
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """The status of the answer, and its JSON: the text where that is none, None where nothing came.
+        """The status and the body of the answer: JSON, else text, None if it is empty.
 
-        Raises NotDone if the server had closed the connection and there is no other; any other error: unknown.
+        Raises NotDone if the server had closed the connection and cannot be dialed again. After any other error the
+        outcome is unknown.
         """
         if self._http.sock is None or _has_ended(self._http.sock):
             self._http.close()
@@ -35,9 +36,9 @@ class Http:
                 self._dial()
             except OSError as error:
                 raise NotDone(f"{type(error).__name__}: {error.strerror or error}") from error
-        told = None if body is None else json.dumps(body).encode()
+        encoded = None if body is None else json.dumps(body).encode()
         try:
-            self._http.request(method, path, told, {"Content-Type": "application/json"})
+            self._http.request(method, path, encoded, {"Content-Type": "application/json"})
             response = self._http.getresponse()
             data = response.read()
         except BaseException:
@@ -63,5 +64,5 @@ class Http:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """The server sent something without being asked: its end."""
+    """The server sent something without a request: the end of the connection."""
     return bool(select.select([connection], [], [], 0)[0])

@@ -53,7 +53,7 @@ class Line:
             if done.done():
                 return done.result()
         finally:
-            done.cancel()  # by a caller that gives up earlier, too: an error that is told later reaches no caller
+            done.cancel()  # by a caller that gives up earlier, too: an error that comes later reaches no caller
         self.close()
         if asked.is_set():
             raise TooLate
@@ -119,7 +119,7 @@ class LibraryClients:
         host_of: Callable[[str], str] = lambda node: _HOST,
         is_down: Callable[[str], bool] = lambda node: False,
     ) -> None:
-        """`is_down`: the node's process was seen dead, and nothing carries bytes to it. Then nothing is sent: a relay
+        """`is_down`: the node's process is dead, and nothing carries bytes to it. Then nothing is sent: a relay
         would accept the connection and reset it, and every operation would be unknown."""
         self._client = client
         self._port_of = port_of
@@ -146,21 +146,21 @@ class LibraryClients:
                 return outcome
         self._end(process, node)  # a late answer reaches no client
         if outcome.type == "info":  # the client goes on as another process
-            for _, target in [each for each in self._lines if each[0] == process]:
+            for _, target in [pair for pair in self._lines if pair[0] == process]:
                 self._end(process, target)
         return outcome
 
     async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
         line = self._line(_STATUS_PROCESS, node)
         try:
-            told: Mapping[str, object] = await line.call(
+            answer: Mapping[str, object] = await line.call(
                 lambda connected: connected.status(), timeout_ns / 1e9
             )
         except Exception as error:
             self._end(_STATUS_PROCESS, node)
             self._why_silent[node] = _in_words(error)
             return None
-        return told
+        return answer
 
     def why_silent(self, node: str) -> str:
         return self._why_silent.get(node, "")

@@ -64,7 +64,7 @@ class NetworkFault:
         self._healed_ns = await self._relay.heal(self._fault.id, self._fault.seed) - self._epoch_ns
 
     async def evidence(self) -> Evidence:
-        """Waits for fresh traffic."""
+        """The evidence, after waiting for fresh traffic."""
         fault = self._fault
         healed, detail = await self._fresh_traffic()
         links = await self._relay.counters(fault.id)
@@ -84,7 +84,7 @@ class NetworkFault:
         )
 
     def _took_effect(self, counters: Counters) -> bool:
-        """Withheld or left hanging for longer than a heartbeat; delayed at all, or by other times, or by a queue."""
+        """Bytes or a connection waited for more than a heartbeat; or were delayed: at all, unevenly, or by a queue."""
         match self._fault.does:
             case "slow":
                 return _value(counters, "bytes_delayed") > 0
@@ -103,7 +103,7 @@ class NetworkFault:
         return time.monotonic_ns() - self._epoch_ns
 
     async def _fresh_traffic(self) -> tuple[bool | None, list[str]]:
-        """Wait until bytes have passed each link that can pass any; None if there is none."""
+        """Wait until bytes have passed each link that can pass any; None if no link can."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FRESH_WITHIN_S
         try:
@@ -123,7 +123,7 @@ class NetworkFault:
             self._probes.close()
 
     def _can_pass(self, name: LinkName, counters: Counters) -> bool:
-        """No other fault cuts it, and there is a side to take or to send a byte."""
+        """No other fault cuts the link, and a node can send or take a byte on it."""
         is_reverse_cut = bool(_value(counters, "is_reverse_cut"))
         return not _value(counters, "is_cut") and self._probes.can_reach(name, is_reverse_cut)
 
@@ -142,7 +142,7 @@ def _without_effect(links: ByLink, affected: list[LinkName]) -> list[str]:
 
 
 def _summed(links: ByLink, affected: int) -> dict[str, int]:
-    """Over all links: sums, of the longest waits the maximum, of first times the minimum."""
+    """Sums over all links, the longest of the longest times, and the shortest delay."""
     used = sum(_value(counters, "is_used") for counters in links.values())
     totals = {"links": len(links), "links_used": used, "links_affected": affected}
     for name in (

@@ -28,7 +28,7 @@ CRASHED: Final = (
 
 
 def raise_first(outcomes: Iterable[BaseException | None]) -> None:
-    """The error of a node that ended before that of a node which only waited for it."""
+    """Raise the first error, but that of a node that ended before that of a node which only waited for it."""
     errors = [outcome for outcome in outcomes if outcome is not None]
     for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
         raise error
@@ -53,19 +53,19 @@ class NodeBook:
         self._ran_out.discard(node)
 
     async def feed(self, node: str) -> bool:
-        """Not any more; before `revive`. Whether the kernel has ended it since `starve`."""
+        """Undo `starve`, before `revive`; whether the kernel has ended the node meanwhile."""
         self._starved[node] -= 1
         return node in self._ran_out
 
     @contextmanager
     def may_refuse(self, node: str) -> Iterator[list[str]]:
-        """Meanwhile the node may end with exit 1, which says that it refuses to start; that is not a crash.
+        """In the block the node may refuse to start (`REFUSED`): that is not a crash.
 
-        Gives the last words of its log.
+        Yields a list that gets its last line then.
         """
-        said = self._may_refuse[node] = []
+        last_words = self._may_refuse[node] = []
         try:
-            yield said
+            yield last_words
         finally:
             del self._may_refuse[node]
 

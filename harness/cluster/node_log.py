@@ -28,14 +28,14 @@ def _shifted(line: str, by_ns: int) -> str:
 
 
 def rare_turns(logs: Iterable[Path]) -> dict[str, int]:
-    """Rare turn → in how many lives of these nodes it came about. A log that is not there says nothing."""
-    found: Counter[str] = Counter()
+    """Rare turn → in how many lives of these nodes it occurred. A missing log counts none."""
+    turns: Counter[str] = Counter()
     for path in logs:
         with suppress(OSError), path.open("rb") as lines:
             for line in lines:
                 if RARE_TURN.encode() in line:
-                    found.update(_rows(line))
-    return dict(found)
+                    turns.update(_rows(line))
+    return dict(turns)
 
 
 def _rows(line: bytes) -> list[str]:

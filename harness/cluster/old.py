@@ -25,13 +25,13 @@ _GONE: Final = "gone-"
 
 
 def old(used_s: Mapping[str, float], now_s: float) -> list[str]:
-    """Of names and when each was wanted last (seconds since 1970), those that may go, the oldest first."""
+    """The names that may go, the oldest first. `used_s`: when each was wanted last, in seconds since 1970."""
     by_age = sorted(used_s, key=lambda name: (used_s[name], name))
     return [name for name in by_age[: max(len(by_age) - NEWEST, 0)] if now_s - used_s[name] > UNUSED_FOR_S]
 
 
 def remove_old_versions(folder: Path, now_s: float) -> list[str]:
-    """Of the versions that lie in a folder; what was removed, in words."""
+    """Remove old versions from a folder; returns what was removed, in words."""
     for half in folder.glob(f"{_GONE}*"):  # a process that removed it was killed
         shutil.rmtree(half, ignore_errors=True)
     used_s: dict[str, float] = {}
@@ -52,7 +52,7 @@ def remove_old_versions(folder: Path, now_s: float) -> list[str]:
 
 
 def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
-    """Of the images of a repository; what was removed, in words."""
+    """Remove old images of a repository; returns what was removed, in words."""
     import docker  # type: ignore[import-untyped]  # it has no types
 
     made_s: dict[str, float] = {}
@@ -73,11 +73,13 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
 
 def _seconds(attributes: Mapping[str, Any]) -> float:
     """When the image was made, or got its name last."""
-    told = [
+    stamps = [
         str(attributes.get("Created", "")),
         str((attributes.get("Metadata") or {}).get("LastTagTime", "")),
     ]
-    times = [datetime.fromisoformat(each[:19] + "+00:00").timestamp() for each in told if each[:4] > "1970"]
+    times = [
+        datetime.fromisoformat(stamp[:19] + "+00:00").timestamp() for stamp in stamps if stamp[:4] > "1970"
+    ]
     return max(times, default=float("inf"))
 
 

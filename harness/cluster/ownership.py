@@ -2,7 +2,7 @@
 
 Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
 which that process started (numbers are used again). A thing with our label and a dead harness is a leftover. A thing
-without our label is never looked at twice. A table of packet rules has no labels: both stand in its
+without our label is never touched. A table of packet rules has no labels: both stand in its
 name, so its harness can be known without any daemon, whichever daemon the run's containers are with.
 
 In doubt a harness lives: what a dead one left can be removed later, what a living one lost cannot be given back.
@@ -96,7 +96,7 @@ def remove_leftovers(client: Any) -> list[str]:
 
 
 def _remove_network(network: Any) -> list[str]:
-    """The removed things, in words, or why they could not be removed; empty if another process was faster."""
+    """Remove a network; returns that in words, or why it is still there, or [] if another process was faster."""
     import docker  # type: ignore[import-untyped]  # it has no types
 
     try:
@@ -123,9 +123,9 @@ def remove_run(client: Any, run: RunId) -> None:
 
 
 def _remove_container(container: Any) -> str:
-    """Until it is gone: on a busy machine the daemon gives up waiting for the end of a container that it has killed.
+    """Remove a container, in several tries: a busy daemon gives up waiting for the end of one that it has killed.
 
-    Why it is still there after that, or "".
+    Returns why it is still there after that, or "".
     """
     import docker
 
@@ -174,4 +174,4 @@ def tables() -> list[str]:
         listed = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=False)
     except OSError:
         return []
-    return [found[1] for line in listed.stdout.splitlines() if (found := _TABLE.match(line.strip()))]
+    return [match[1] for line in listed.stdout.splitlines() if (match := _TABLE.match(line.strip()))]

@@ -34,7 +34,7 @@ class Version:
     root: Path | None = None
     program: Path | None = None
     is_usual: bool = False
-    """It is what runs anyway: other machines have a binary of their own, which is taken then."""
+    """Nodes run this version anyway; other machines then take the binary that they have."""
 
     @property
     def shipped(self) -> Path | None:
@@ -73,7 +73,7 @@ class Place:
     program: str = ""
     """The binary of the version that the node is to run there, if that is another than the usual one."""
     joins: bool = False
-    """The node is new and has no data; `peers` are then the members that it joins, if the store is told them."""
+    """The node is new and has no data; `peers` are then the members that it joins, if the store needs them."""
 
     @property
     def is_here(self) -> bool:

@@ -15,8 +15,8 @@ from harness.cluster.place import Which
 from harness.faults.fault import Evidence, Fault, Moment
 from harness.faults.hands import Time
 
-LINES_TOLD = 5
-"""How many of its last lines are reported of a node that did not start: enough for the end of a traceback."""
+LAST_LINES = 5
+"""How many last lines of a node that did not start are reported: enough for the end of a traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Ended:
     @property
     def failed_start(self) -> str:
         """The sentence for a node that ended before it was ready: how it ended, and its last lines."""
-        said = self.out_of_memory or " | ".join(self.last_words[-LINES_TOLD:]) or "it printed nothing"
-        return f"{self.node} ended before it was ready ({self.how}): {said}"
+        reason = self.out_of_memory or " | ".join(self.last_words[-LAST_LINES:]) or "it printed nothing"
+        return f"{self.node} ended before it was ready ({self.how}): {reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class WatchesMoments(Protocol):
     """A cluster that observes every action of its nodes: the simulator."""
 
     def moment(self, moment: Moment) -> Awaitable[str]:
-        """Wait for it, from now on; the node that reached it."""
+        """Wait, from now on, until a node reaches the moment; which node."""
         ...
 
 
@@ -100,7 +100,7 @@ class LooksForEnds(Protocol):
     """A cluster that gets no notice when a node ends, and has to look."""
 
     async def look(self) -> None:
-        """See all nodes once more: then `ended` reports every end before this. ClusterError if that cannot be seen."""
+        """Look at all nodes once more: then `ended` reports every end before this. ClusterError if it cannot."""
         ...
 
 
@@ -113,7 +113,7 @@ class NotesRareTurns(Protocol):
     """A cluster that knows the rare turns of its nodes, if these count any."""
 
     def sometimes(self) -> Mapping[str, int]:
-        """Row → how often, once the cluster has stopped; on real clusters, in how many lives of nodes at least."""
+        """Row → how often it occurred, once the cluster has stopped; on real clusters, in how many lives at least."""
         ...
 
 
@@ -132,11 +132,11 @@ class Administered(Protocol):
     async def start_again(
         self, node: str, *, configuration: bytes | None = None, members: Collection[str] = ()
     ) -> None:
-        """Start a node that was stopped; with a configuration, another one on an empty disk.
+        """Start a node that was stopped; with a configuration, a new node on an empty disk.
 
-        `members`, if there are any: a command made anew starts it, for a `Place` that joins these.
+        With `members`, a new command starts it, for a `Place` that joins these.
 
-        Raises ClusterError; NodeEnded if that one ended by itself: then it may be tried again.
+        Raises ClusterError; NodeEnded if a new node ended by itself: then it may be tried again.
         """
         ...
 
@@ -164,7 +164,7 @@ class ExchangesVersions(Protocol):
     """A cluster that can start a node, which was stopped, in another version on the same data."""
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
-        """In `version`; if it ends instead of coming up, in `otherwise` again: then what it said. Else "".
+        """Start it in `version`; if it ends instead, in `otherwise`, and return its last words. Else "".
 
         Raises ClusterError if it runs in neither, or does not come up in time.
         """
@@ -197,7 +197,7 @@ class Cluster(Time, Protocol):
         ...
 
     async def heal(self, fault: Fault) -> Evidence:
-        """Undo it, verify that it is undone, and tell what it did."""
+        """Undo it, verify that it is undone, and report what it did."""
         ...
 
     async def status(self, node: str) -> Mapping[str, object] | None:

@@ -61,7 +61,7 @@ class RealCluster(RealTime):
         self._stall_watch: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._began_after_ns = 0
-        """How long after the start time that the nodes were given the run began."""
+        """How long the run began after the start time that the nodes were given."""
 
     # What each cluster does in its own way
 
@@ -117,7 +117,7 @@ class RealCluster(RealTime):
         """How wrong the node's clocks are from now on."""
 
     def wall_ns(self, node: str) -> int:
-        """The right time where the node runs: on this machine, that of this machine."""
+        """The right wall time on the node's machine; by default this machine's."""
         return time.time_ns()
 
     @abstractmethod
@@ -133,7 +133,7 @@ class RealCluster(RealTime):
         try:
             await self._begin()
         except BaseException as error:
-            with suppress(ClusterError):  # why it did not start is what is told
+            with suppress(ClusterError):  # the error to report is why it did not start
                 await self.stop()
             if isinstance(error, OSError):
                 raise ClusterError(f"the nodes cannot be set up: {error}") from error
@@ -170,7 +170,7 @@ class RealCluster(RealTime):
             shift_log(self._folder(node) / "log.jsonl", self._began_after_ns)
 
     def sometimes(self) -> Mapping[str, int]:
-        """By the logs of the nodes, each life once; a killed life lacks those of its last moment."""
+        """By the logs of the nodes, each life once; a log lacks the last moment of a killed life."""
         return rare_turns(self._folder(node) / "log.jsonl" for node in self._nodes)
 
     def stalls(self) -> tuple[tuple[int, int], ...]:
@@ -187,10 +187,10 @@ class RealCluster(RealTime):
         }
         return {
             name: {
-                **({} if found is None else {"memory_bytes": found}),
+                **({} if used_bytes is None else {"memory_bytes": used_bytes}),
                 **({} if name == HARNESS else {"disk_bytes": disk_bytes(self._folder(name))}),
             }
-            for name, found in memory.items()
+            for name, used_bytes in memory.items()
         }
 
     # Clients
@@ -208,7 +208,7 @@ class RealCluster(RealTime):
         return await self._admin.status(node, STATUS_WITHIN_NS) if self._may_answer(node) else None
 
     def _why_silent(self, node: str) -> str:
-        """To follow "was not ready"."""
+        """Why the node does not answer: a clause that follows "was not ready"."""
         why = self._admin.why_silent(node)
         return f"; its status: {why}" if why else ""
 
@@ -250,7 +250,7 @@ class RealCluster(RealTime):
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
         """A node that refuses to start has not crashed: it then runs in `otherwise` again. Returns its last words."""
         processes = self.processes
-        with processes.may_refuse(node) as said:
+        with processes.may_refuse(node) as last_words:
             try:
                 await self._renew(node, version)
                 if await processes.revive(node):
@@ -259,7 +259,7 @@ class RealCluster(RealTime):
             except ClusterError as error:
                 if not await self._has_ended(node):
                     raise
-                refusal = _in_words(said) or error.message
+                refusal = _in_words(last_words) or error.message
             await self._renew(node, otherwise)
             await processes.start_again(node)
             await self._until_up(node)
@@ -307,11 +307,11 @@ class RealCluster(RealTime):
             raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
 
 
-def _in_words(said: Iterable[str]) -> str:
-    """The reason that a node of ours gives in a line of JSON; else the line."""
-    last = next(iter(reversed([*said])), "")
+def _in_words(lines: Iterable[str]) -> str:
+    """The reason in the last line, if that is the JSON of a node of ours; else the line."""
+    last = next(iter(reversed([*lines])), "")
     with suppress(ValueError):
-        told = json.loads(last)
-        if isinstance(told, dict) and "error" in told:
-            return str(told["error"])
+        fields = json.loads(last)
+        if isinstance(fields, dict) and "error" in fields:
+            return str(fields["error"])
     return last

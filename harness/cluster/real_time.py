@@ -21,7 +21,7 @@ class RealTime:
         return time.monotonic_ns() - self._epoch_ns
 
     def begin_now(self) -> int:
-        """Time begins anew, for what came before took long; by how much it went back."""
+        """Time begins anew at 0; by how much it went back."""
         before_ns, self._epoch_ns = self._epoch_ns, time.monotonic_ns()
         return self._epoch_ns - before_ns
 

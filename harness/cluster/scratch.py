@@ -1,6 +1,6 @@
 """Temporary folders named after the process that made them, so that those of killed processes can be found.
 
-qsync-<what for>-<process>@<its start>-<random>
+qsync-<purpose>-<process>@<its start>-<random>
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _NAME: Final = re.compile(r"^qsync-[a-z-]+-(\d+@\d+\.\d+)-[a-z0-9_]+$")
 
 
 @contextmanager
-def scratch(what_for: str) -> Iterator[Path]:
+def scratch(purpose: str) -> Iterator[Path]:
     """A temporary folder of this process, which is removed at the end."""
-    prefix = f"qsync-{what_for}-{this_harness()}-"
+    prefix = f"qsync-{purpose}-{this_harness()}-"
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         assert _NAME.match(Path(folder).name), folder
         yield Path(folder)
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the folders of processes that are no more; what was removed, in words, or what is still there."""
+    """Remove the folders of dead processes; returns what was removed, in words, or what is still there."""
     removed: list[str] = []
     for folder in sorted(Path(tempfile.gettempdir()).glob("qsync-*")):
-        found = _NAME.match(folder.name)
-        if found and folder.is_dir() and not folder.is_symlink() and not lives(found[1]):
+        match = _NAME.match(folder.name)
+        if match and folder.is_dir() and not folder.is_symlink() and not lives(match[1]):
             shutil.rmtree(folder, ignore_errors=True)
             still = ": no, it is still there" if folder.exists() else ""
             removed.append(f"temporary folder {folder}{still}")

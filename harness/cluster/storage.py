@@ -1,8 +1,8 @@
 """The disk under one node, as faults see it: takes orders, reports what it did, can be changed while the node is dead.
 
 The changes to files are the same everywhere (`perform`): in the folder of a local node or of a container, or on a
-remote host, where the supervisor carries them out (`harness.cluster.ssh.far_storage`). Only the folder of that one
-node is touched.
+remote host, where the supervisor carries them out (`harness.cluster.ssh.remote.supervisor`). Only the folder of that
+one node is touched.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from nodes.host.medium import AFFECTED, ORDERS
 if TYPE_CHECKING:  # hosts have no msgspec
     from harness.faults.fault import Damage
 
-Told = dict[str, Any]  # JSON's door
+Answer = dict[str, Any]  # JSON's door
 Word = Literal["order", "affected", "lose-unsynced", "save", "damage", "restore", "forget"]
 WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
-Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Told]]
+Perform = Callable[[Word, Mapping[str, Any]], Awaitable[Answer]]
 
 
 class FileStorage:
@@ -37,7 +37,7 @@ class FileStorage:
 
     @classmethod
     def here(cls, folder: Path) -> FileStorage:
-        async def done(word: Word, given: Mapping[str, Any]) -> Told:
+        async def done(word: Word, given: Mapping[str, Any]) -> Answer:
             return await asyncio.to_thread(perform, folder, word, given)
 
         return cls(done)
@@ -45,7 +45,7 @@ class FileStorage:
     async def order(self, orders: Mapping[str, Any]) -> None:
         await self._perform("order", {"orders": orders})
 
-    async def effects(self) -> Told:
+    async def effects(self) -> Answer:
         return await self._perform("affected", {})
 
     async def power_fails(self) -> None:
@@ -68,8 +68,8 @@ class FileStorage:
         await self._perform("forget", {})
 
 
-def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Told:
-    """Do it to the folder of one node. Raises ClusterError, or OSError."""
+def perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Answer:
+    """Carry out a word in the folder of one node. Raises ClusterError, or OSError."""
     disk = NodeDisk(folder)
     match word:
         case "order":
@@ -98,7 +98,7 @@ def _order(disk: NodeDisk, orders: Mapping[str, Any]) -> None:
     fresh.replace(disk.faults / ORDERS)
 
 
-def _effects(disk: NodeDisk) -> Told:
+def _effects(disk: NodeDisk) -> Answer:
     try:
         return dict(json.loads((disk.faults / AFFECTED).read_bytes()))
     except (OSError, ValueError):

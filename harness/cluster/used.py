@@ -19,19 +19,19 @@ def memory_bytes(pid: int | str) -> int | None:
 
 
 def memory_of_all_bytes(pid: int) -> int | None:
-    """The same of a process together with all that it began: a container's first process is an init, or a wrapper."""
-    found = [memory for each in _family(pid) if (memory := memory_bytes(each)) is not None]
-    return sum(found) if found else None
+    """The same of a process and all its descendants: a container's first process is an init, or a wrapper."""
+    sizes = [memory for process in _family(pid) if (memory := memory_bytes(process)) is not None]
+    return sum(sizes) if sizes else None
 
 
 def _family(pid: int) -> Iterator[int]:
     """The process and its descendants. A process that ends meanwhile is left out."""
     yield pid
     try:
-        told = [(task / "children").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]
+        children = [(task / "children").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
         return
-    for child in b" ".join(told).split():
+    for child in b" ".join(children).split():
         yield from _family(int(child))
 
 
@@ -41,8 +41,8 @@ def disk_bytes(folder: Path) -> int:
     for path, _, names in os.walk(folder):
         for name in names:
             try:
-                found = Path(path, name).lstat()
+                stat = Path(path, name).lstat()
             except OSError:
                 continue  # it was removed in the meantime
-            sizes[found.st_dev, found.st_ino] = found.st_size
+            sizes[stat.st_dev, stat.st_ino] = stat.st_size
     return sum(sizes.values())

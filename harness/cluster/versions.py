@@ -59,10 +59,10 @@ def this_package() -> Version:
 
 def binary(given: str) -> Version:
     """A program of a store that is not ours, by its path or its name on PATH. Raises WrongUse."""
-    found = shutil.which(str(Path(given).expanduser()))
-    if found is None:
+    program = shutil.which(str(Path(given).expanduser()))
+    if program is None:
         raise WrongUse(f"there is no program {given}; expected the path of a binary, or its name on PATH")
-    return Version(given=given, program=Path(found).resolve())
+    return Version(given=given, program=Path(program).resolve())
 
 
 def _of_folder(folder: Path) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 def versions_of_a_node() -> list[str]:
     """The requirements of a node with their versions, as the lock file has them."""
     lock = _LOCK.read_text()
-    return [found[0] for name in REQUIRED if (found := re.search(rf"^{name}==[^\s;\\]+", lock, re.MULTILINE))]
+    return [match[0] for name in REQUIRED if (match := re.search(rf"^{name}==[^\s;\\]+", lock, re.MULTILINE))]
 
 
 def wheels(versions: Sequence[str], python: str, machine: str = "") -> Path:
@@ -62,8 +62,8 @@ def _download(versions: Sequence[str], python: str, machine: str, folder: Path) 
             check=False,
         )
         if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-            raise ClusterError(f"wheels for Python {python} cannot be had: {said}")
+            reason = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+            raise ClusterError(f"wheels for Python {python} cannot be had: {reason}")
         folder.mkdir(exist_ok=True)
         for wheel in Path(fresh).iterdir():
             wheel.replace(folder / wheel.name)

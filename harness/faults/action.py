@@ -25,12 +25,12 @@ RECOVERY_NS = SECOND_NS * 12 // 10
 """How long whole nodes take to recover."""
 
 Fields = dict[str, object]
-"""Those of a `Fault` in which one differs from the next of its name."""
+"""The fields of a `Fault` that differ between faults of one name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """To whom a fault may be done, and for how long. `leader` is "" if there is none."""
+    """The nodes that a fault may affect, and for how long. `leader` is "" if there is none."""
 
     nodes: Sequence[str]
     leader: str
@@ -38,7 +38,7 @@ class Situation:
     lasts_ns: int
     heartbeat_ns: int
     options: Callable[[], Fields | None]
-    """Those that the system draws for a fault of this name; None if it can change nothing now."""
+    """Draws the changed options of a fault of this name; None if the system can change nothing now."""
     logs: tuple[str, ...]
     """Patterns of the names of logs that may be damaged."""
 
@@ -103,7 +103,7 @@ class Action:
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Its names in the table."""
     fields: ClassVar[tuple[str, ...]] = ("nodes",)
-    """Those of a `Fault` without which it would do nothing."""
+    """The fields of a `Fault` without which the action would do nothing."""
     ability: ClassVar[Ability | None] = None
     """The ability that a system needs so that it can take effect."""
 
@@ -132,7 +132,7 @@ class Action:
         return list(present)
 
     def lacking_of(self, able: frozenset[Ability]) -> Ability | None:
-        """The ability that a system lacks so that this can take effect on its nodes; None if it lacks none."""
+        """The ability that the action needs and the system lacks; None if it lacks none."""
         return None if self.ability is None or self.ability in able else self.ability
 
     def virtual(self, fault: Fault, hands: VirtualHands) -> AtWork:
@@ -145,7 +145,7 @@ class Action:
 
 
 def by_the_schedule(situation: Situation) -> Fields:
-    """The schedule knows which node is next, or the scene which moment."""
+    """The node that the schedule chose; or, in a scene, that the moment decides."""
     return {"nodes": tuple(situation.nodes[:1])}
 
 
@@ -176,7 +176,7 @@ def in_turn(situation: Situation) -> Fields:
 
 
 def by_the_system(situation: Situation) -> Fields | None:
-    """The options that change."""
+    """The options that the system draws."""
     return situation.options()
 
 

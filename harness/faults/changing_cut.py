@@ -36,7 +36,7 @@ _TRIES = 20
 def draw_shapes(
     nodes: Sequence[str], owner: str, chance: random.Random, lasts_ns: int, heartbeat_ns: int
 ) -> tuple[Shape, ...]:
-    """Two shapes at least, each other than the one before, and when each begins."""
+    """Two shapes or more with their begins, each different from the one before."""
     many = max(2, min(chance.randrange(*MANY), lasts_ns // (BEATS_MIN * heartbeat_ns)))
     stays = one_way(nodes, owner, chance)[:1] if chance.random() < 1 / 3 else ()
     shapes: list[tuple[Link, ...]] = []
@@ -90,7 +90,7 @@ def all_links(shapes: Iterable[Shape]) -> tuple[Link, ...]:
 
 
 @dataclass(slots=True)
-class SeenShape:
+class ShapeAtWork:
     links: tuple[Link, ...]
     begun_ns: int
     until_ns: int | None = None
@@ -99,7 +99,7 @@ class SeenShape:
     first_ns: int | None = None
 
     def ends(self, now_ns: int, effects: Mapping[Link, Effect]) -> None:
-        """Another shape follows, or healing. Bytes withheld before this shape began count from then on."""
+        """End the shape. Bytes that were withheld before it began count from its begin on."""
         self.until_ns = now_ns
         self.withheld = sum(effect.withheld for effect in effects.values())
         longest_ns = max((effect.longest_withheld_ns for effect in effects.values()), default=0)
@@ -110,7 +110,7 @@ class SeenShape:
     def took_effect(self, heartbeat_ns: int) -> bool:
         return self.longest_ns > heartbeat_ns
 
-    def told(self, heartbeat_ns: int) -> ShapeSeen:
+    def observed(self, heartbeat_ns: int) -> ShapeSeen:
         return ShapeSeen(
             links=self.links,
             asked_ns=self.begun_ns,
@@ -121,42 +121,44 @@ class SeenShape:
 
 
 class VirtualChangingCut(VirtualFault):
-    """Took effect if two shapes did: otherwise no node saw a change."""
+    """Took effect if two shapes did: otherwise no node observed a change."""
 
     def __init__(self, fault: Fault, hands: VirtualHands) -> None:
         super().__init__(fault, hands)
-        self._seen: list[SeenShape] = []
+        self._observed: list[ShapeAtWork] = []
 
     async def begin(self) -> None:
         self.hands.network.cut(self.fault.shapes[0].links)
-        self._seen = [SeenShape(self.fault.shapes[0].links, self.asked_ns)]
+        self._observed = [ShapeAtWork(self.fault.shapes[0].links, self.asked_ns)]
 
     async def change(self, number: int) -> None:
-        """From one shape to another, at one instant; what both cut stays as it is."""
-        network, last = self.hands.network, self._seen[-1]
+        """Switch to another shape at one instant; links cut in both shapes stay cut."""
+        network, last = self.hands.network, self._observed[-1]
         last.ends(self.hands.now_ns(), network.take_effects(last.links))
         links = self.fault.shapes[number].links
         network.cut(links)
         network.heal(last.links, random.Random(self.fault.seed + number))
-        self._seen.append(SeenShape(links, self.hands.now_ns()))
+        self._observed.append(ShapeAtWork(links, self.hands.now_ns()))
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
-        network, seen, heartbeat_ns = self.hands.network, self._seen, self.hands.heartbeat_ns
-        seen[-1].ends(self.heal_asked_ns, network.take_effects(seen[-1].links))
-        network.heal(seen[-1].links, random.Random(self.fault.seed))
+        network, observed, heartbeat_ns = self.hands.network, self._observed, self.hands.heartbeat_ns
+        observed[-1].ends(self.heal_asked_ns, network.take_effects(observed[-1].links))
+        network.heal(observed[-1].links, random.Random(self.fault.seed))
         healed = await self.traffic_passes(all_links(self.fault.shapes))
-        affected = [shape.took_effect(heartbeat_ns) for shape in seen]
+        affected = [shape.took_effect(heartbeat_ns) for shape in observed]
         counters = {
-            "shapes": len(seen),
+            "shapes": len(observed),
             "shapes_affected": sum(affected),
             "changes_affected": sum(affected[1:]),
-            "shapes_unused": sum(not any(map(network.is_used, shape.links)) for shape in seen),
-            "withheld": sum(shape.withheld for shape in seen),
+            "shapes_unused": sum(not any(map(network.is_used, shape.links)) for shape in observed),
+            "withheld": sum(shape.withheld for shape in observed),
         }
-        first_ns = first(shape.first_ns for shape in seen)
+        first_ns = first(shape.first_ns for shape in observed)
         evidence = self.evidence(sum(affected) > 1, counters, first_ns=first_ns, healed=healed)
-        return msgspec.structs.replace(evidence, shapes=tuple(shape.told(heartbeat_ns) for shape in seen))
+        return msgspec.structs.replace(
+            evidence, shapes=tuple(shape.observed(heartbeat_ns) for shape in observed)
+        )
 
 
 NUMBERS = 1 << 32
@@ -166,7 +168,7 @@ GREATEST = ("longest_withheld_ns", "longest_hanging_ns", "longest_withheld_ms")
 
 class RealChangingCut:
     """Each shape is a cut of its own, under a number that no fault of a plan has, with evidence of its own. The next
-    begins before the last one is healed, so what both cut is never open."""
+    begins before the last one is healed, so a link in both is never open."""
 
     def __init__(self, fault: Fault, cut: Callable[[Fault], CutAtWork]) -> None:
         self._fault = fault
@@ -177,7 +179,7 @@ class RealChangingCut:
         await self._begin(0)
 
     async def change(self, number: int) -> None:
-        """To the shape of that number."""
+        """Switch to the shape of that number."""
         _, last = self._begun[-1]
         await self._begin(number)
         await last.heal()
@@ -190,8 +192,8 @@ class RealChangingCut:
 
     async def end(self) -> Evidence:
         await self._begun[-1][1].heal()
-        told = [await cut.evidence() for _, cut in self._begun]
-        return merged([part for part, _ in self._begun], told)
+        reports = [await cut.evidence() for _, cut in self._begun]
+        return merged([part for part, _ in self._begun], reports)
 
 
 def part_of(fault: Fault, number: int) -> Fault:
@@ -206,40 +208,40 @@ def part_of(fault: Fault, number: int) -> Fault:
     )
 
 
-def merged(parts: Sequence[Fault], told: Sequence[Evidence]) -> Evidence:
-    """It took effect if two of the shapes did: otherwise no node saw a change."""
-    affected = [evidence.took_effect for evidence in told]
-    first = [evidence.first_effect_ns for evidence in told if evidence.first_effect_ns is not None]
+def merged(parts: Sequence[Fault], reports: Sequence[Evidence]) -> Evidence:
+    """The evidence of all shapes. It took effect if two shapes did: otherwise no node observed a change."""
+    affected = [report.took_effect for report in reports]
+    first = [report.first_effect_ns for report in reports if report.first_effect_ns is not None]
     counters: Counter[str] = Counter()
-    for evidence in told:
-        for name, count in evidence.counters.items():
+    for report in reports:
+        for name, count in report.counters.items():
             counters[name] = max(counters[name], count) if name in GREATEST else counters[name] + count
-    healed = [evidence.healed for evidence in told]
+    healed = [report.healed for report in reports]
     return Evidence(
         took_effect=sum(affected) > 1,
-        asked_ns=told[0].asked_ns,
+        asked_ns=reports[0].asked_ns,
         first_effect_ns=min(first, default=None),
-        all_in_effect_ns=told[0].all_in_effect_ns,
-        heal_asked_ns=told[-1].heal_asked_ns,
-        last_effect_ns=told[-1].last_effect_ns,
+        all_in_effect_ns=reports[0].all_in_effect_ns,
+        heal_asked_ns=reports[-1].heal_asked_ns,
+        last_effect_ns=reports[-1].last_effect_ns,
         healed=False if False in healed else None if None in healed else True,
         counters={
-            "shapes": len(told),
+            "shapes": len(reports),
             "shapes_affected": sum(affected),
             "changes_affected": sum(affected[1:]),
-            "shapes_unused": sum(evidence.counters.get("links_used") == 0 for evidence in told),
+            "shapes_unused": sum(report.counters.get("links_used") == 0 for report in reports),
             **counters,
         },
-        detail="; ".join(dict.fromkeys(each.detail for each in told if each.detail and not each.healed)),
+        detail="; ".join(dict.fromkeys(each.detail for each in reports if each.detail and not each.healed)),
         shapes=tuple(
             ShapeSeen(
                 links=part.links,
-                asked_ns=evidence.asked_ns,
-                in_effect_ns=evidence.all_in_effect_ns,
-                until_ns=evidence.heal_asked_ns,
-                took_effect=evidence.took_effect,
+                asked_ns=report.asked_ns,
+                in_effect_ns=report.all_in_effect_ns,
+                until_ns=report.heal_asked_ns,
+                took_effect=report.took_effect,
             )
-            for part, evidence in zip(parts, told, strict=True)
+            for part, report in zip(parts, reports, strict=True)
         ),
     )
 

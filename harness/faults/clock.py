@@ -83,12 +83,12 @@ class Off(NamedTuple):
     most_ns: int
 
     def is_wrong_by(self, jump_ns: int) -> bool:
-        """Surely off, the same way, by half of that at least."""
+        """The clock is surely off in the direction of the jump, by at least half of it."""
         enough_ns = max(abs(jump_ns) // 2, SURELY_WRONG_NS)
         return self.least_ns >= enough_ns if jump_ns > 0 else self.most_ns <= -enough_ns
 
     def may_be_right(self, jump_ns: int) -> bool:
-        """Right as far as can be known, and not still off by most of the jump."""
+        """The clock is right as far as can be known, and not still off by most of the jump."""
         tolerance_ns = min(RIGHT_WITHIN_NS, max(abs(jump_ns) // 2, SURELY_WRONG_NS))
         return self.least_ns < tolerance_ns and self.most_ns > -tolerance_ns
 
@@ -100,15 +100,15 @@ class Off(NamedTuple):
 
 
 class RealClocks(RealFault):
-    """A jump, or ever new ones there and back, and a drift, of the clocks of some nodes."""
+    """The clocks of some nodes jump, once or there and back again and again, and drift."""
 
     def __init__(self, fault: Fault, hands: Hands) -> None:
         super().__init__(fault, hands)
         self._at_first: dict[str, Off] = {}
-        """How wrong each clock was when it was first seen to be wrong; without a jump, when it was first read."""
+        """How wrong each clock was when it was first observed to be wrong; without a jump, when it was first read."""
         self._gained_ns: dict[str, int] = {}
         self._turns: Counter[str] = Counter()
-        """How often a node's clock was seen to have turned since, as ordered."""
+        """How often a node's clock was observed to turn since, as ordered."""
         self._is_over = False
         self._strobes: list[Task[None]] = []
 
@@ -160,7 +160,7 @@ class RealClocks(RealFault):
         return counters
 
     async def _see(self, node: str) -> None:
-        """The clock is seen to be wrong; without a jump it is read, to be compared with at the end."""
+        """Wait until the clock is observed to be wrong. Without a jump, read it, for a comparison at the end."""
         jump_ns = self.fault.jump_ns
         if await self._is_seen(node, lambda off: not jump_ns or off.is_wrong_by(jump_ns)):
             self.saw()
@@ -173,7 +173,7 @@ class RealClocks(RealFault):
             self._gained_ns[node] = off.gained_since(self._at_first[node], self.fault.drift_ppm)
 
     async def _strobe(self, node: str) -> None:
-        """To the right time and away from it again, each as soon as the last turn was seen and its time is over."""
+        """Turn the clock to the right time and away again, each time when the last turn was observed and is over."""
         is_wrong = True
         while not await self._is_over_within(self.fault.delay_ns):
             is_wrong = not is_wrong
@@ -191,7 +191,7 @@ class RealClocks(RealFault):
     async def _is_seen(
         self, node: str, wanted: Callable[[Off], bool], *, until_over: bool = False
     ) -> bool | None:
-        """Whether the node's clock came to be so; None if it never reported."""
+        """Whether the clock came to be as `wanted` in time; None if the node never reported it."""
         deadline_ns = self.hands.now_ns() + SEEN_WITHIN_NS
         is_so = None
         while self.hands.now_ns() < deadline_ns and not (until_over and self._is_over):

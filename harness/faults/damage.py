@@ -42,11 +42,11 @@ class RealDamage(Spoilt):
             self.details.append(f"{node} has no log that is long enough to be damaged")
 
     async def revive(self, node: str) -> bool | None:
-        with self.processes.may_refuse(node) as said:
+        with self.processes.may_refuse(node) as last_words:
             up = await super().revive(node)
-            if up is not False or not await self.has_ended(node, said):
+            if up is not False or not await self.has_ended(node, last_words):
                 return up
-        return await self.once_more(node, said)
+        return await self.once_more(node, last_words)
 
 
 def damaged(what: What) -> Draw:

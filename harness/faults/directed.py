@@ -30,14 +30,14 @@ def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str =
     is ""), the node of the trigger, or else the first node, stands for the owner.
     """
     owner = owner or it or nodes[0]
-    who = it if it and "@it" in _named(fault) else owner
+    subject = it if it and "@it" in _named(fault) else owner
     names = {
-        "@it": (who,),
+        "@it": (subject,),
         "@owner": (owner,),
         "@old": (old or owner,),
-        "@next": (_behind(who, 1, nodes),),
-        "@after": (_behind(who, 2, nodes),),
-        "@others": tuple(node for node in nodes if node != who),
+        "@next": (_behind(subject, 1, nodes),),
+        "@after": (_behind(subject, 2, nodes),),
+        "@others": tuple(node for node in nodes if node != subject),
         "*": tuple(nodes),
     }
 
@@ -46,9 +46,9 @@ def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str =
 
     targets = tuple(dict.fromkeys(node for name in fault.nodes for node in meant(name)))
     links: dict[Link, None] = {}
-    for one, other in fault.links:
-        for source in meant(one):
-            for target in meant(other):
+    for begin, end in fault.links:
+        for source in meant(begin):
+            for target in meant(end):
                 if source != target:
                     links[source, target] = None
     return msgspec.structs.replace(fault, nodes=targets, links=tuple(links))
@@ -59,7 +59,7 @@ def _named(fault: Fault) -> tuple[str, ...]:
 
 
 def _behind(node: str, steps: int, nodes: Sequence[str]) -> str:
-    """Nodes stand in a ring."""
+    """The node so many steps behind another one, in the ring of nodes."""
     return nodes[(nodes.index(node) + steps) % len(nodes)]
 
 
@@ -91,15 +91,15 @@ class Scene:
         )
 
     def some_links(self) -> tuple[Link, ...]:
-        """Out of it, into it, or between it and one other."""
-        one = self.chance.choice(list(self.nodes))
+        """Links out of "@it", into it, or between it and one other node; or all links into one node."""
+        peer = self.chance.choice(list(self.nodes))
         return self.chance.choice(
             (
                 (("@it", "@others"),),
                 (("@others", "@it"),),
-                (("@it", one),),
-                ((one, "@it"),),
-                (("*", one),),
+                (("@it", peer),),
+                ((peer, "@it"),),
+                (("*", peer),),
                 (("@it", "@others"), ("@others", "@it")),
             )
         )

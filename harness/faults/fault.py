@@ -45,8 +45,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out. Which of the
-    other fields it has, and what they are, says its action: a class of `harness.faults.table.ACTIONS`."""
+    """`name` is the word in the table of faults ("isolate-owner"), `does` what the cluster carries out. Its action, a
+    class of `harness.faults.table.ACTIONS`, says which other fields it has and what they mean."""
 
     id: Count
     name: str

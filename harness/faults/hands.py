@@ -1,4 +1,4 @@
-"""What a cluster of real nodes offers to faults. They wait for nothing else, so they hang on no clock and no thread."""
+"""What a cluster of real nodes offers to faults. Faults wait for nothing else, so they need no clock and no thread."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Processes(Protocol):
         ...
 
     def starve(self, node: str) -> None:
-        """From now on the kernel may end it for want of memory, and that is not an unexpected end."""
+        """From now on the kernel may end the node for want of memory: that end does not count as unexpected."""
         ...
 
     async def feed(self, node: str) -> bool:
-        """Not any more; before `revive`, which undoes that it was ended. Whether the kernel has ended it since
-        `starve`."""
+        """End `starve`; whether the kernel has ended the node meanwhile. Call it before `revive`, which forgets such an
+        end."""
         ...
 
 
@@ -76,19 +76,19 @@ class Storage(Protocol):
     """A disk, for faults. Raises ClusterError if something cannot be done."""
 
     async def order(self, orders: Mapping[str, Any]) -> None:
-        """Give orders about errors from now on: the fields of `nodes.host.orders.Orders`."""
+        """Give the disk new orders: the fields of `nodes.host.orders.Orders`."""
         ...
 
     async def effects(self) -> dict[str, Any]:
-        """id: the orders it has read; delayed, failed: how many calls they affected. Empty if it does not report."""
+        """id: the orders that the disk has read; delayed, failed: the calls that they affected. {} without a report."""
         ...
 
     async def power_fails(self) -> None:
-        """The node is about to die: nothing reaches the disk by itself from now on."""
+        """The node is about to die: from now on nothing reaches the disk without a sync."""
         ...
 
     async def lose_unsynced(self, seed: str) -> int:
-        """The node is dead: throw away what was not synced; how many bytes were lost or spoilt."""
+        """Throw away the unsynced bytes of the node, which is dead; return how many were lost or spoilt."""
         ...
 
     async def save(self) -> None:
@@ -96,7 +96,7 @@ class Storage(Protocol):
         ...
 
     async def damage(self, what: Damage, logs: Sequence[str], seed: str) -> int:
-        """Of the files with names of these patterns, one: how many bytes were added, cut off or changed; 0 if nothing
+        """Damage one file with a name of these patterns; how many bytes were added, cut off or changed. 0 if no file
         was long enough."""
         ...
 
@@ -136,19 +136,19 @@ class Limits(Protocol):
     async def limit_cpu(self, node: str, percent: int) -> None: ...
 
     async def limit_memory(self, node: str, spare_bytes: int) -> None:
-        """So much more than it cannot do without."""
+        """Limit the node to the memory that it needs and `spare_bytes` more."""
         ...
 
     async def press(self, node: str, ballast: Ballast) -> None:
-        """A second process in its group wants memory from now on; returns when it is there."""
+        """Start a second process in the node's group that takes memory; returns when it runs."""
         ...
 
     async def release(self, node: str) -> None:
-        """End that process."""
+        """End the second process."""
         ...
 
     async def lift(self, node: str) -> bool:
-        """All limits are as they were; whether the kernel says so."""
+        """Take all limits back; whether the kernel reports them as they were."""
         ...
 
 
@@ -161,7 +161,7 @@ class AtWork(Protocol):
 
 
 class CutAtWork(AtWork, Protocol):
-    """A cut, which may end in two steps: it is healed, and it was seen to be whole."""
+    """A cut, which may end in two steps: it is healed, and traffic is observed."""
 
     async def heal(self) -> None: ...
 
@@ -178,11 +178,11 @@ class Isolation(Protocol):
         ...
 
     async def forget(self, fault: Fault) -> None:
-        """The nodes are dead: what is held for them or of them is gone."""
+        """Drop the bytes that are held for the nodes or from them: they are dead."""
         ...
 
     async def join(self, fault: Fault) -> None:
-        """They run again; connections of before are reset."""
+        """Let the nodes, which run again, communicate; old connections are reset."""
         ...
 
 
@@ -192,7 +192,7 @@ class Links(Protocol):
     def cut(self, fault: Fault) -> CutAtWork: ...
 
     def shape(self, fault: Fault) -> AtWork:
-        """Its links deliver late, out of order, or little."""
+        """The links of the fault deliver late, out of order, or little."""
         ...
 
     def lose(self, fault: Fault) -> AtWork: ...
@@ -228,7 +228,7 @@ class Hands(Time, Protocol):
         ...
 
     async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
-        """How wrong its clocks are from now on."""
+        """Set the offset and the drift of the node's clocks."""
         ...
 
     def wall_ns(self, node: str) -> int:
@@ -241,8 +241,8 @@ class Hands(Time, Protocol):
 
 
 async def together(time: Time, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Side by side; their results in order. The first error ends the wait."""
-    tasks = [time.spawn(each) for each in coroutines]
+    """Run the coroutines side by side; their results, in order. The first error cancels the rest."""
+    tasks = [time.spawn(coroutine) for coroutine in coroutines]
     try:
         return [await task for task in tasks]
     except BaseException:

@@ -59,7 +59,7 @@ NOTHING: Counts = NoCounts()
 
 
 class Limited(RealFault):
-    """The kernel's counts before, and since."""
+    """A fault that limits nodes, with the kernel's counts before it and since."""
 
     def __init__(self, fault: Fault, hands: Hands) -> None:
         super().__init__(fault, hands)
@@ -67,10 +67,10 @@ class Limited(RealFault):
         self._before: dict[str, Counts] = {}
         self._last: dict[str, Counts] = {}
         self.ran_out: dict[str, bool] = {}
-        """Nodes that were seen to have been ended by the kernel."""
+        """Node → whether the kernel was observed to end it."""
 
     async def _count(self, node: str) -> None:
-        """The newest counts that can be had: those of a dead container are gone."""
+        """Read the newest counts that can be had: those of a dead container are gone."""
         await self._is_counted(node)
 
     async def _is_counted(self, node: str) -> bool:
@@ -83,7 +83,7 @@ class Limited(RealFault):
         return True
 
     def _sum(self, name: str, nodes: tuple[str, ...] | None = None) -> int:
-        """By how much a count grew, over all nodes of the fault."""
+        """By how much a count grew, over these nodes or all nodes of the fault."""
         return sum(
             max(0, getattr(self._last.get(node, NOTHING), name) - getattr(before, name))
             for node, before in self._before.items()
@@ -124,7 +124,7 @@ class RealCpuLimit(Limited):
             "throttled_ms": sum(waited) // MILLISECOND_NS,
             "percent": self._percent,
         }
-        took_effect = bool(self.seen_ns) and all(each >= self.hands.heartbeat_ns for each in waited)
+        took_effect = bool(self.seen_ns) and all(waited_ns >= self.hands.heartbeat_ns for waited_ns in waited)
         return self.evidence(took_effect, healed, counters)
 
     async def _limit(self, node: str) -> None:
@@ -142,7 +142,7 @@ class RealCpuLimit(Limited):
             self.saw()
 
     async def _has_to_wait(self, node: str) -> bool:
-        """For a good part of some periods, of which the kernel has ten a second."""
+        """The kernel makes the node wait for a good part of its periods, which are ten a second."""
         before_ns = self._sum("throttled_ns", (node,))
         for _ in range(LOOKS):
             await self.sleep(LOOK_FOR_WAITING_NS)
@@ -176,7 +176,7 @@ class Hungry(Limited, RealKill):
             self._could_not(node, error)
 
     def _oom_kills(self, node: str) -> int:
-        """As the kernel counted; the counts of a container go with it, often before they can be read."""
+        """The kernel's count. The counts of a container go with it, often before they can be read."""
         return max(self._sum("oom_kills", (node,)), int(self.ran_out.get(node, False)))
 
     @abstractmethod
@@ -184,18 +184,18 @@ class Hungry(Limited, RealKill):
         """Wait until the limit takes effect on the node, or cannot."""
 
     async def _until_dead(self, node: str) -> None:
-        """Wait until the cluster has seen that the node is dead, for a while."""
+        """Wait for a while until the cluster observes that the node is dead."""
         await self.is_dead(node, SEEN_DEAD_WITHIN_NS, LOOK_AGAIN_NS)
 
     async def _outlives(self, node: str, kills: int) -> bool:
-        """Whether the kernel has ended no process since it had ended `kills`. An end is seen a little later."""
+        """Whether the kernel has ended no process beyond `kills`. The end of one is observed a little later."""
         is_there = await self._is_counted(node)
         if not is_there or self._sum("oom_kills", (node,)) > kills:
             await self._until_dead(node)
         return self.processes.is_alive(node)
 
     async def _relieve(self, node: str) -> bool | None:
-        """In this order: a dead node has no limits that could be looked at, until it is started again."""
+        """Lift the limits and revive the node, in this order: a dead node has no limits to look at until it starts."""
         is_there = await self._is_counted(node)
         kills = self._sum("oom_kills", (node,))
         await self.limits.release(node)
@@ -264,7 +264,7 @@ class RealOutOfMemory(Hungry):
 
 
 class LimitAction(Action):
-    """What these have in common."""
+    """An action that limits nodes."""
 
     limits_nodes = True
 

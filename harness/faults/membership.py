@@ -35,7 +35,7 @@ class Membership:
     said: int | str | None = None
     voters: frozenset[str] = frozenset()
     without_a_vote: frozenset[str] = frozenset()
-    """Members that take no part in elections: a leader needs the votes of a quorum of the remaining ones."""
+    """Members that take no part in elections. A leader needs a quorum of votes from the remaining members."""
 
     @classmethod
     def at_first(
@@ -62,7 +62,7 @@ class Membership:
         return count < 2 * self.quorum <= 2 * count and 2 * count > len(self.places)
 
     def why_not(self, does: Does, nodes: Iterable[str]) -> str:
-        """Why this cannot be done to these nodes now; "" if it can."""
+        """Why the fault cannot be done to these nodes now; "" if it can."""
         named = tuple(nodes)
         missing = [name for name in named if name not in self.present]
         if does == "add":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 Value = bool | int | float | str
 
 OPTION = "option"
-"""A line of the history: from when on a node has another value of an option. How it came to have it:"""
+"""A line of the history: a node has a new value of an option from then on. How it got the value:"""
 RUNNING, RESTARTED = "while it ran", "by a restart"
 RECONFIGURING = ("reconfigure", "reconfigure-at-a-moment", "restart-otherwise")
 """Faults that change any option that can change."""
@@ -17,7 +17,7 @@ CHANGE_OPTIONS = (*RECONFIGURING, "timeouts", "quorum")
 
 @dataclass(frozen=True, slots=True)
 class Decisive:
-    """The options of a system on which more than one node hangs; "" if it has none."""
+    """The options of a system that matter to more than one node; "" if it has none."""
 
     elections: str = ""
     """Which part the node takes in elections."""

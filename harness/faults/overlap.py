@@ -39,22 +39,22 @@ EXCLUSIVE = (
 )
 """A node has at most one of each set at a time."""
 SETS_CLOCKS = which(lambda action: action.sets_clocks)
-"""The same for these, where a file sets a node's clock."""
+"""A node has at most one of these at a time, too, where a file sets its clock."""
 HINDER_NO_OWNER = which(lambda action: not action.hinders_owner)
 
 
 def hinders_no_owner(does: str, options: Collection[str], decisive: Decisive) -> bool:
-    """Such a fault leaves the cluster its owner, or lets it have another. `decisive`: of the system's options."""
+    """The cluster keeps its owner under such a fault, or can elect another. `decisive`: the system's."""
     return does in HINDER_NO_OWNER and not decisive.who_leads(options)
 
 
 def meet(one: Fault, other: Fault) -> bool:
-    """They are at work at the same time."""
+    """The two faults are at work at the same time."""
     return one.at_ns < other.until_ns and other.at_ns < one.until_ns
 
 
 def exclude(one: Fault, other: Fault, decisive: Decisive, *, is_real: bool = False) -> bool:
-    """They cannot be at work at the same time. `is_real`: on nodes that are not virtual."""
+    """The two faults cannot be at work at the same time. `is_real`: on nodes that are not virtual."""
     if one.does == other.does == "failover":
         return True
     if one.does in ADMINISTERED and other.does in ADMINISTERED:

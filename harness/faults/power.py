@@ -47,10 +47,10 @@ class Spoilt(RealKill):
         self.disks = {node: hands.storage(node) for node in fault.nodes}
         self.counts: Counter[str] = Counter()
 
-    async def once_more(self, node: str, said: Sequence[str]) -> bool:
-        """The node has refused; whether it answers with its files as they were before."""
+    async def once_more(self, node: str, last_words: Sequence[str]) -> bool:
+        """Start a node that refused once more, with its old files; whether it answers."""
         others = [detail for detail in self.details if not detail.startswith(f"{node} ")]
-        self.details = others + [f"{node} refuses: {line}" for line in said]
+        self.details = others + [f"{node} refuses: {line}" for line in last_words]
         self.counts["refused_to_start"] += 1
         await self.disks[node].restore()
         try:
@@ -60,10 +60,10 @@ class Spoilt(RealKill):
             return False
         return await self.answers_again(node)
 
-    async def has_ended(self, node: str, said: Sequence[str]) -> bool:
-        """A node that refuses to start ends soon after it says so; its end, and what it `said`, are noted later."""
+    async def has_ended(self, node: str, last_words: Sequence[str]) -> bool:
+        """Wait until the node has ended, and its `last_words` are there: both come a little after its refusal."""
         deadline_ns = self.hands.now_ns() + ENDS_WITHIN_NS
-        while (self.processes.is_alive(node) or not said) and self.hands.now_ns() < deadline_ns:
+        while (self.processes.is_alive(node) or not last_words) and self.hands.now_ns() < deadline_ns:
             await self.sleep(LOOK_AGAIN_NS)
         return not self.processes.is_alive(node)
 
@@ -89,7 +89,7 @@ class RealPowerLoss(Spoilt):
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         with ExitStack() as allowed:
-            said = {
+            last_words = {
                 node: allowed.enter_context(self.processes.may_refuse(node))
                 for node in (self.fault.nodes if self.may_refuse else ())
             }
@@ -97,10 +97,12 @@ class RealPowerLoss(Spoilt):
             await self.isolation.join(self.fault)
             healed = {node: await self.answers_again(node) if up else up for node, up in started}
             refused = [
-                node for node in said if healed[node] is False and await self.has_ended(node, said[node])
+                node
+                for node in last_words
+                if healed[node] is False and await self.has_ended(node, last_words[node])
             ]
         for node in refused:
-            healed[node] = await self.once_more(node, said[node])
+            healed[node] = await self.once_more(node, last_words[node])
         counters = {
             "processes_seen_dead": len(self.seen_ns),
             "bytes_lost": self.counts["bytes_lost"],

@@ -15,7 +15,7 @@ ASK_AGAIN_NS = 5_000_000
 
 
 class RealFault:
-    """Times, and which nodes the fault did not change as it should."""
+    """A fault at work on real nodes: its times, and what went wrong at which node."""
 
     def __init__(self, fault: Fault, hands: Hands) -> None:
         self.fault = fault
@@ -24,7 +24,7 @@ class RealFault:
         self.asked_ns = hands.now_ns()
         self.heal_asked_ns: int | None = None
         self.seen_ns: list[int] = []
-        """When a node was seen to be as the fault makes it."""
+        """When each node was observed to be affected."""
         self.details: list[str] = []
 
     def saw(self) -> None:
@@ -35,14 +35,14 @@ class RealFault:
         return bool(self.seen_ns) and len(self.seen_ns) == len(self.fault.nodes)
 
     async def each(self, work: Callable[[str], Coroutine[Any, Any, T]]) -> list[T]:
-        """Do it to all nodes of the fault, side by side."""
+        """Do `work` on all nodes of the fault, side by side."""
         return await together(self.hands, map(work, self.fault.nodes))
 
     async def sleep(self, time_ns: int) -> None:
         await self.hands.sleep_until(self.hands.now_ns() + time_ns)
 
     async def answers_again(self, node: str) -> bool:
-        """The node was asked until it answered."""
+        """Ask the node until it answers; False if it is dead or does not answer in time."""
         deadline_ns = self.hands.now_ns() + ANSWERS_WITHIN_NS
         while await self.hands.status(node) is None:
             if not self.processes.is_alive(node):
@@ -55,7 +55,7 @@ class RealFault:
         return True
 
     async def is_dead(self, node: str, within_ns: int, look_again_ns: int) -> bool:
-        """Whether the cluster has seen within that time that the node is dead."""
+        """Whether the cluster observes within that time that the node is dead."""
         deadline_ns = self.hands.now_ns() + within_ns
         while self.processes.is_alive(node) and self.hands.now_ns() < deadline_ns:
             await self.sleep(look_again_ns)
@@ -64,7 +64,7 @@ class RealFault:
     def evidence(
         self, took_effect: bool, healed: Iterable[bool | None], counters: Mapping[str, int]
     ) -> Evidence:
-        """`healed`: of each node; None where that could not be tried."""
+        """`healed`: for each node; None where that could not be tried."""
         tried = [outcome for outcome in healed if outcome is not None]
         return Evidence(
             took_effect=took_effect,

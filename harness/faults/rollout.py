@@ -45,7 +45,7 @@ class Rollout:
         return replace(self, newer=newer, goes_back=fault.does == "downgrade")
 
     def why_not(self, does: Does, nodes: Sequence[str]) -> str:
-        """Why this cannot be done to these nodes now; "" if it can."""
+        """Why the fault cannot be done to these nodes now; "" if it can."""
         for node in nodes:
             if does == "upgrade" and node in self.newer:
                 return f"upgrades {node}, which runs the newer version already"

@@ -85,7 +85,7 @@ def slow(situation: Situation) -> Fields:
 
 
 def jitter(situation: Situation) -> Fields:
-    """Every delay between none and twice the mean is as likely."""
+    """Delays are spread evenly between 0 and twice the mean."""
     drawn = slow(situation)
     return {**drawn, "jitter_ns": drawn["delay_ns"]}
 
@@ -99,7 +99,7 @@ def reorder(situation: Situation) -> Fields:
 
 
 def narrow(situation: Situation) -> Fields:
-    """All links of the leader, which sends most, or all links: less than a hundred writes a second need."""
+    """All links of the leader, which sends the most, or all links, with less than a hundred writes a second need."""
     nodes, chance = situation.nodes, situation.chance
     node = chance.choice((situation.leader or chance.choice(list(nodes)), None))
     links = tuple((a, b) for a in nodes for b in nodes if a != b and node in (a, b, None))
@@ -107,7 +107,7 @@ def narrow(situation: Situation) -> Fields:
 
 
 class ShapedAction(Action):
-    """What these have in common."""
+    """An action that changes how links deliver."""
 
     packets = "shaped"
 

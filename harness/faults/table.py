@@ -67,7 +67,7 @@ def action_of(fault: Fault) -> Action:
 
 
 def which(holds: Callable[[Action], bool]) -> frozenset[Does]:
-    """What the actions do of which that holds."""
+    """The words of the actions for which `holds` is true."""
     return frozenset(action.does for action in ACTIONS.values() if holds(action))
 
 
@@ -82,7 +82,7 @@ def why_not(name: str, cluster: str, able: frozenset[Ability] = ALL_ABILITIES, s
 
 
 def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) -> str:
-    """The same of what a fault does: a disk can be mounted under nodes that have no disk layer of ours."""
+    """As `why_not`, for an action. A disk can be mounted under nodes that have no disk layer of ours."""
     lack = ACTIONS[does].lacking_of(able)
     if lack is None or (lack == "disk layer" and cluster in MOUNTED):
         return ""
@@ -90,6 +90,6 @@ def why_not_to(does: Does, cluster: str, able: frozenset[Ability], system: str) 
 
 
 def can_do(cluster: str) -> frozenset[Does]:
-    """What the faults of a cluster do, by the table; in the simulator, which knows triggers, also what scenes do."""
+    """The actions that a cluster can do, by the table; in the simulator, which has triggers, also those of scenes."""
     drawn = frozenset(kind.does for kind in FAULTS.values() if cluster in kind.where.clusters)
     return drawn | DIRECTED if cluster == "sim" else drawn

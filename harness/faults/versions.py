@@ -11,7 +11,7 @@ ONE_CODE = no(SIM, "the simulator runs the nodes of this checkout, in one proces
 
 
 class VersionAction(Action):
-    """What both have in common."""
+    """A step of one node to another version."""
 
     ability = "versions"
     stops_processes = True

@@ -72,16 +72,16 @@ class VirtualFault:
         watched = [pair for pair in pairs if set(pair) <= set(machines) and network.is_used(pair)]
         if not any(self._both_up(pair) for pair in watched):
             return None
-        seen = {pair: Effect() for pair in watched}
-        for pair, effect in seen.items():
+        effects = {pair: Effect() for pair in watched}
+        for pair, effect in effects.items():
             network.effects[pair] = effect
         deadline_ns = self.hands.now_ns() + 20 * self.hands.heartbeat_ns
         while True:
             for pair in watched:  # another fault of the same pair may have begun or ended meanwhile
-                seen[pair] = network.effects.setdefault(pair, seen[pair])
+                effects[pair] = network.effects.setdefault(pair, effects[pair])
             quiet = [
                 pair
-                for pair, effect in seen.items()
+                for pair, effect in effects.items()
                 if effect.passed == 0 and self._both_up(pair) and not network.is_cut(pair)
             ]
             if not quiet or self.hands.now_ns() > deadline_ns:
@@ -97,5 +97,5 @@ class VirtualFault:
 
 
 def first(times: Iterable[int | None]) -> int | None:
-    """The earliest of the times that are known."""
+    """The earliest of the known times."""
     return min((time_ns for time_ns in times if time_ns is not None), default=None)

@@ -17,7 +17,7 @@ class Where:
     clusters: tuple[str, ...] = ()
     """Where it is done, in the order of `CLUSTERS`."""
     only_named: tuple[str, ...] = ()
-    """Those of them where "all" leaves it out."""
+    """The clusters among these where "all" leaves it out."""
     why_not: Mapping[str, str] = field(default_factory=dict)
 
     def __or__(self, other: Where) -> Where:
@@ -38,10 +38,10 @@ EVERYWHERE = REAL | SIM
 
 
 def by_name(where: Where) -> Where:
-    """There it is done, when it is asked for by name."""
+    """These clusters do the fault when it is asked for by name."""
     return Where(where.clusters, where.clusters)
 
 
 def no(where: Where, why: str) -> Where:
-    """There it cannot be done."""
+    """These clusters cannot do the fault."""
     return Where(why_not=dict.fromkeys(where.clusters, why))

@@ -1,15 +1,15 @@
 """The audit of a run: the nodes' own logs, by rules that no client could check.
 
-Four things come of it:
+The audit has four results:
 
 - a verdict over the logs (`checkers.logs.wal`): a transaction that one node confirmed is rolled back by no other, and
   the logs contradict no certain answer that a client got
 - a verdict on the moments of answers and acknowledgements (`checkers.logs.wal.early`): by the record of disks and links
   where there is one, else by clocks
 - a verdict on the states of nodes (`checkers.logs.wal.state`), where a simulator recorded them
-- the checks of what clients saw, repeated after the logs have settled operations of unknown outcome: those
-  verdicts stand beside the first ones, never in their place. A promised check that only then is invalid breaks the
-  promise all the same, under a name of its own (`linearizable-settled`)
+- the checks of client operations, repeated after the logs have settled operations of unknown outcome. Their verdicts
+  are added to the first ones and never replace them. A promised check that is invalid only then breaks the promise all
+  the same, under a name of its own (`linearizable-settled`)
 
 Every verb judges by `Audit.judged`: `run` and `check` report all that `qsync audit` reports.
 """
@@ -33,16 +33,16 @@ from harness.doing import doing
 from harness.judge.causes import SETTLED
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
-"""Checks that an operation without an outcome leaves room to."""
+"""Checks that may be valid only because an operation has no known outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """`settling` is None where there is no history; `settled`: the checks over what it settled, and their verdicts."""
+    """`settling`: None without a history; `settled`: the checks over the settled history, and their verdicts."""
 
     logs: Verdict
     early: Verdict | None = None
-    """None if it is not recorded when data were on disk."""
+    """None if the record does not say when data were on disk."""
     state: Verdict | None = None
     """None if the states of nodes were not recorded."""
     settling: Settled | None = None
@@ -51,8 +51,8 @@ class Audit:
     def judged(
         self, promised: str, answers: str, violated: Collection[str] = ()
     ) -> list[tuple[str, Verdict]]:
-        """The verdicts that count, with what they are judged against. `promised`: what the logs must be; `answers`:
-        what the moments of answers must be; `violated`: checks that are invalid as it is, and need no settling."""
+        """(model, verdict) of each verdict that counts. `promised`: the model of the logs; `answers`: of the moments of
+        answers; `violated`: checks that are invalid without settling, and are not repeated."""
         again = [
             (check.model, replace(verdict, checker=check.name + SETTLED))
             for check, verdict in self.settled
@@ -65,11 +65,11 @@ class Audit:
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """On the logs, and on the moments of answers and the states of nodes if these were recorded."""
-        return (self.logs, *(each for each in (self.early, self.state) if each is not None))
+        return (self.logs, *(verdict for verdict in (self.early, self.state) if verdict is not None))
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """A sentence for each check that no longer holds with what the logs know, where nothing is promised."""
+        """A sentence for each check without a promise that is invalid after settling."""
         return tuple(
             f"with the outcomes that only the logs know it is not {verdict.model}: {verdict.witnesses[0].summary}"
             for check, verdict in self.settled
@@ -96,15 +96,15 @@ def audit(
     effects: Sequence[Effect] = (),
     run_check: RunCheck = run_here,
 ) -> Audit:
-    """Judge the logs of a cluster and, with them, what its clients saw: by those of `checks` that settling changes.
+    """Judge the logs of a cluster, and repeat those of `checks` that change when the logs settle the history.
 
-    `effects`: what the nodes' disks and links did, if anybody saw that.
+    `effects`: the recorded effects of disks and links; empty without a record.
     """
     doing("the nodes' logs")
     read = until_ended(lambda: _read(logs, rules, history), str)
     if isinstance(read, str):
-        is_told = history is not None and _tells_when(history, effects)
-        return Audit(logs=stopped(wal.NAME, read), early=stopped(early.NAME, read) if is_told else None)
+        tells_when = history is not None and _tells_when(history, effects)
+        return Audit(logs=stopped(wal.NAME, read), early=stopped(early.NAME, read) if tells_when else None)
     replayed, marks, settling = read
     if history is None or marks is None or settling is None:
         return Audit(logs=run_safely(wal.check_replayed, replayed, name=wal.NAME))
@@ -118,7 +118,7 @@ def audit(
         early=_early(history, effects, marks, run_check),
         state=_state(history, effects, rules, run_check),
         settling=settling,
-        settled=_again(settling, checks, run_check),
+        settled=_after_settling(settling, checks, run_check),
     )
 
 
@@ -126,18 +126,18 @@ def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> boo
     return rules.is_complete(logs) and history.settled is True
 
 
-def _again(
+def _after_settling(
     settling: Settled, checks: Sequence[Check], run_check: RunCheck
 ) -> tuple[tuple[Check, Verdict], ...]:
     """The checks that settling changes, with their verdicts."""
-    again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
-    return tuple((check, run_check(check, settling.history)) for check in again)
+    judged_again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
+    return tuple((check, run_check(check, settling.history)) for check in judged_again)
 
 
 def _read(
     logs: Sequence[NodeLog], rules: LogRules, history: History | None
 ) -> str | tuple[Logs, Marks | None, Settled | None]:
-    """The logs replayed, how the history is joined to them, and what they settle of it."""
+    """The replayed logs, the operations joined to their rows, and the operations that the logs settle."""
     replayed = Logs.of(logs, rules)
     if history is None:
         return replayed, None, None
@@ -147,7 +147,7 @@ def _read(
 
 
 def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
-    """Not valid without the log of each member that there was at the end."""
+    """The verdict; unknown in place of valid if a member of the end left no log."""
     absent = [node for node in at_the_end(history) if node not in {log.node for log in logs}]
     if not absent or verdict.result != "valid":
         return verdict
@@ -156,7 +156,7 @@ def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History)
 
 
 def _tells_when(history: History, effects: Sequence[Effect]) -> bool:
-    """Whether it is recorded when data were on disk: not in records from before the simulator kept it."""
+    """Whether the record says when data were on disk; old records of the simulator do not."""
     return bool(effects) or history.header.cluster != "sim"
 
 
@@ -174,8 +174,8 @@ def _early(
             early.NAME,
             "",
             "",
-            lambda seen: early.check(
-                seen,
+            lambda recorded: early.check(
+                recorded,
                 effects=effects,
                 promotes=rules.promotes,
                 joined=names,
@@ -184,7 +184,7 @@ def _early(
             ),
         )
         return run_check(by_record, history)
-    by_clocks = Check(early.NAME, "", "", lambda seen: early.check_by_clocks(seen, marks.logs, marks))
+    by_clocks = Check(early.NAME, "", "", lambda recorded: early.check_by_clocks(recorded, marks.logs, marks))
     return run_check(by_clocks, history)
 
 
@@ -197,6 +197,8 @@ def _state(
         state.NAME,
         "",
         "",
-        lambda seen: state.check(seen, effects=effects, promotes=rules.promotes, has_votes=rules.has_votes),
+        lambda recorded: state.check(
+            recorded, effects=effects, promotes=rules.promotes, has_votes=rules.has_votes
+        ),
     )
     return run_check(by_record, history)

@@ -26,8 +26,8 @@ from harness.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class Left:
-    """The files of the nodes of a run: their logs (None: nodes of this system keep none); all their files, for a system
-    that judges or draws these (None: nobody looked); and what their disks and links did, where a simulator kept it."""
+    """The files of the nodes of a run. `logs`: None if nodes of this system keep none. `files`: all, for a system that
+    judges or draws them; None: not read. `effects`: of disks and links, where a simulator recorded them."""
 
     logs: Sequence[NodeLog] | None = None
     files: NodeFiles | None = None
@@ -35,12 +35,12 @@ class Left:
 
     @classmethod
     def of(cls, plan: Plan, files: NodeFiles, effects: Sequence[Effect]) -> Left:
-        """Of nodes in memory."""
+        """The files of nodes in memory."""
         return cls(system_of(plan.system).logs.of(files), files, effects)
 
     @classmethod
     def in_folder(cls, nodes: Path, plan: Plan) -> Left:
-        """Of nodes with a folder each. Raises StoreError."""
+        """The files of nodes in `nodes`, a folder for each. Raises StoreError."""
         return cls(system_of(plan.system).logs.read(nodes), files_in(nodes, plan), effects_in(nodes))
 
 
@@ -49,8 +49,8 @@ NOTHING_LEFT = Left()
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a person asked beside the run's own verdict: `key` is the only one that checks of single keys judge, the
-    others are skipped; `promise`: a stricter one than the plan's."""
+    """A user's restrictions of the verdict. `key`: checks of single keys judge this one alone; `promise`: stricter than
+    the plan's."""
 
     key: str | None = None
     promise: str | None = None
@@ -58,12 +58,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Case:
-    """`plan` and `history` say what was to happen and what did.
+    """The run (`plan`, `history`, `left`), and how to judge it.
 
-    `interrupted`, `failure`: how the run ended, as far as the record does not say it. `plan_file`: where the plan is
-    kept, for the line that repeats the run. `names_faults`: a person wrote down the names of the faults, and each must
-    take effect (`harness.judge.evidence.named_faults`). `run_check` runs a check: here, or spread over workers.
-    `given_promise`: instead of that of the plan's system.
+    `interrupted`, `failure`: how the run ended, as far as the record does not say it. `plan_file`: for the line that
+    repeats the run. `names_faults`: the user named the faults, so each must take effect
+    (`harness.judge.evidence.named_faults`). `run_check` runs a check: here, or spread over workers. `given_promise`:
+    instead of that of the plan's system.
     """
 
     plan: Plan
@@ -92,12 +92,12 @@ class Case:
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """Of what clients saw, by the promise."""
+        """The checks of client operations, by the promise."""
         return checks_of(self.plan, self.promise)
 
     @cached_property
     def checks_of_nodes(self) -> tuple[Check, ...]:
-        """The system's own, of what its nodes left."""
+        """The system's own checks of the files and logs of its nodes."""
         judged, left = self.system.logs, self.left
         of_files = () if left.files is None else judged.checks_of_files(self.plan, left.files)
         of_logs = () if left.logs is None else judged.checks(self.plan, left.logs)
@@ -105,33 +105,33 @@ class Case:
 
     @cached_property
     def log_rules(self) -> LogRules | None:
-        """How the logs are audited; None if there are none to audit."""
+        """The rules of the audit; None if there are no logs."""
         return None if self.left.logs is None else rules_of(self.system.logs.rules(self.plan), self.history)
 
     @cached_property
     def logs(self) -> tuple[NodeLog, ...]:
-        """Of the members."""
+        """The logs of the nodes that were members at the end."""
         return logs_of_members(self.left.logs or (), self.history)
 
     @cached_property
     def why_broken_off(self) -> str | None:
         """Why the harness broke the run off, if it did."""
-        told = self.history.told("harness", FAILED)
-        return self.failure or next((str(event.value) for event in told), None)
+        failures = self.history.told("harness", FAILED)
+        return self.failure or next((str(event.value) for event in failures), None)
 
     @cached_property
     def was_interrupted(self) -> bool:
-        """A person ended the run. It stands in the record, so a later judgement sees it too."""
+        """The user ended the run. The record says so, for later judgements."""
         return self.interrupted or any(True for _ in self.history.told("harness", "interrupted"))
 
     @property
     def is_whole(self) -> bool:
-        """The run came to its own end."""
+        """The run was neither broken off nor interrupted."""
         return self.why_broken_off is None and not self.was_interrupted
 
 
 def files_in(nodes: Path, plan: Plan) -> NodeFiles:
-    """All that these nodes left, if the system of the plan has checks or pictures of it. Raises StoreError."""
+    """All files of these nodes, if the system of the plan has checks or pictures of them; else none. StoreError."""
     system = system_of(plan.system)
     if not (system.logs.checks_of_files(plan, {}) or system.pictures.are_there):
         return {}

@@ -13,8 +13,8 @@ and in the end the nodes do not agree. A reader wants the first of these first. 
 | Near | what a witness of it says |
 |---|---|
 | NODE | one node did what it must not do: it crashed, or left the state that its own log says |
-| LOGS | the logs of nodes contradict each other, or what clients were told |
-| CLIENTS | a client saw what it must not see |
+| LOGS | the logs of nodes contradict each other, or the answers to clients |
+| CLIENTS | a client observed what the promise forbids |
 | END | at the end the cluster had not settled: no leader, different data, transactions that still wait |
 
 A check that is not in `TABLE` (an external system may bring one) counts as CLIENTS, behind all rows of it.
@@ -33,7 +33,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 TermOf = Callable[[str, int], int | None]
-"""Of a node at a time (ns): the term that it last reported."""
+"""(node, time in ns) → the term that the node last reported."""
 
 
 def no_term(node: str, time_ns: int) -> None:
@@ -45,9 +45,9 @@ SETTLED = "-settled"
 NEVER_NS = 1 << 62
 CRASH = "crash"
 ENDS_WITH_AN_ANSWER = ("acknowledged-early",)
-"""Invariants of nodes that an answer breaks: the witness begins with the question."""
+"""Invariants of nodes that an answer breaks. The witness begins with the invocation, so its end is the moment."""
 SHOWN_CHARACTERS = 220
-"""How much of a consequence the headline repeats."""
+"""A consequence is cut to this length in the headline."""
 
 
 OF_CUTS = "cuts-"
@@ -63,7 +63,7 @@ class Near(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRank:
     """Some rules of a check, the nearest first; without `rules` all further ones of that check."""
 
     near: Near
@@ -71,12 +71,12 @@ class Row:
     rules: tuple[str, ...] = ()
 
 
-def _rows(near: Near, *checks: str | tuple[str, ...]) -> Iterator[Row]:
-    for each in checks:
-        yield Row(near, each) if isinstance(each, str) else Row(near, each[0], each[1:])
+def _rows(near: Near, *checks: str | tuple[str, ...]) -> Iterator[CheckRank]:
+    for check in checks:
+        yield CheckRank(near, check) if isinstance(check, str) else CheckRank(near, check[0], check[1:])
 
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[CheckRank, ...] = (
     *_rows(
         Near.NODE,
         "crash",
@@ -174,7 +174,7 @@ TABLE: tuple[Row, ...] = (
     ),
 )
 ABOUT_RIGHT = frozenset(row.check for row in TABLE if row.check.startswith("txlog-"))
-"""Checks of logs without times: those of their witnesses are estimates."""
+"""Checks of logs without times: the times of their witnesses are estimates."""
 ERROR_NS = 50_000_000
 """Estimates that are no farther apart prove no order."""
 _WHOLE = {row.check: place for place, row in enumerate(TABLE) if not row.rules}
@@ -184,15 +184,15 @@ _SOME = {
 
 
 def place_of(check: str, rule: str) -> tuple[Near, int, int] | None:
-    """How near, the row, and the place in the row; None if the table has neither the rule nor its check."""
+    """(near, row of `TABLE`, place in the row); None if the table has neither the rule nor its check."""
     check = check.removesuffix(SETTLED)
     row, nr = _SOME.get((check, rule), (_WHOLE.get(check), 0))
     return None if row is None else (TABLE[row].near, row, nr)
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
-    """A witness with its place. `number` is its place among those of its check; `also`: checks that say the same."""
+class RankedWitness:
+    """A witness with its rank. `number`: its place within its check; `also`: checks with an equal witness."""
 
     check: Json
     witness: Json
@@ -226,11 +226,11 @@ class Sighted:
 
     @property
     def time_ns(self) -> int | None:
-        """When it showed: what a node alone did when it began, all else with the last of what proves it."""
+        """The moment of the witness: its beginning if one node broke its own invariant, else its end."""
         begins = self.near == Near.NODE and self.checker not in ENDS_WITH_AN_ANSWER
         names = ("start_ns", "end_ns") if begins else ("end_ns", "start_ns")
         times = (self.witness.get(name) for name in names)
-        return next((each for each in times if isinstance(each, int) and each >= 0), None)
+        return next((moment for moment in times if isinstance(moment, int) and moment >= 0), None)
 
     @property
     def is_estimate(self) -> bool:
@@ -245,72 +245,76 @@ class Sighted:
         return NEVER_NS if self.time_ns is None else self.time_ns
 
     def distance(self, first_ns: Mapping[str, int]) -> tuple[object, ...]:
-        """`first_ns`: by check when it first broke an invariant of a node."""
+        """The key of the order. `first_ns`: check → when an invariant of a node was first broken."""
         near, row, nr = self.place
         first = first_ns[self.checker] if near == Near.NODE else 0
         return (near, first, row, nr, self._time_ns, self.checker, self.number)
 
 
-def ranked(verdict: Json, *, once: bool = True) -> list[Sighted]:
-    """All witnesses of a verdict.json, nearest to the cause first; `once`: those that checks share are there once."""
+def ranked(verdict: Json, *, once: bool = True) -> list[RankedWitness]:
+    """All witnesses of a verdict.json, nearest to the cause first. `once`: equal ones of several checks only once."""
     violated = verdict.get("violations")
-    checks = [each for each in _listed(verdict.get("checks")) if isinstance(each, Mapping)]
-    found = [
-        Sighted(check, witness, number, violated is None or check.get("checker") in _listed(violated))
+    checks = [entry for entry in _listed(verdict.get("checks")) if isinstance(entry, Mapping)]
+    witnesses = [
+        RankedWitness(check, witness, number, violated is None or check.get("checker") in _listed(violated))
         for check in checks
         for number, witness in enumerate(_listed(check.get("witnesses")))
         if isinstance(witness, Mapping)
     ]
     first_ns: dict[str, int] = {}
-    for each in found:
-        if each.near == Near.NODE:
-            first_ns[each.checker] = min(each._time_ns, first_ns.get(each.checker, NEVER_NS))
-    found.sort(key=lambda each: each.distance(first_ns))
+    for entry in witnesses:
+        if entry.near == Near.NODE:
+            first_ns[entry.checker] = min(entry._time_ns, first_ns.get(entry.checker, NEVER_NS))
+    witnesses.sort(key=lambda entry: entry.distance(first_ns))
     seen: Counter[tuple[str, str]] = Counter()
-    order: list[tuple[bool, bool, int, Sighted]] = []
-    for place, each in enumerate(_once(found) if once else found):
-        kind = (each.checker, each.rule)
-        order.append((not each.is_violation, seen[kind] > 0, place, each))
+    order: list[tuple[bool, bool, int, RankedWitness]] = []
+    for place, entry in enumerate(_once(witnesses) if once else witnesses):
+        kind = (entry.checker, entry.rule)
+        order.append((not entry.is_violation, seen[kind] > 0, place, entry))
         seen[kind] += 1
-    return [each for *_, each in sorted(order, key=lambda entry: entry[:3])]
+    return [entry for *_, entry in sorted(order, key=lambda entry: entry[:3])]
 
 
-def leading(verdict: Json) -> Sighted | None:
+def leading(verdict: Json) -> RankedWitness | None:
     return next(iter(ranked(verdict)), None)
 
 
-def _once(found: Sequence[Sighted]) -> Iterator[Sighted]:
-    """Each event once, under its nearest check: two checks may prove the same by the same words and lines."""
+def _once(witnesses: Sequence[RankedWitness]) -> Iterator[RankedWitness]:
+    """Equal witnesses (same words, same events) only once, under the nearest check."""
     first: dict[tuple[object, ...], int] = {}
-    kept: list[Sighted] = []
-    for each in found:
-        told = (each.is_violation, each.summary, tuple(map(str, _listed(each.witness.get("events")))))
-        place = first.setdefault(told, len(kept))
+    kept: list[RankedWitness] = []
+    for witness in witnesses:
+        words = (
+            witness.is_violation,
+            witness.summary,
+            tuple(map(str, _listed(witness.witness.get("events")))),
+        )
+        place = first.setdefault(words, len(kept))
         if place == len(kept):
-            kept.append(each)
-        elif each.checker not in kept[place].checkers:
-            kept[place] = replace(kept[place], also=(*kept[place].also, each.checker))
+            kept.append(witness)
+        elif witness.checker not in kept[place].checkers:
+            kept[place] = replace(kept[place], also=(*kept[place].also, witness.checker))
     yield from kept
 
 
-def consequences(ranking: Sequence[Sighted]) -> list[Sighted]:
-    """What followed from the leading witness: a crash, and the worst of the rest.
+def consequences(ranking: Sequence[RankedWitness]) -> list[RankedWitness]:
+    """The consequences of the leading witness: a crash, and the worst of the other witnesses.
 
-    A consequence is of a different check that is not nearer to the cause. What a client saw says most, then what did
-    not settle, then what the logs say. One that is surely later comes first: only such a one can have followed.
+    A consequence is a violation of a different check that is not nearer to the cause. The worst is that of a client,
+    then of the end, then of the logs. A witness that is surely later goes before all others.
     """
     if not ranking:
         return []
     lead = ranking[0]
     others = [
-        each
-        for each in ranking
-        if each.checker not in lead.checkers and each.is_violation and each.near >= lead.near
+        other
+        for other in ranking
+        if other.checker not in lead.checkers and other.is_violation and other.near >= lead.near
     ]
-    crash = [each for each in others if each.checker == CRASH and _is_later(lead, each)][:1]
-    rest = [each for each in others if each.checker != CRASH]
+    crash = [other for other in others if other.checker == CRASH and _is_later(lead, other)][:1]
+    rest = [other for other in others if other.checker != CRASH]
     order = (Near.CLIENTS, Near.END, Near.LOGS, Near.NODE)
-    worst = min(rest, key=lambda each: (not _is_later(lead, each), order.index(each.near)), default=None)
+    worst = min(rest, key=lambda other: (not _is_later(lead, other), order.index(other.near)), default=None)
     return crash if worst is None else [*crash, worst]
 
 
@@ -318,23 +322,25 @@ FINAL_ONLY = frozenset({"runaway-term", "deposed", "idle-promote", "split-withou
 """Rules that explain why a cluster did not settle, and nothing that a client saw."""
 
 
-def own_causes(verdict: Json) -> list[Sighted]:
-    """The leading witness, all crashes, and the first one of each further rule that follows from none of these.
+def own_causes(verdict: Json) -> list[RankedWitness]:
+    """The leading witness, all crashes, and the first witness of each further rule that no earlier cause explains.
 
-    A breach follows from the leading one unless it is a crash, was over before a node or its log went wrong, or is of a
-    kind that the leading one cannot explain: a wrong cut explains wrong cuts alone, and what keeps a cluster from
-    settling explains no lost write. Findings are causes only where nothing is violated.
+    A cause explains every breach except a crash, a breach that ended before the cause began at a node or in a log, and
+    a breach of a kind that it cannot explain: a wrong cut explains wrong cuts alone, and a cluster that does not settle
+    explains no lost write. Findings are causes only if nothing is violated.
     """
-    causes: list[Sighted] = []
+    causes: list[RankedWitness] = []
     ranking = ranked(verdict)
-    for each in [each for each in ranking if each.is_violation] or ranking:
+    for witness in [witness for witness in ranking if witness.is_violation] or ranking:
         kinds = {(cause.checker, cause.rule) for cause in causes if cause.checker != CRASH}
-        if (each.checker, each.rule) not in kinds and not any(_explains(cause, each) for cause in causes):
-            causes.append(each)
+        if (witness.checker, witness.rule) not in kinds and not any(
+            _explains(cause, witness) for cause in causes
+        ):
+            causes.append(witness)
     return causes
 
 
-def _explains(cause: Sighted, other: Sighted) -> bool:
+def _explains(cause: RankedWitness, other: RankedWitness) -> bool:
     if other.checker == CRASH:
         return False
     start_ns, end_ns = cause.witness.get("start_ns"), other.witness.get("end_ns")
@@ -348,30 +354,30 @@ def _explains(cause: Sighted, other: Sighted) -> bool:
     return True
 
 
-def _is_later(lead: Sighted, other: Sighted) -> bool:
+def _is_later(lead: RankedWitness, other: RankedWitness) -> bool:
     if lead.time_ns is None or other.time_ns is None:
         return False
     return other.time_ns - lead.time_ns > (ERROR_NS if lead.is_estimate or other.is_estimate else 0)
 
 
 def headline(verdict: Json, term_of: TermOf = no_term, *, has_times: bool = True) -> str:
-    """The anomaly in sentences: the moment, the term and the node of the leading witness, and what followed from it.
+    """The anomaly in sentences: the moment, the term and the node of the leading witness, then its consequences.
 
-    `has_times` False: the times of the record are places in a file. They tell what is later, and are no moments.
+    `has_times` False: the times of the record are places in a file, which give an order and no moments.
     """
-    ranking = [each for each in ranked(verdict) if each.is_violation] or ranked(verdict)
+    ranking = [witness for witness in ranked(verdict) if witness.is_violation] or ranked(verdict)
     if not ranking:
         return "A promise is broken, and no witness was recorded."
     lead, followed = ranking[0], consequences(ranking)
     text = f"{_at(lead, term_of) if has_times else ''}{_on(lead)}."
     text = f"{text[:1].upper()}{text[1:]}"
     text += "".join(f" {_followed(lead, then, has_times)}" for then in followed)
-    told = {*lead.checkers, *(checker for then in followed for checker in then.checkers)}
-    others = dict.fromkeys(each.checker for each in ranking if each.checker not in told)
+    named = {*lead.checkers, *(checker for then in followed for checker in then.checkers)}
+    others = dict.fromkeys(witness.checker for witness in ranking if witness.checker not in named)
     return f"{text} Violated as well: {', '.join(others)}." if others else text
 
 
-def _at(lead: Sighted, term_of: TermOf) -> str:
+def _at(lead: RankedWitness, term_of: TermOf) -> str:
     """`At 12.300 s, in term 3, `; empty if the moment is not known."""
     if lead.time_ns is None:
         return ""
@@ -380,13 +386,13 @@ def _at(lead: Sighted, term_of: TermOf) -> str:
     return f"{at} " if term is None else f"{at}, in term {term}, "
 
 
-def _on(lead: Sighted) -> str:
-    """The summary, with the node if that does not name it."""
+def _on(lead: RankedWitness) -> str:
+    """The summary; with the node, if the summary does not name it."""
     named = not lead.node or re.search(rf"\b{re.escape(lead.node)}\b", lead.summary)
     return lead.summary if named else f"{lead.summary} (at {lead.node})"
 
 
-def _followed(lead: Sighted, then: Sighted, has_times: bool) -> str:
+def _followed(lead: RankedWitness, then: RankedWitness, has_times: bool) -> str:
     text = then.summary
     if len(text) > SHOWN_CHARACTERS:
         text = text[: SHOWN_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"

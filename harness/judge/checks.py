@@ -1,4 +1,4 @@
-"""The checks of a run, judged: of what clients saw, of what nodes left, and by the audit of their logs."""
+"""The checks of a run, judged: of client operations, of the files of nodes, and by the audit of their logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_PROMISED = "not promised here, and not kept: "
 class Checked:
     """`judged`: the verdicts, each with the model that it is judged against ("": nothing is promised).
 
-    `left_out`: what a person asked not to be judged, in words. `settled`: what the logs settled, for verdict.json;
+    `left_out`: the parts that the user excluded, in words. `settled`: the part of verdict.json on settled operations;
     None without an audit. `findings_of_settling`: sentences.
     """
 
@@ -52,7 +52,7 @@ class Checked:
 
 
 def checked(case: Case) -> Checked:
-    """Raises WrongUse if there is no such key as was asked for, or no check that judges keys."""
+    """Run the checks and the audit. Raises WrongUse for a key that the run lacks or that no check judges."""
     left_out = () if case.key is None else _left_out_by(case.key, case.checks, case.history)
     judged = [(check.model, _verdict(check, case)) for check in (*case.checks, *case.checks_of_nodes)]
     if case.log_rules is None:
@@ -64,7 +64,7 @@ def checked(case: Case) -> Checked:
 
 
 def _verdict(check: Check, case: Case) -> Verdict:
-    """By the check's own name: a verdict under another one would leave a promised check without any."""
+    """The verdict under the name of the check, because a promised check without a verdict of its name is not judged."""
     doing(f"the check {check.name}")
     history = case.history
     is_selected = case.key is not None and check.is_per_key

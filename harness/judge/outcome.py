@@ -1,9 +1,9 @@
-"""The only place where an outcome is made, whatever verb asks for it: `run`, `check`, `audit`, `nightly`, `simulate`.
+"""The outcome of a run. All verbs (`run`, `check`, `audit`, `nightly`, `simulate`) take it from here.
 
 | outcome | exit | when |
 |---|---|---|
 | anomaly | 1 | a promised check is invalid, whatever else is the case |
-| inconclusive | 3 | something is missing without which a run shows nothing |
+| inconclusive | 3 | evidence is missing, such as load, faults in effect or the end of the record |
 | unknown | 2 | a promised check was not judged: it is unknown, was skipped, or there is none |
 | valid | 0 | every promised check was judged and is valid |
 """
@@ -32,26 +32,26 @@ Outcome = Literal["valid", "anomaly", "unknown", "inconclusive"]
 EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}
 
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
-"""Checks that have nothing to judge if clients only ask for dirty reads."""
+"""Checks that have nothing to judge if all reads are dirty."""
 
 HARDLY_ASKED = 10
-"""Fewer reads of a class (at replicas, dirty) may all be lost to faults: that none was answered then says nothing."""
+"""Fewer reads of a class (at replicas, dirty) may all be lost to faults: that none succeeded is inconclusive."""
 HARDLY_ASKED_SHARE = 1 / 10
-"""And only where they are a smaller share of all operations: a run that is about such reads needs an answer."""
+"""A larger share of all operations is never hardly asked: a run about such reads needs an answer."""
 CONDITIONAL = frozenset(
     {
         *("quorum", "early-timeout", "overruled", "rollback-honesty", "replication"),
         *("acknowledged-early", "queue-order", "durability", "write-once"),
     }
 )
-"""Checks that a run keeps in which what they forbid could not happen: no write while no quorum was possible, no
-timeout, no rollback, one node alone, no complete write, no clock to compare. Any other one that had nothing to judge is
-unknown, whatever it says of itself."""
+"""Checks that are valid in a run in which a breach was impossible: no write without a possible quorum, no timeout, no
+rollback, a single node, no complete write, no clock to compare. All other checks that had nothing to judge are
+unknown."""
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """`decisive`: the promised verdicts that count. `missing`: why the run shows nothing, a sentence each."""
+    """`decisive`: the promised verdicts that count. `missing`: why the run is inconclusive, a sentence each."""
 
     outcome: Outcome
     decisive: Sequence[Verdict]
@@ -61,10 +61,10 @@ class Weighed:
 def outcome_of(
     results: Iterable[Result], missing: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> Outcome:
-    """`results`: of the promised checks. `missing`: what keeps a run from being evidence. `left_out`: what a person
-    asked not to be judged, in words."""
+    """`results`: of the promised checks. `missing`: why the run is inconclusive. `left_out`: the parts that the user
+    excluded, in words."""
     result = merged(results)
-    if result == "invalid":
+    if result == "invalid":  # first: an anomaly counts however little else the run shows
         return "anomaly"
     if missing:
         return "inconclusive"
@@ -72,7 +72,7 @@ def outcome_of(
 
 
 def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
-    """Verdicts, and what the run shows beside them."""
+    """The outcome of a run by the verdicts of its checks and its evidence."""
     promised = checked.promised
     if evidence.is_damaged and evidence.stopped:
         excused = {CONVERGENCE}
@@ -80,23 +80,25 @@ def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
         excused = without_reads(case.plan, case.promise, promised)
     excused |= _shown_by_fresh_reads(case.promise, promised)
     excused |= without_opportunity(promised, len(case.history.operations))
-    judged = [replace(each, result=result_of(each)) for each in promised]
-    decisive = [each for each in judged if each.result != "unknown" or each.checker not in excused]
-    undecided = {each.checker for each in decisive if each.result == "unknown"}
+    judged = [replace(verdict, result=result_of(verdict)) for verdict in promised]
+    decisive = [
+        verdict for verdict in judged if verdict.result != "unknown" or verdict.checker not in excused
+    ]
+    undecided = {verdict.checker for verdict in decisive if verdict.result == "unknown"}
     missing = [*evidence.missing]
     if undecided and all(checker.startswith(OF_CUTS) for checker in undecided):
         missing += unfinished(case.history)
-    outcome = outcome_of((each.result for each in decisive), missing, checked.left_out)
+    outcome = outcome_of((verdict.result for verdict in decisive), missing, checked.left_out)
     return Weighed(outcome, decisive, missing)
 
 
 def _shown_by_fresh_reads(promise: Promise, promised: Sequence[Verdict]) -> set[str]:
-    """`kept`, where not every member gave a final state, and fresh reads were asked what was kept in its stead."""
+    """The check `kept`, if final states are missing and the promise has fresh reads, which show the same."""
     is_shown = promise.has_fresh_reads
     return {
-        each.checker
-        for each in promised
-        if is_shown and each.checker == kept.NAME and each.details.get("vacuous")
+        verdict.checker
+        for verdict in promised
+        if is_shown and verdict.checker == kept.NAME and verdict.details.get("vacuous")
     }
 
 
@@ -107,23 +109,29 @@ def result_of(verdict: Verdict) -> Result:
 
 
 def without_opportunity(promised: Sequence[Verdict], operations: int) -> set[str]:
-    """Checks of which the run did not exercise the promise: of a class of reads that clients hardly asked for, or of
-    something that their checker says could not come about (`opportunities`)."""
+    """Checks that the run gave no opportunity: of a class of reads that clients hardly asked for, or with 0
+    `opportunities` by the details of their verdict."""
     hardly = min(HARDLY_ASKED, max(1, operations * HARDLY_ASKED_SHARE))
     return {
-        each.checker
-        for each in promised
-        if each.details.get("vacuous")
-        and (each.details.get("asked", HARDLY_ASKED) < hardly or each.details.get("opportunities") == 0)
+        verdict.checker
+        for verdict in promised
+        if verdict.details.get("vacuous")
+        and (verdict.details.get("asked", HARDLY_ASKED) < hardly or verdict.details.get("opportunities") == 0)
     }
 
 
 def without_reads(plan: Plan, promise: Promise, promised: Sequence[Verdict]) -> set[str]:
-    """Checks of what reads show, where no read is promised to be fresh, and there was none that they could judge.
+    """Checks of reads (`OF_READS`) that had no read to judge, where no read is promised to be fresh.
 
-    They leave no doubt if what lasted was judged instead, by what all nodes held in the end.
+    They are excused only if the check `kept` judged the final states of all nodes instead.
     """
-    was_kept = any(each.checker == kept.NAME and not each.details.get("vacuous", True) for each in promised)
+    was_kept = any(
+        verdict.checker == kept.NAME and not verdict.details.get("vacuous", True) for verdict in promised
+    )
     if promise.has_fresh_reads or plan.promise is not None or not was_kept:
         return set()
-    return {each.checker for each in promised if each.checker in OF_READS and each.details.get("vacuous")}
+    return {
+        verdict.checker
+        for verdict in promised
+        if verdict.checker in OF_READS and verdict.details.get("vacuous")
+    }

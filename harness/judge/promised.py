@@ -46,14 +46,14 @@ def _without_power_faults(plan: Plan) -> Plan:
 
 
 def _with_options_as_changed(plan: Plan, history: History) -> Plan:
-    """Its faults are those that began. Its operations, and its names of other faults, stay."""
+    """The plan with the faults that began in place of the drawn ones; its operations and names of faults stay."""
     begun = tuple(msgspec.convert(fault.asked, Fault) for fault in history.faults)
     operations = () if plan.drawn is None else plan.drawn.operations
     return msgspec.structs.replace(plan, drawn=Drawn(faults=begun, operations=operations))
 
 
 def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
-    """All that a run of this plan is judged by: its workload's checks, its system's, and its commit wait mode's."""
+    """All checks of a run of this plan: of its workload, its commit wait mode and its system."""
     submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
     workload = WORKLOADS[plan.workload]
     of_system = (_of_cells(check, workload) for check in system_of(plan.system).checks(plan))
@@ -67,16 +67,16 @@ def _as_asked(check: Check, stricter: str | None) -> Check:
 
 
 def _of_cells(check: Check, workload: Workload) -> Check:
-    """A system's own check, which knows no workload, is shown dumps as the operations name things."""
+    """A system's own check, over a history whose dumps are translated to the names of the workload's operations."""
     if not isinstance(workload, ShowsCells):
         return check
     return replace(check, run=lambda history: check.run(workload.as_written(history)))
 
 
 def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
-    """Only where no node left or joined, one number says how many logs there should be, and how many make a quorum.
+    """The rules with the numbers of members and of a quorum; without them if nodes left or joined.
 
-    If only the quorum changed, the smallest one counts: every decision had at least that many.
+    If only the quorum changed, the smallest one counts, because every decision had at least that many.
     """
     if rules is None or not history.told_members:
         return rules
@@ -89,7 +89,7 @@ def rules_of(rules: LogRules | None, history: History) -> LogRules | None:
 
 
 def logs_of_members(logs: Sequence[NodeLog], history: History) -> tuple[NodeLog, ...]:
-    """The logs of nodes that were members at the end. A node that left does not learn the outcome of what it held, so
-    its log is no evidence about the members."""
+    """The logs of nodes that were members at the end. A node that left does not learn the outcome of its
+    pending transactions, so its log is no evidence about the members."""
     gone = left(history)
     return tuple(log for log in logs if log.node not in gone)

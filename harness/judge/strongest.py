@@ -1,8 +1,8 @@
-"""The strongest model that a run satisfied, beside the one that was promised.
+"""The strongest model that a run satisfied, beside the promised one.
 
-Asked of all answers but dirty ones, wherever they were served: where stale reads are allowed and there were some, it is
-weaker than what the promise says of fresh ones. Of isolation models, those are named that have a proof, and beside them
-those that nothing refutes. Domain checkers (a bank, a counter, …) know no models: None.
+It covers all answers but dirty ones, at every node. Allowed stale reads make it weaker than the promise, which covers
+fresh reads alone. Of isolation models it names those with a proof, and those that nothing refutes. Domain checkers (a
+bank, a counter, …) know no models: None.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ PART = 5  # of the steps of a search it is given one in so many: it only describ
 
 
 def strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
-    """Its name ("none" if there is none, several with "and"); what broke, if it broke; None if nothing can be said."""
+    """The name ("none" if there is none, several with "and"), or "not known (reason)"; None if there is no model."""
     return until_ended(lambda: _strongest(workload, history, verdicts), lambda why: f"not known ({why})")
 
 
-def excused(found: str, verdicts: Iterable[Verdict]) -> str:
-    """`found`, with the reason why a run may be valid beside it: reads of replicas that are not promised to be fresh
-    were stale."""
-    were_stale = any(each.checker == prefix.NAME and each.details.get("stale_reads") for each in verdicts)
-    return f"{found} (replica reads may be stale by the promise)" if were_stale else found
+def excused(model: str, verdicts: Iterable[Verdict]) -> str:
+    """`model`, with a note if stale reads of replicas, which the promise allows, make it weaker than the promise."""
+    were_stale = any(
+        verdict.checker == prefix.NAME and verdict.details.get("stale_reads") for verdict in verdicts
+    )
+    return f"{model} (replica reads may be stale by the promise)" if were_stale else model
 
 
 def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
@@ -49,9 +50,9 @@ def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]
 
 
 def _of_transactions(words: Words, history: History) -> str | None:
-    """As for foreign histories: by each client's own order, and by real time."""
-    chosen = selected(history, lambda each: each.mode != "dirty")
+    """The strongest isolation model, by each client's own order and by real time, as for foreign histories."""
+    chosen = selected(history, lambda operation: operation.mode != "dirty")
     if not chosen.operations:
         return None
-    found = transactional.check(chosen, workload=words, model="strict-serializable")
-    return by_model.strongest_isolation(found)
+    verdict = transactional.check(chosen, workload=words, model="strict-serializable")
+    return by_model.strongest_isolation(verdict)

@@ -1,4 +1,4 @@
-"""The limits of one command: one time for all of its checks, kept although most of them look at no clock.
+"""The limits of one command: one time limit for all of its checks together.
 
     with limited(Limits(timeout_s=60.0)):
         finish(folder, plan)
@@ -28,9 +28,9 @@ AGAIN_S_MIN = 0.02
 def limited(
     limits: Limits | None, *, left: float | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[None]:
-    """Hold all checks inside to `limits`; None: to those that hold already. `left`: as `left_s` of `within`.
+    """Limit all checks inside; None: by the limits that apply already. `left`: as `left_s` of `within`.
 
-    In a thread other than the first, where no signal is heard, searches alone keep the time.
+    A thread other than the main one receives no signal, so only searches keep the limit there.
     """
     if limits is None:
         yield
@@ -50,32 +50,33 @@ def limited(
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The limits that hold here, for a process that may be on another machine, which knows the same time of day."""
+    """The limits of this process, for a process that may be on another machine with the same wall clock."""
 
     limits: Limits
     until_s: float | None
 
     @classmethod
     def now(cls) -> Elsewhere:
-        """Those that hold now."""
+        """The limits at this moment."""
         seconds = left_s()
         return cls(given(), None if seconds is None else time.time() + seconds)
 
     def held(self) -> AbstractContextManager[None]:
-        """Hold what is inside to them, there."""
+        """Apply the limits in the other process."""
         left = None if self.until_s is None else max(0.0, self.until_s - time.time())
         return limited(self.limits, left=left)
 
 
 @contextmanager
 def _alarm(after_s: float, again_s: float) -> Iterator[None]:
-    """Call `interrupt` then, and ever again. One around this one is heard again behind it."""
+    """Call `interrupt` after `after_s`, and again every `again_s`. An outer alarm is restored at the end."""
     before = signal.signal(signal.SIGALRM, lambda *_: interrupt())
     left_s, repeat_s = signal.setitimer(signal.ITIMER_REAL, after_s, again_s)
     began_s = time.monotonic()
     try:
         yield
     finally:
+        # Before the handler: a late signal must not reach the outer one.
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
         if left_s:

@@ -16,7 +16,7 @@ from harness.judge.words import repeat_line, sentence
 
 
 def judge(case: Case) -> dict[str, Any]:
-    """The content of verdict.json, whatever verb asks for it. Raises WrongUse for what cannot be asked."""
+    """The content of verdict.json, for all verbs. Raises WrongUse as `checked` and `Case.promise`."""
     checks = checked(case)
     evidence = evidence_of(case, checks.verdicts)
     return _document(case, checks, evidence, weighed(case, checks, evidence))
@@ -64,7 +64,7 @@ def _document(case: Case, checks: Checked, evidence: Evidence, outcome: Weighed)
 
 
 def _terms_of(history: History) -> TermOf:
-    """The terms by the nodes' reports to the monitor."""
+    """The last reported term of a node at a time, from the states that the monitor recorded."""
     reports: dict[str, list[tuple[int, int]]] = {}
     for state in history.states:
         if isinstance(term := state.status.get("term"), int):

@@ -14,7 +14,7 @@ from harness.plan.plan import Options, Plan
 from harness.systems.long_options import long_options
 
 CHECKS_MAX = 4
-"""So many checks are named in a sentence."""
+"""The most checks that a sentence names."""
 
 
 def sentence(
@@ -28,8 +28,8 @@ def sentence(
     text = _sentence(outcome, verdicts, evidence, term_of)
     if not left_out:
         return text
-    found = "" if outcome == "unknown" and _nothing_undecided(verdicts) else f" {text}"
-    return f"Not all was judged: {'; '.join(left_out)}.{found or ' Nothing wrong was found in the rest.'}"
+    rest = "" if outcome == "unknown" and _nothing_undecided(verdicts) else f" {text}"
+    return f"Not all was judged: {'; '.join(left_out)}.{rest or ' Nothing wrong was found in the rest.'}"
 
 
 def _nothing_undecided(verdicts: Sequence[Verdict]) -> bool:
@@ -42,7 +42,8 @@ def _sentence(
     match outcome:
         case "anomaly":
             return headline(
-                {"checks": [each.to_json() for each in verdicts if each.result == "invalid"]}, term_of
+                {"checks": [breached.to_json() for breached in verdicts if breached.result == "invalid"]},
+                term_of,
             )
         case "inconclusive":
             return incomplete("run", evidence["missing"][:3], verdicts)
@@ -58,16 +59,18 @@ def _sentence(
             )
 
 
-def incomplete(what: str, missing: Sequence[str], verdicts: Sequence[Verdict]) -> str:
-    """The sentence of an inconclusive run or file, and which checks came to a verdict all the same."""
+def incomplete(subject: str, missing: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """The sentence of an inconclusive run or file, with the names of checks that are valid all the same."""
     decided = [
-        each.checker for each in verdicts if each.result == "valid" and not each.details.get("vacuous")
+        verdict.checker
+        for verdict in verdicts
+        if verdict.result == "valid" and not verdict.details.get("vacuous")
     ]
     lacks = "; ".join(missing)
     if not decided:
-        return f"Nothing can be said of this {what}: {lacks}."
+        return f"Nothing can be said of this {subject}: {lacks}."
     names = ", ".join(decided[:CHECKS_MAX]) + (", …" if len(decided) > CHECKS_MAX else "")
-    return f"The evidence of this {what} is incomplete: {lacks}. What was judged is allowed: {names}."
+    return f"The evidence of this {subject} is incomplete: {lacks}. What was judged is allowed: {names}."
 
 
 _NAMED = {
@@ -102,7 +105,7 @@ _NAMED = {
 
 
 def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
-    """The command that runs the same plan again; a drawn-out plan needs the file that it stands in."""
+    """The command that runs the same plan again; a drawn-out plan needs its file."""
     if plan.drawn is not None:
         return f"./qsync run --plan {shlex.quote(str(plan_file or 'plan.json'))}"
     default = Plan()
@@ -125,8 +128,8 @@ def _of_system(options: Options) -> Iterator[str]:
     for option in long_options(type(options)):
         value = getattr(options, option.field)
         if value != getattr(usual, option.field):
-            for each in value if option.is_list else (value,):
-                yield f"{option.name} {shlex.quote(_shortest(each))}"
+            for item in value if option.is_list else (value,):
+                yield f"{option.name} {shlex.quote(_shortest(item))}"
 
 
 def _shortest(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What people look at: the page of a run, other files that show one, and the terminal.
+"""The output for people: the page of a run, other files about one, and the terminal.
 
 `write(run_folder)` writes `report.html` there and returns its path: one offline HTML file. It reads nothing else,
 fetches nothing, and works for any half-written folder: the page names missing and torn files.
@@ -10,9 +10,9 @@ node_states     the state of each node at each moment
 operation_rows, operation_words   the bars of a witness, and their labels
 witness_timeline, load_chart      the two drawings, over `svg`
 first_screen    the verdict, the run, the reasons
-tables, covered checks, faults, nodes, operations; what the run covered
+tables, covered checks, faults, nodes, operations; the coverage of the run
 run_columns, kept_operations, process_rows, packing, whole_timeline   the data of the canvas that timeline.js draws
-orders          the longest orders of a violation, and what its reads could have returned
+orders          the longest orders of a violation, and the values its reads could have returned
 witness_list    a witness for narrow screens
 page            all of it put together with the templates, the style sheets and the scripts
 terminal/       the run in progress, and its last screen

@@ -1,7 +1,7 @@
-"""What a run covered: its operations by kind, the nodes that served its reads, which kinds of faults took effect, and
-which rare turns came about.
+"""What a run covered: its operations by kind, the nodes that served its reads, the kinds of faults that took effect,
+and the rare turns that came about.
 
-A run without an anomaly says as much as was tried in it, so these tables are on every page.
+A run without an anomaly is worth only what it covered, so these tables are on every page.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from harness.pages.run_columns import OK
 
 ROWS = 40
 NEVER = 4
-"""Names of what never came about are short, and stand in a line: so many times the rows of a table."""
+"""Rare turns that never came about stand in a line, so there is room for so many times `ROWS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Rows of texts and counts. `keys` is a sentence; `left_out` tells of rows beyond `ROWS`."""
+    """Rows of texts and counts. `keys` is a sentence; `left_out` counts the rows beyond `ROWS`."""
 
     kinds: tuple[tuple[str, int, int, int], ...]
     """(kind of operation, ok, fail, info)."""
@@ -41,8 +41,8 @@ class Covered:
     left_out: int
 
 
-def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
-    columns = read.columns
+def covered(material: Material, bands: Sequence[FaultBand]) -> Covered:
+    columns = material.columns
     names = sorted({f for f, _ in columns.kinds})
     ended = columns.kinds
     kinds = [(clipped(f, 40), ended[f, "ok"], ended[f, "fail"], ended[f, "info"]) for f in names]
@@ -50,29 +50,29 @@ def covered(read: Material, bands: Sequence[FaultBand]) -> Covered:
         (clipped(node, 64), clipped(role, 40), clipped(mode, 40), count)
         for (node, role, mode), count in sorted(columns.reads.items())
     ]
-    faults = _faults(read, bands)
+    faults = _faults(material, bands)
     turns = [
         (clipped(name, 80), times)
-        for name, times in as_mapping(as_mapping(read.verdict.get("evidence")).get("rare_turns")).items()
+        for name, times in as_mapping(as_mapping(material.verdict.get("evidence")).get("rare_turns")).items()
         if isinstance(times, int)
     ]
-    seen = [(name, times) for name, times in turns if times]
-    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults, seen))
+    occurred = [(name, times) for name, times in turns if times]
+    left_out = sum(max(len(rows) - ROWS, 0) for rows in (kinds, reads, faults, occurred))
     return Covered(
         tuple(kinds[:ROWS]),
         tuple(reads[:ROWS]),
         tuple(faults[:ROWS]),
-        tuple(seen[:ROWS]),
+        tuple(occurred[:ROWS]),
         tuple(name for name, times in turns if not times)[: NEVER * ROWS],
-        _keys(read),
+        _keys(material),
         left_out,
     )
 
 
-def _faults(read: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, int, int]]:
+def _faults(material: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, int, int]]:
     injected = Counter(band.name for band in bands)
     in_effect = Counter(band.name for band in bands if band.took_effect)
-    ends_ns = numpy.sort(read.load.end_ns[read.load.outcome == OK])
+    ends_ns = numpy.sort(material.load.end_ns[material.load.outcome == OK])
     return [
         (name, count, in_effect[name], _within(ends_ns, [band for band in bands if band.name == name]))
         for name, count in sorted(injected.items())
@@ -80,15 +80,15 @@ def _faults(read: Material, bands: Sequence[FaultBand]) -> list[tuple[str, int, 
 
 
 def _within(ends_ns: NDArray[numpy.int64], bands: Sequence[FaultBand]) -> int:
-    """How many of these moments, which are in order, lie within a band that took effect, each counted once."""
+    """How many of these sorted times lie within a band that took effect, each counted once."""
     spans = united((band.start_ns, band.end_ns) for band in bands if band.took_effect)
     starts, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))
     before, until = numpy.searchsorted(ends_ns, starts), numpy.searchsorted(ends_ns, ends, side="right")
     return int((until - before).sum())
 
 
-def _keys(read: Material) -> str:
-    columns = read.columns
+def _keys(material: Material) -> str:
+    columns = material.columns
     on_keys = columns.key[(columns.key >= 0) & ~columns.final]
     if not len(on_keys):
         return ""

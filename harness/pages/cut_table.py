@@ -1,6 +1,6 @@
 """The cuts of a run as a table, with a picture of some.
 
-The values come from the verdict, whatever store they are of. The details of a check may hold
+The values come from the verdict of any store. The details of a check may hold
 
     "series": [{"cut", "begun_ns", "ended_ns", "by", "variant", "state", "why"}]   every cut that was asked for
     "cuts": [{"cut", "result", "standing", "summary"}]                             the words of this check on each cut
@@ -26,7 +26,7 @@ CLASSES = {"valid": "valid", "invalid": "violation", "unknown": "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Judgement:
     """The judgement of a level on a cut: a word, its style, and the sentence."""
 
     word: str
@@ -34,7 +34,7 @@ class Said:
     summary: str
 
 
-NOTHING = Said("", "", "")
+NOTHING = Judgement("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class CutRow:
     variant: str
     state: str
     why: str
-    said: tuple[Said, ...]
+    said: tuple[Judgement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class CutTable:
 def cut_table(verdict: Json) -> CutTable:
     """Without rows if the run had no cuts."""
     series: list[Json] = []
-    levels: dict[str, dict[str, Said]] = {}
+    levels: dict[str, dict[str, Judgement]] = {}
     pictures: dict[str, Markup] = {}
     for check in as_mappings(verdict.get("checks")):
         details = as_mapping(check.get("details"))
         series += as_mappings(details.get("series"))
         if words := as_mappings(details.get("cuts")):
             name = as_text(check.get("checker"), 60).partition("-")[2]
-            levels[name] = {as_text(each.get("cut"), 60): _said(each) for each in words}
+            levels[name] = {as_text(entry.get("cut"), 60): _judgement(entry) for entry in words}
         for cut, picture in list(as_mapping(details.get("pictures")).items())[:PICTURES_MAX]:
             if drawn := space_time_drawing(picture):
                 pictures[as_text(cut, 60)] = drawn
@@ -94,14 +94,14 @@ def cut_table(verdict: Json) -> CutTable:
     )
 
 
-def _said(words: Json) -> Said:
+def _judgement(words: Json) -> Judgement:
     result = as_text(words.get("result"), 20)
     if words.get("standing") == "nothing to judge":
-        return Said("–", "", as_text(words.get("summary")))
-    return Said(WORDS.get(result, "open"), CLASSES.get(result, "unknown"), as_text(words.get("summary")))
+        return Judgement("–", "", as_text(words.get("summary")))
+    return Judgement(WORDS.get(result, "open"), CLASSES.get(result, "unknown"), as_text(words.get("summary")))
 
 
-def _row(cut: Json, levels: dict[str, dict[str, Said]]) -> CutRow:
+def _row(cut: Json, levels: dict[str, dict[str, Judgement]]) -> CutRow:
     name = as_text(cut.get("cut"), 60)
     begun_ns, ended_ns = as_time_ns(cut.get("begun_ns")), as_time_ns(cut.get("ended_ns"))
     is_timed = begun_ns is not None and ended_ns is not None and ended_ns >= begun_ns
@@ -113,5 +113,5 @@ def _row(cut: Json, levels: dict[str, dict[str, Said]]) -> CutRow:
         variant=as_text(cut.get("variant"), 20),
         state=STATES.get(as_text(cut.get("state"), 20), "not known"),
         why=as_text(cut.get("why"), 200),
-        said=tuple(said.get(name, NOTHING) for said in levels.values()),
+        said=tuple(judgements.get(name, NOTHING) for judgements in levels.values()),
     )

@@ -41,7 +41,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A transaction at one end of an edge, and the step by which it is there. `index` is None of unknown ones."""
+    """A transaction at one end of an edge, and the step that makes the edge. `index` is None if it is unknown."""
 
     words: str
     step: str
@@ -49,9 +49,9 @@ class End:
 
 
 def reasons(picture: object, operations: Mapping[int, Operation], place: int) -> tuple[Reason, ...]:
-    """A reason for each arrow of the drawing. `place` is that of the witness on the page."""
+    """A reason for each arrow of the drawing. `place`: that of the witness among those of the page."""
     transactions, edges = _circle(picture)
-    by_name = {as_text(each.get("name"), 10): each for each in transactions}
+    by_name = {as_text(transaction.get("name"), 10): transaction for transaction in transactions}
     return tuple(
         Reason(
             _edge_name(place, number),
@@ -87,7 +87,7 @@ def _circle(picture: object) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
 
 
 def cycle_drawing(picture: object, operations: Mapping[int, Operation], place: int = 0) -> Markup:
-    """The drawing; empty without a cycle. `operations` by their events give process and node."""
+    """The drawing; empty without a cycle. `operations`, by event, give process and node."""
     transactions, edges = _circle(picture)
     if not edges:
         return Markup("")
@@ -111,8 +111,8 @@ def _box(transaction: Json, operations: Mapping[int, Operation], y: float) -> Ma
 
 
 def _operation(transaction: Json, operations: Mapping[int, Operation]) -> Operation | None:
-    found = (operations.get(index) for index in as_list(transaction.get("events")) if isinstance(index, int))
-    return next((each for each in found if each is not None), None)
+    named = (operations.get(index) for index in as_list(transaction.get("events")) if isinstance(index, int))
+    return next((operation for operation in named if operation is not None), None)
 
 
 def _invoked(transaction: Json, operations: Mapping[int, Operation]) -> int | None:
@@ -162,5 +162,5 @@ def _meaning(edge: Json) -> str:
 
 
 def picture_of(check: Json, rule: str) -> object:
-    """The part of the check's details about the anomaly of the witness."""
+    """The part of the check's details about the anomaly that `rule` names."""
     return as_mapping(as_mapping(check.get("details")).get("anomalies")).get(rule)

@@ -172,7 +172,7 @@ def shades(bands: Sequence[FaultBand], scale: Scale, top: float, bottom: float) 
 
 @dataclass(frozen=True, slots=True)
 class BandLabels:
-    """The strip above a drawing that says which fault a shade is; `height` depends on how many lanes it needs."""
+    """The strip above a drawing with the names of the shaded faults; `height` depends on how many lanes it needs."""
 
     markup: Markup
     height: float

@@ -1,4 +1,4 @@
-"""The report of a judged file, through the same code as that of a run: it reads a folder, so one is made for it."""
+"""The report of a judged file, by the code for a run. That code reads a folder, so a temporary one is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> No
 
 
 def write_file(target: Path, data: bytes, what: str) -> None:
-    """Write what a person asked for, all of it or nothing; StoreError in one line if the file system refuses."""
+    """Write a whole file or nothing; StoreError if the file system refuses. `what` names the file in its message."""
     is_special = target.exists() and not target.is_file()  # /dev/stdout
     unfinished = target if is_special else target.with_name(f".{target.name}.unfinished")
     try:
@@ -52,7 +52,7 @@ def write_file(target: Path, data: bytes, what: str) -> None:
 
 
 def _readable(history: History) -> Iterator[Event]:
-    """The events; the page shows what is about the judged operations alone."""
+    """The events of judged operations, and those of the nemesis, the monitor and the harness."""
     judged = {index for operation in history.operations for index in operation.events}
     for event in history.events:
         if event.index in judged or isinstance(event.process, str):

@@ -1,4 +1,4 @@
-"""The words at the top of the page: the verdict, the run, and the facts that a reader needs before trusting either."""
+"""The words at the top of the page: the verdict, the run, and the facts that a reader needs to trust them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FirstScreen:
     badge: str
     sentence: str
     followed: tuple[str, ...]
-    """What the verdict's sentence says behind its first one: effects, and other checks that are violated."""
+    """The further sentences of the verdict: effects, and other violated checks."""
     facts: tuple[Fact, ...]
     reasons: tuple[str, ...]
     reasons_title: str
@@ -55,8 +55,8 @@ class FirstScreen:
 def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
     outcome, badge = BADGES.get(as_text(material.verdict.get("outcome")), NO_VERDICT)
     title, reasons = _reasons(material, outcome)
-    told = as_text(material.verdict.get("sentence"), 1_200) or _sentence_without_verdict(material)
-    sentence, *followed = _FOLLOWED.split(told)
+    sentences = as_text(material.verdict.get("sentence"), 1_200) or _sentence_without_verdict(material)
+    sentence, *followed = _FOLLOWED.split(sentences)
     return FirstScreen(
         outcome=outcome,
         badge=badge,
@@ -70,7 +70,7 @@ def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
 
 
 def run_value(material: Material, name: str) -> str:
-    """A word about the run, from the verdict, the history's header or the plan: whichever has it first."""
+    """A value from the verdict, else from the history's header, else from the plan; "" if none has it."""
     header = getattr(material.header, name, None)
     candidates = (as_mapping(material.verdict.get("run")).get(name), header, material.plan.get(name))
     return next((as_text(value, 60) for value in candidates if value not in (None, "")), "")
@@ -86,9 +86,9 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     submitted = as_whole(evidence.get("submitted"))
     under_fault = as_whole(evidence.get("ok_under_fault"))
     rollbacks = as_whole(evidence.get("rollbacks"))
-    told = "" if submitted is None else f", {submitted:,} of them only submitted"
+    remarks = "" if submitted is None else f", {submitted:,} of them only submitted"
     if skipped := as_whole(evidence.get("skipped")):
-        told += f" · {skipped:,} skipped because the load was late"
+        remarks += f" · {skipped:,} skipped because the load was late"
     facts = [
         Fact("system", run_value(material, "system") or "?", _on_cluster(material)),
         Fact(
@@ -96,7 +96,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         ),
         Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
         Fact("duration", *_duration(material)),
-        Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{told}"),
+        Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{remarks}"),
         Fact("faults that took effect", *_in_effect(material, bands)),
     ]
     if not_begun := as_mappings(evidence.get("skipped_faults")):
@@ -135,8 +135,8 @@ def _duration(material: Material) -> tuple[str, str]:
     return duration(material.end_ns), lines
 
 
-def _count(told: object, counted: int) -> int:
-    number = as_whole(told)
+def _count(value: object, counted: int) -> int:
+    number = as_whole(value)
     return counted if number is None else number
 
 
@@ -160,28 +160,32 @@ def _without_effect(kinds: Sequence[Json]) -> Fact | None:
     """Attempts that took no effect, by kind, with their reasons."""
     reasons = {as_text(kind.get("name"), 60): as_mapping(kind.get("without_effect")) for kind in kinds}
     counts = {
-        name: {why: as_whole(n) or 0 for why, n in each.items()} for name, each in reasons.items() if each
+        name: {why: as_whole(n) or 0 for why, n in by_reason.items()}
+        for name, by_reason in reasons.items()
+        if by_reason
     }
     if not counts:
         return None
-    words = (f"{name} ×{n} ({why})" for name, each in counts.items() for why, n in each.items())
+    words = (f"{name} ×{n} ({why})" for name, by_reason in counts.items() for why, n in by_reason.items())
     return Fact(
-        "took no effect", f"{sum(sum(each.values()) for each in counts.values()):,}", ", ".join(words)
+        "took no effect",
+        f"{sum(sum(by_reason.values()) for by_reason in counts.values()):,}",
+        ", ".join(words),
     )
 
 
 def _in_effect(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str]:
     """("5 of 6", "isolate-owner ×2, kill, pause"): from the history, or from the verdict if there is none."""
-    told = [(band.name, band.took_effect) for band in bands] or [
+    faults = [(band.name, band.took_effect) for band in bands] or [
         (as_text(fault.get("name"), 60), fault.get("took_effect"))
         for fault in as_mappings(as_mapping(material.verdict.get("evidence")).get("faults"))
     ]
-    if not told:
+    if not faults:
         return "none", "no fault was injected"
-    names = Counter(name for name, took_effect in told if took_effect is True)
+    names = Counter(name for name, took_effect in faults if took_effect is True)
     words = [name if count == 1 else f"{name} ×{count}" for name, count in names.most_common(8)]
     words += ["…"] if len(names) > 8 else []
-    return f"{sum(names.values())} of {len(told)}", ", ".join(words)
+    return f"{sum(names.values())} of {len(faults)}", ", ".join(words)
 
 
 def _reasons(material: Material, outcome: str) -> tuple[str, tuple[str, ...]]:
@@ -216,7 +220,7 @@ def _stalls(material: Material) -> list[str]:
 
 
 def repeat_line(material: Material) -> tuple[str, str]:
-    """The command, and the sentence that says what it repeats; empty if the verdict names none."""
+    """(command, sentence on what it repeats); both empty if the verdict names no command."""
     repeat = as_mapping(material.verdict.get("repeat"))
     command = as_text(repeat.get("command"), 2_000)
     match repeat.get("repeats"):
@@ -239,10 +243,10 @@ def promises(material: Material) -> tuple[tuple[str, str], ...]:
 
 
 def promised(material: Material, checker: str, rule: str) -> str:
-    """The promise that a rule stands for, in words, or else that of its check; "" if the run has none of it."""
+    """The promise behind a rule in words, else that of its check; "" if the check was promised nothing."""
     name = checker.removesuffix(SETTLED)
-    said = as_text(as_mapping(material.verdict.get("promise")).get(name), 400)
-    return early.RULES.get(rule, said) if said and name == early.NAME else said
+    promise = as_text(as_mapping(material.verdict.get("promise")).get(name), 400)
+    return early.RULES.get(rule, promise) if promise and name == early.NAME else promise
 
 
 def rests_on(material: Material) -> str:
@@ -257,8 +261,8 @@ def documented(material: Material, checker: str) -> str:
 
 def finding_summaries(material: Material) -> dict[str, tuple[str, ...]]:
     """The findings by checker: allowed behaviour that may surprise a reader."""
-    found: dict[str, tuple[str, ...]] = {}
+    summaries: dict[str, tuple[str, ...]] = {}
     for finding in as_mappings(as_list(material.verdict.get("findings"))):
         checker = as_text(finding.get("checker"), 60)
-        found[checker] = (*found.get(checker, ()), as_text(finding.get("summary"), 1_200))
-    return found
+        summaries[checker] = (*summaries.get(checker, ()), as_text(finding.get("summary"), 1_200))
+    return summaries

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def write(target: Path, verdict: dict[str, Any]) -> None:
-    """Write the circle of the worst violation that has one, else of the worst finding. Where there is none, no file is
-    written. `verdict["graph"]` says what became of it. StoreError if the file system refuses."""
+    """Write the circle of the worst violation that has one, else of the worst finding; without a circle, no file.
+    Sets `verdict["graph"]` to the file and its size, or to the reason. StoreError if the file system refuses."""
     for graph in _graphs(verdict):
         as_bytes = _graphml if target.suffix.lower() == ".graphml" else _dot
         write_file(target, as_bytes(_readable(graph)), "the graph")
-        told = {
+        result = {
             "file": str(target),
             **graph.graph,
             "transactions": len(graph),
@@ -29,33 +29,34 @@ def write(target: Path, verdict: dict[str, Any]) -> None:
         }
         break
     else:
-        told = {"why": "no check found a circle of transactions, so nothing was written"}
-    verdict["graph"] = told
+        result = {"why": "no check found a circle of transactions, so nothing was written"}
+    verdict["graph"] = result
 
 
 def _graphs(verdict: Mapping[str, Any]) -> list[DiGraph]:
-    """Of each check with a circle, violated checks first."""
+    """The circles of all checks that have one, violated checks first."""
     violations = verdict["violations"]
-    found = []
+    graphs = []
     for check in sorted(verdict["checks"], key=lambda check: check["checker"] not in violations):
         try:
-            found.append(Verdict.from_json(check).graph())
+            graphs.append(Verdict.from_json(check).graph())
         except NoCycleError:
             continue
-    return found
+    return graphs
 
 
 def _readable(graph: DiGraph) -> DiGraph:
-    """With texts that XML and UTF-8 can hold: a store may have sent any characters."""
+    """The graph with its texts escaped for XML and UTF-8, because a store may send any characters."""
     for attributes in (
         graph.graph,
-        *(held for _, held in graph.nodes(data=True)),
-        *(held for *_, held in graph.edges(data=True)),
+        *(data for _, data in graph.nodes(data=True)),
+        *(data for *_, data in graph.edges(data=True)),
     ):
         for name, value in attributes.items():
             if isinstance(value, str):
                 attributes[name] = "".join(
-                    each if each.isprintable() else each.encode("unicode_escape").decode() for each in value
+                    letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+                    for letter in value
                 )
     return graph
 
@@ -71,17 +72,17 @@ def _graphml(graph: DiGraph) -> bytes:
 def _dot(graph: DiGraph) -> bytes:
     """Graphviz's language; networkx would need pydot for it."""
     lines = [f"digraph {_quoted(graph.graph['anomaly'])} {{"]
-    for name, held in graph.nodes(data=True):
-        label = f"{name}: {held.get('operations', '')}"
-        lines.append(f"  {_quoted(name)} [{_attributes(held, label=label)}];")
-    for source, target, held in graph.edges(data=True):
-        label = " ".join(str(held[part]) for part in ("kind", "key") if part in held)
-        lines.append(f"  {_quoted(source)} -> {_quoted(target)} [{_attributes(held, label=label)}];")
+    for name, data in graph.nodes(data=True):
+        label = f"{name}: {data.get('operations', '')}"
+        lines.append(f"  {_quoted(name)} [{_attributes(data, label=label)}];")
+    for source, target, data in graph.edges(data=True):
+        label = " ".join(str(data[part]) for part in ("kind", "key") if part in data)
+        lines.append(f"  {_quoted(source)} -> {_quoted(target)} [{_attributes(data, label=label)}];")
     return "\n".join([*lines, "}", ""]).encode()
 
 
-def _attributes(held: Mapping[str, Any], **more: str) -> str:
-    return ", ".join(f"{name}={_quoted(value)}" for name, value in {**more, **held}.items())
+def _attributes(attributes: Mapping[str, Any], **more: str) -> str:
+    return ", ".join(f"{name}={_quoted(value)}" for name, value in {**more, **attributes}.items())
 
 
 def _quoted(value: object) -> str:

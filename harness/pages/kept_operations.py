@@ -1,4 +1,4 @@
-"""Which operations of a run stand on its page one by one, if there are more than it has room for.
+"""The operations that stand on the page one by one, if the run has more than the page has room for.
 
 The groups in their order: operations that a witness names; operations on the keys of witnesses; failed ones and those
 of unknown outcome; those that ran near the beginning or the end of a fault; all others. A group that does not fit is
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.pages.run_columns import OK, RunColumns
 
 NEAR_NS = 50_000_000
-"""How far from a fault's edge an operation may run and still stand for it."""
+"""An operation that runs at most so far from a fault's beginning or end counts as near it."""
 
 Rows = NDArray[numpy.int64]
 
@@ -76,7 +76,7 @@ def _thinned(rows: Rows, room: int) -> Rows:
 
 
 def _named(columns: RunColumns, named: Collection[int]) -> NDArray[numpy.bool_]:
-    events = numpy.array(sorted(each for each in named if abs(each) < 2**62), dtype=numpy.int64)
+    events = numpy.array(sorted(index for index in named if abs(index) < 2**62), dtype=numpy.int64)
     return numpy.isin(columns.index, events) | numpy.isin(columns.complete, events[events >= 0])
 
 

@@ -136,10 +136,10 @@ def _quantiles(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale) -
         slice_of[rows] = numpy.minimum((start_ns[rows] * SLICES) // max(scale.end_ns, 1), SLICES - 1)
     heights: dict[float, list[float]] = {share: [] for share in (0.5, 0.95, 0.99, 1.0)}
     slices = numpy.unique(slice_of).tolist()
-    for each in slices:
-        sorted_ns = numpy.sort(latency_ns[slice_of == each])
-        for share, found in heights.items():
-            found.append(y(int(sorted_ns[min(int(len(sorted_ns) * share), len(sorted_ns) - 1)])))
+    for time_slice in slices:
+        sorted_ns = numpy.sort(latency_ns[slice_of == time_slice])
+        for share, ys in heights.items():
+            ys.append(y(int(sorted_ns[min(int(len(sorted_ns) * share), len(sorted_ns) - 1)])))
     xs = [scale((number + 0.5) * scale.end_ns / SLICES) for number in slices]
     median = "M" + "L".join(f"{x:.1f} {height:.1f}" for x, height in zip(xs, heights[0.5], strict=True))
     slowest = "".join(f"M{x:.1f} {height:.1f}h0" for x, height in zip(xs, heights[1.0], strict=True))

@@ -35,7 +35,7 @@ MONITOR_LINES_KEPT = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All client operations as columns, in the order of their invocation; `complete`: the event of the end."""
+    """All client operations as columns, in the order of invocation; `complete`: the index of the completion event."""
 
     start_ns: NDArray[numpy.int64]
     end_ns: NDArray[numpy.int64]
@@ -75,7 +75,7 @@ class Material:
     lines: int
     notes: list[str] = field(default_factory=list)
     stories: dict[str, Any] = field(default_factory=dict)
-    """By node, those that were asked for: `harness.pages.node_states.story_of` keeps them."""
+    """By node: a cache that `harness.pages.node_states.story_of` fills."""
 
     @property
     def has_times(self) -> bool:
@@ -93,7 +93,7 @@ class Material:
 
 @dataclass(slots=True)
 class _Wanted:
-    """The operations to keep in full: those that a witness names, and those on its key around it."""
+    """Which operations to keep in full: those that a witness names, and those on its key around its time."""
 
     indexes: frozenset[int]
     places: tuple[tuple[str, int, int], ...]
@@ -102,24 +102,23 @@ class _Wanted:
         return not self.indexes.isdisjoint(operation.events)
 
     def named(self, columns: Columns) -> NDArray[numpy.bool_]:
-        """The same of all operations."""
+        """`names` for all operations."""
         indexes = numpy.array(sorted(self.indexes), dtype=numpy.int64)
         return numpy.isin(columns.invoke, indexes) | numpy.isin(columns.complete, indexes)
 
     def near(self, columns: Columns) -> NDArray[numpy.bool_]:
-        """The same of all operations."""
-        found = numpy.zeros(len(columns), dtype=numpy.bool_)
+        """`is_near` for all operations."""
+        is_near = numpy.zeros(len(columns), dtype=numpy.bool_)
         ends_ns = numpy.maximum(columns.complete_ns, columns.invoke_ns)
-        for near, first, last in self.places:
-            on_key = columns.key == columns.code(near)
-            found |= on_key & (columns.invoke_ns <= last) & (ends_ns >= first)
-        return found
+        for key, first, last in self.places:
+            on_key = columns.key == columns.code(key)
+            is_near |= on_key & (columns.invoke_ns <= last) & (ends_ns >= first)
+        return is_near
 
     def is_near(self, operation: Operation) -> bool:
         start_ns, end_ns = operation.invoke_ns, operation.complete_ns or operation.invoke_ns
         return any(
-            operation.key == near and start_ns <= last and end_ns >= first
-            for near, first, last in self.places
+            operation.key == key and start_ns <= last and end_ns >= first for key, first, last in self.places
         )
 
 
@@ -142,7 +141,7 @@ def read(folder: Path, verdict: Json | None = None, history: History | None = No
 
 
 def _stored(path: Path) -> History | None:
-    """The history of a large record that is sound."""
+    """The history if it is a large record that reads without an error, else None."""
     try:
         return jsonl.read_stored(path)
     except (OSError, HistoryError):
@@ -212,8 +211,8 @@ def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
         notes.append(f"{path.name} cannot be read further: {problem}; what stands before it is shown.")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         torn = not line.endswith(b"\n")
-        what = "is torn (the run was cut short)" if torn else f"cannot be read ({problem})"
-        notes.append(f"{path.name}: line {number:,} {what}; what stands before it is shown.")
+        damage = "is torn (the run was cut short)" if torn else f"cannot be read ({problem})"
+        notes.append(f"{path.name}: line {number:,} {damage}; what stands before it is shown.")
     else:
         if number < 2:
             notes.append(f"{path.name} is empty: nothing was recorded.")
@@ -244,7 +243,7 @@ def _load(columns: RunColumns) -> Load:
 
 
 class _Monitor:
-    """The events of the monitor. There are many reports of nodes: each is made when a reader comes to it."""
+    """The events of the monitor. Reports of nodes are many, so each event is made when it is iterated over."""
 
     def __init__(self, history: History) -> None:
         self._states = history.states
@@ -276,14 +275,14 @@ class _Gathering:
         self.columns: Gathered | RunColumns = Gathered()
         self.operations: dict[int, Operation] = {}
         self.neighbours: list[Operation] = []
-        self.told: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
+        self.events: dict[str, list[Event]] = {"nemesis": [], "monitor": [], "harness": []}
         self.monitor: _Monitor | None = None
-        """The events of a stored record, in place of those in `told`."""
+        """The monitor's events of a stored record, in place of those in `events`."""
         self.last_ns = 0
         self.lines = 0
 
     def take_columns(self, history: History) -> bool:
-        """All of a history that was read as columns; False if it was not, or has more to tell than that."""
+        """Take a history that was read as columns. False if it was not, or if its lines must be read one by one."""
         operations, events = history.operations, history.events
         if not (isinstance(operations, StoredOperations) and isinstance(events, StoredEvents)):
             return False
@@ -292,9 +291,9 @@ class _Gathering:
             return False
         columns = operations.columns
         self.header, self.lines, self.last_ns = history.header, len(events), last_ns
-        self.told["nemesis"] += history.told("nemesis")
+        self.events["nemesis"] += history.told("nemesis")
         used = history.told("harness", "used")
-        self.told["harness"] += merge(history.told("harness"), used, key=attrgetter("index"))
+        self.events["harness"] += merge(history.told("harness"), used, key=attrgetter("index"))
         self.monitor = _Monitor(history)
         is_named = self.wanted.named(columns)
         for operation in operations.at(of_completion(columns, numpy.flatnonzero(is_named))):
@@ -305,9 +304,9 @@ class _Gathering:
         return True
 
     def _take_other(self, event: Event) -> None:
-        told = self.told.get(str(event.process))
-        if told is not None and event.f != "skipped" and len(told) < MONITOR_LINES_KEPT:
-            told.append(event)
+        events = self.events.get(str(event.process))
+        if events is not None and event.f != "skipped" and len(events) < MONITOR_LINES_KEPT:
+            events.append(event)
 
     def take(self, event: Event, at: int) -> None:
         """`at`: the place of its line in the file, in bytes."""
@@ -349,9 +348,9 @@ class _Gathering:
             columns=columns,
             operations=self.operations,
             neighbours=tuple(self.neighbours),
-            nemesis=tuple(self.told["nemesis"]),
-            monitor=tuple(self.told["monitor"]) if self.monitor is None else self.monitor,
-            harness=tuple(self.told["harness"]),
+            nemesis=tuple(self.events["nemesis"]),
+            monitor=tuple(self.events["monitor"]) if self.monitor is None else self.monitor,
+            harness=tuple(self.events["harness"]),
             end_ns=self.last_ns,
             lines=self.lines,
         )

@@ -62,13 +62,13 @@ def node_logs(folder: Path, window: tuple[int, int] | None) -> NodeLogs:
             keeping.take(line)
     if window and any(keeping.inside for keeping in kept):
         logs.chosen = "in the witness's window"
-        found = [line for keeping in kept for line in keeping.inside]
+        chosen = [line for keeping in kept for line in keeping.inside]
         logs.left_out = sum(keeping.inside_left_out for keeping in kept)
     else:
         logs.chosen = "warnings, errors and the last lines of each node"
-        found = [line for keeping in kept for line in keeping.telling()]
-        logs.left_out = sum(keeping.seen for keeping in kept) - len(found)
-    logs.lines = sorted(found, key=lambda line: line.time_ns)
+        chosen = [line for keeping in kept for line in keeping.grave_and_last()]
+        logs.left_out = sum(keeping.taken for keeping in kept) - len(chosen)
+    logs.lines = sorted(chosen, key=lambda line: line.time_ns)
     return logs
 
 
@@ -81,20 +81,20 @@ class _Kept:
         self.inside_left_out = 0
         self.grave: deque[tuple[int, LogLine]] = deque(maxlen=LINES_A_NODE // 3)
         self.last: deque[tuple[int, LogLine]] = deque(maxlen=10)
-        self.seen = 0
+        self.taken = 0
 
     def take(self, line: LogLine) -> None:
-        self.seen += 1
-        self.last.append((self.seen, line))
+        self.taken += 1
+        self.last.append((self.taken, line))
         if line.gravity:
-            self.grave.append((self.seen, line))
+            self.grave.append((self.taken, line))
         if self.window and self.window[0] <= line.time_ns <= self.window[1]:
             if len(self.inside) < LINES_A_NODE:
                 self.inside.append(line)
             else:
                 self.inside_left_out += 1
 
-    def telling(self) -> list[LogLine]:
+    def grave_and_last(self) -> list[LogLine]:
         return [line for _, line in sorted({**dict(self.grave), **dict(self.last)}.items())]
 
 

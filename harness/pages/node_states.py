@@ -48,11 +48,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class NodeStory:
-    """The node's monitor lines and the faults that touched it, ready to be asked for any moment."""
+    """A node's reports (style, words) with their times, and the faults that touched it. `made` is a cache."""
 
     node: str
-    told_at: tuple[int, ...]
-    told: tuple[tuple[str, str], ...]
+    reported_ns: tuple[int, ...]
+    reports: tuple[tuple[str, str], ...]
     faults: tuple[FaultBand, ...]
     made: dict[tuple[int, int], list[Stretch]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -68,15 +68,15 @@ class NodeStory:
         for band in self.faults:
             times = (band.start_ns, band.end_ns, *(ns for s in band.shapes for ns in (s.start_ns, s.end_ns)))
             turns.update(time_ns for time_ns in times if start_ns < time_ns < end_ns)
-        told = (time_ns for time_ns in self.told_at if start_ns < time_ns < end_ns)
-        found: list[Stretch] = []
-        for first, last in pairwise(sorted({*turns, *told, end_ns})):
+        reported = (time_ns for time_ns in self.reported_ns if start_ns < time_ns < end_ns)
+        stretches: list[Stretch] = []
+        for first, last in pairwise(sorted({*turns, *reported, end_ns})):
             if first in turns:  # until the next turn the faults stay the same
                 faults = self._faults_then(every, first, last)
             look = self._look(first, faults)
-            begin = found.pop().start_ns if found and found[-1].look == look else first
-            found.append(Stretch(begin, last, *look))
-        return found
+            begin = stretches.pop().start_ns if stretches and stretches[-1].look == look else first
+            stretches.append(Stretch(begin, last, *look))
+        return stretches
 
     def _faults_then(self, every: Spans[int], start_ns: int, end_ns: int) -> _Faults:
         around = (self.faults[place] for place in sorted(every.touching(start_ns, end_ns)))
@@ -93,14 +93,14 @@ class NodeStory:
             return "down", "down", False
         if faults.is_paused:
             return "paused", "paused" + faults.words, faults.is_cut
-        position = bisect_right(self.told_at, start_ns) - 1
-        kind, words = self.told[position] if position >= 0 else ("unseen", "not seen yet")
+        position = bisect_right(self.reported_ns, start_ns) - 1
+        kind, words = self.reports[position] if position >= 0 else ("unseen", "not seen yet")
         return kind, words + faults.words, faults.is_cut
 
 
 @dataclass(frozen=True, slots=True)
 class _Faults:
-    """What the active faults make of a node; `words` are those of its cuts and its clock."""
+    """The effect of the active faults on a node; `words` describe its cuts and its clock."""
 
     is_down: bool
     is_paused: bool
@@ -108,29 +108,31 @@ class _Faults:
     is_cut: bool
 
 
-def story_of(read: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory:
-    """That of a node with these faults of a run, made once."""
-    if node not in read.stories:
-        read.stories[node] = node_story(node, read.monitor, bands)
-    story: NodeStory = read.stories[node]
+def story_of(material: Material, node: str, bands: Sequence[FaultBand]) -> NodeStory:
+    """The story of a node of a run, made once."""
+    if node not in material.stories:
+        material.stories[node] = node_story(node, material.monitor, bands)
+    story: NodeStory = material.stories[node]
     return story
 
 
-def stories(read: Material, bands: Sequence[FaultBand]) -> dict[str, NodeStory]:
-    """Those of all nodes, by name."""
-    return {node: story_of(read, node, bands) for node in read.nodes}
+def stories(material: Material, bands: Sequence[FaultBand]) -> dict[str, NodeStory]:
+    """The stories of all nodes, by name."""
+    return {node: story_of(material, node, bands) for node in material.nodes}
 
 
 def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) -> NodeStory:
     shown = _shows_versions(monitor)
     states = [
-        (event.time_ns, _told(event, shown)) for event in monitor if event.node == node and event.f == "state"
+        (event.time_ns, _report(event, shown))
+        for event in monitor
+        if event.node == node and event.f == "state"
     ]
     touching = (band for band in bands if node in band.nodes or any(node in link for link in band.links))
     return NodeStory(
         node,
         tuple(time_ns for time_ns, _ in states),
-        tuple(told for _, told in states),
+        tuple(report for _, report in states),
         tuple(
             band
             for band in touching
@@ -142,12 +144,12 @@ def node_story(node: str, monitor: Iterable[Event], bands: Sequence[FaultBand]) 
 def _shows_versions(monitor: Iterable[Event]) -> bool:
     """Whether nodes reported more than one version in this run."""
     states = (as_mapping(event.value) for event in monitor if event.f == "state")
-    told = (status.get("version") for status in states if status.get("up") is True)
-    words = {version if isinstance(version, str) else as_text(version, 40) for version in told}
-    return len({as_text(each, 40) for each in words}) > 1
+    versions = (status.get("version") for status in states if status.get("up") is True)
+    words = {version if isinstance(version, str) else as_text(version, 40) for version in versions}
+    return len({as_text(word, 40) for word in words}) > 1
 
 
-def _told(event: Event, shows_versions: bool) -> tuple[str, str]:
+def _report(event: Event, shows_versions: bool) -> tuple[str, str]:
     status = as_mapping(event.value)
     if status.get("up") is False:
         return "silent", "no answer"
@@ -169,10 +171,10 @@ def _cut_then(band: FaultBand, start_ns: int, end_ns: int) -> list[Links]:
 
 def _cut_words(node: str, cuts: Sequence[Links]) -> str:
     """The peers that the node could not reach or hear, as ", cut from n2, n3"; clients only without such a peer."""
-    others = dict.fromkeys(
+    peers = dict.fromkeys(
         end for links in cuts for link in links if node in link for end in link if end != node
     )
-    nodes = [other for other in others if other != "client"] or list(others)
+    nodes = [peer for peer in peers if peer != "client"] or list(peers)
     if not cuts:
         return ""
     return f", cut from {', '.join(nodes)}" if nodes else ", cut"

@@ -41,14 +41,14 @@ class Bar:
 
 
 @dataclass(slots=True)
-class Row:
+class BarRow:
     """One process; each line holds bars that do not meet."""
 
     process: int
     lines: list[list[Bar]] = field(default_factory=list)
 
     def put(self, bar: Bar, *, may_grow: bool) -> bool:
-        """Into the first line with room, else into a new one; False if there may be none."""
+        """Put the bar into the first line with room, else, if the row may grow, into a new one; False if neither."""
         for line in self.lines:
             if all(bar.right + BETWEEN <= other.left or other.right + BETWEEN <= bar.left for other in line):
                 line.append(bar)
@@ -59,10 +59,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BarRows:
     """All rows from top to bottom, and how many neighbours found no room."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BarRow, ...]
     left_out: int
 
     @property
@@ -81,23 +81,23 @@ class Rows:
 
 def operation_rows(
     proving: Sequence[Operation], neighbours: Iterable[Operation], key: str | None, scale: Scale
-) -> Rows:
+) -> BarRows:
     """`proving` in the order of its rows, `neighbours` with the most welcome first."""
-    rows: dict[int, Row] = {}
+    rows: dict[int, BarRow] = {}
     for operation in proving:
-        row = rows.setdefault(operation.process, Row(operation.process))
+        row = rows.setdefault(operation.process, BarRow(operation.process))
         row.put(_bar(operation, key, scale, "op"), may_grow=True)
     drawn, left_out = 0, 0
     for operation in neighbours:
         full = sum(len(row.lines) for row in rows.values()) >= LINES_WITH_NEIGHBOURS
-        row = rows.get(operation.process, Row(operation.process))
+        row = rows.get(operation.process, BarRow(operation.process))
         fits = drawn < NEIGHBOURS_DRAWN and row.put(
             _bar(operation, key, scale, "op near"), may_grow=not full and not row.lines
         )
         if fits:
             rows[operation.process] = row
         drawn, left_out = drawn + fits, left_out + (not fits)
-    return Rows(tuple(rows.values()), left_out)
+    return BarRows(tuple(rows.values()), left_out)
 
 
 def _bar(operation: Operation, key: str | None, scale: Scale, style: str) -> Bar:

@@ -49,10 +49,10 @@ def operation_value(operation: Operation, limit: int, key: str | None = None) ->
 
 def transaction_words(micros: Sequence[object], limit: int, key: str | None = None) -> str:
     """`x ⊕ 3, y := 4, z → [1, 2]`; only the steps on `key` if there are any, because there is little room."""
-    known = [each for each in map(as_list, micros) if len(each) == 3]
-    about = [each for each in known if key is not None and each[1] == key] or known
+    known = [micro for micro in map(as_list, micros) if len(micro) == 3]
+    about = [micro for micro in known if key is not None and micro[1] == key] or known
     room = max(limit // max(len(about), 1), 12)
-    words = ", ".join(_micro_words(each, room) for each in about)
+    words = ", ".join(_micro_words(micro, room) for micro in about)
     return words + (", …" if len(about) < len(known) else "")
 
 

@@ -1,4 +1,4 @@
-"""The longest orders of a witness of linearizability, which a reader steps through, and what its reads could return.
+"""The longest orders of a witness of linearizability, to be stepped through, and the values its reads could return.
 
 The verdict's proof names the operations of the witness and the write that fixed the value before them. Possible values
 of a read need all writes on the key: these come from history.jsonl. Both searches have limits; over a limit the page
@@ -78,20 +78,20 @@ class _Subject:
     call: Call
 
 
-def orders_of_witnesses(read: Material) -> tuple[OrdersOfWitness, ...]:
-    """Of the first witnesses whose proof is one of orders; empty without such a proof."""
-    found: list[OrdersOfWitness] = []
-    for sighted in ranked(read.verdict)[:WITNESSES_DRAWN]:
-        if len(found) == WITNESSES_MAX:
+def orders_of_witnesses(material: Material) -> tuple[OrdersOfWitness, ...]:
+    """The orders of the first witnesses whose proof is about orders; empty without such a proof."""
+    views: list[OrdersOfWitness] = []
+    for sighted in ranked(material.verdict)[:WITNESSES_DRAWN]:
+        if len(views) == WITNESSES_MAX:
             break
         try:
-            number = sum(len(each.orders) for each in found)
-            view = _view(read, as_mapping(sighted.check.get("details")), sighted.witness, number)
+            number = sum(len(earlier.orders) for earlier in views)
+            view = _view(material, as_mapping(sighted.check.get("details")), sighted.witness, number)
         except (ModelError, HistoryError, TypeError, ValueError, KeyError, RecursionError):
             continue  # a verdict or a history that no checker of this version wrote
         if view is not None:
-            found.append(view)
-    return tuple(found)
+            views.append(view)
+    return tuple(views)
 
 
 def for_the_canvas(orders: Sequence[OrdersOfWitness]) -> list[dict[str, Any]]:
@@ -102,12 +102,12 @@ def for_the_canvas(orders: Sequence[OrdersOfWitness]) -> list[dict[str, Any]]:
             "then": order.then,
             "refused": list(order.refused),
         }
-        for each in orders
-        for order in each.orders
+        for witness in orders
+        for order in witness.orders
     ]
 
 
-def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOfWitness | None:
+def _view(material: Material, details: Json, witness: Json, number: int) -> OrdersOfWitness | None:
     proof = _proof(details, witness)
     if proof is None:
         return None
@@ -117,11 +117,13 @@ def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOf
     if "initial" in details:
         start = Start.from_json(details["initial"])
         model = model.beginning({key: start.of(key) for key in proof["keys"]})
-    named = [read.operations.get(index) for index in map(as_whole, proof["operations"]) if index is not None]
+    named = [
+        material.operations.get(index) for index in map(as_whole, proof["operations"]) if index is not None
+    ]
     operations = sorted({each.invoke_index: each for each in named if each is not None}.items())
-    after, until = read.operations.get(as_whole(proof.get("after")) or -1), as_whole(proof.get("until"))
+    after, until = material.operations.get(as_whole(proof.get("after")) or -1), as_whole(proof.get("until"))
     if proof.get("after") == 0:
-        after = read.operations.get(0)
+        after = material.operations.get(0)
     subjects = _subjects(model, (each for _, each in operations), until)
     if len(subjects) != len(proof["operations"]) or (after is None) != (proof.get("after") is None):
         return None
@@ -133,14 +135,16 @@ def _view(read: Material, details: Json, witness: Json, number: int) -> OrdersOf
     orders = tuple(
         _order(number + place, each, subjects, first) for place, each in enumerate(partial[:ORDERS_MAX])
     )
-    possible = _possible(read, model, subjects, first, after, until) if isinstance(model, Register) else ()
+    possible = (
+        _possible(material, model, subjects, first, after, until) if isinstance(model, Register) else ()
+    )
     return OrdersOfWitness(
         title, _text(first), len(subjects), orders, len(partial) - len(orders), tuple(possible)
     )
 
 
 def _proof(details: Json, witness: Json) -> Json | None:
-    """The proof that the witness shows."""
+    """The proof whose operations the witness names."""
     events = set(witness_indexes(witness))
     for proof in as_mappings(details.get("proofs")):
         operations = as_list(proof.get("operations"))
@@ -150,15 +154,15 @@ def _proof(details: Json, witness: Json) -> Json | None:
 
 
 def _subjects(model: Model, operations: Iterable[Operation], until: int | None) -> list[_Subject]:
-    """What completed after `until` may still have been running, as in the proof."""
+    """An operation that completed after `until` counts as still running, as in the proof."""
     subjects = []
-    for each in operations:
-        action = model.action(each)
-        returned = each.returned_index
+    for operation in operations:
+        action = model.action(operation)
+        returned = operation.returned_index
         if returned is not None and until is not None and returned > until:
             returned = None
         if action is not None:
-            subjects.append(_Subject(each, Call(action, each.invoke_index, returned)))
+            subjects.append(_Subject(operation, Call(action, operation.invoke_index, returned)))
     return subjects
 
 
@@ -188,25 +192,29 @@ def _order(number: int, partial: Partial, subjects: Sequence[_Subject], start: S
 
 
 def _possible(
-    read: Material,
+    material: Material,
     model: Register,
     subjects: Sequence[_Subject],
     start: State,
     after: Operation | None,
     until: int | None,
 ) -> Iterable[Possible]:
-    """For each read of the witness; the last answer to complete has no place and binds no other read."""
-    reads = [each for each in subjects if each.call.action.word == "read" and each.call.complete is not None]
-    failing = max(subjects, key=lambda each: each.call.complete or -1)
-    writes = _writes(read, model, failing.operation.key, after, until)
-    for each in reads:
-        index, words = each.operation.invoke_index, _words(each.operation)
-        others = [other for other in reads if other is not failing or other is each]
-        if writes is None or each.operation.f != "read":
+    """One for each read of the witness. The last answer to complete has no place, so it binds no other read."""
+    reads = [
+        subject
+        for subject in subjects
+        if subject.call.action.word == "read" and subject.call.complete is not None
+    ]
+    failing = max(subjects, key=lambda subject: subject.call.complete or -1)
+    writes = _writes(material, model, failing.operation.key, after, until)
+    for subject in reads:
+        index, words = subject.operation.invoke_index, _words(subject.operation)
+        others = [other for other in reads if other is not failing or other is subject]
+        if writes is None or subject.operation.f != "read":
             yield Possible(index, words, "not computed: too many operations on the key")
             continue
         calls = [*writes, *(other.call for other in others)]
-        values = possible_values(model, calls, len(writes) + others.index(each), start)
+        values = possible_values(model, calls, len(writes) + others.index(subject), start)
         if values is None:
             yield Possible(index, words, "not computed: the search met its limit")
         elif not values:
@@ -216,10 +224,13 @@ def _possible(
 
 
 def _writes(
-    read: Material, model: Register, key: str | None, after: Operation | None, until: int | None
+    material: Material, model: Register, key: str | None, after: Operation | None, until: int | None
 ) -> list[Call] | None:
-    """Every call on the key that may change it: asked for until the proof ends, and not over before it begins."""
-    columns = read.columns
+    """The calls that may change the key, invoked before the proof ends and not over before it begins.
+
+    None if there are more than KEY_OPERATIONS_MAX.
+    """
+    columns = material.columns
     chosen = columns.of_keys([key]) if key is not None else columns.key < 0
     chosen &= columns.index <= (until if until is not None else numpy.iinfo(numpy.int64).max)
     if after is not None and after.complete_index is not None:
@@ -227,10 +238,10 @@ def _writes(
     rows = numpy.flatnonzero(chosen & columns.writes)
     if len(rows) > KEY_OPERATIONS_MAX:
         return None
-    found = _subjects(
-        model, (each for _, each in operations_at(read.folder / "history.jsonl", columns, rows)), until
+    subjects = _subjects(
+        model, (each for _, each in operations_at(material.folder / "history.jsonl", columns, rows)), until
     )
-    changing = [each.call for each in found if each.call.action.kind != "observe"]
+    changing = [each.call for each in subjects if each.call.action.kind != "observe"]
     return sorted(changing, key=lambda call: call.invoke)
 
 
@@ -239,7 +250,7 @@ def _words(operation: Operation) -> str:
 
 
 def _text(state: State) -> str:
-    """A state as a reader knows it: "∅" for nothing, JSON as it is written."""
+    """A state in words: "∅" for no value, else as JSON."""
     if state is None:
         return "∅"
     if isinstance(state, Composite):

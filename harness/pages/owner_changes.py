@@ -21,9 +21,9 @@ from harness.pages.svg import duration, moment
 
 AROUND_NS = 2_000_000_000
 SEEN_LATE_NS = 600_000_000
-"""The monitor looks about twice a second: the first write of a new owner may be so much earlier."""
+"""The monitor asks about twice a second, so a handover may be so much earlier than its reports."""
 LEAST_NS = 200_000_000
-"""A shorter time says nothing of a rate."""
+"""No rate is computed over a shorter time."""
 ROWS = 40
 
 Times = NDArray[numpy.int64]
@@ -61,7 +61,7 @@ def owner_changes(material: Material) -> list[OwnerChange]:
 
 def handovers(monitor: Iterable[Event]) -> list[Handover]:
     """The times when the owner of the highest term changed."""
-    found: list[Handover] = []
+    changes: list[Handover] = []
     owner, term, last_ns = "", -1, 0
     for event in monitor:
         state = as_mapping(event.value)
@@ -71,9 +71,9 @@ def handovers(monitor: Iterable[Event]) -> list[Handover]:
         if of_term < term:
             continue  # an old owner that does not know it yet
         if owner and event.node != owner:
-            found.append(Handover(owner, event.node, last_ns, event.time_ns))
+            changes.append(Handover(owner, event.node, last_ns, event.time_ns))
         owner, term, last_ns = event.node, of_term, event.time_ns
-    return found
+    return changes
 
 
 def _row(change: Handover, acknowledged: Times) -> OwnerChange:
@@ -98,7 +98,7 @@ def _pause(change: Handover, acknowledged: Times) -> tuple[int, int]:
 
 
 def _rate(acknowledged: Times, start_ns: int, end_ns: int) -> str:
-    """The rate within the load of the run."""
+    """Writes per second between these times, clipped to the load of the run; "–" if that leaves too little."""
     start_ns, end_ns = max(start_ns, int(acknowledged[0])), min(end_ns, int(acknowledged[-1]) + 1)
     if end_ns - start_ns < LEAST_NS:
         return "–"

@@ -22,7 +22,7 @@ Whole = NDArray[numpy.int64]
 
 @dataclass(slots=True)
 class Coded:
-    """Texts as numbers. In the column a text that is new counts 0, an earlier one its distance from the next new one.
+    """Texts as numbers: 0 for a new text, else the length of the table less the place of the text in it.
 
     Texts that are used again soon, or once only, thus become small numbers.
     """
@@ -32,7 +32,7 @@ class Coded:
     _places: dict[Any, int] = field(default_factory=dict)
 
     def add(self, texts: Iterable[Any]) -> None:
-        """Each is a text, None, or a tuple of texts."""
+        """`texts`: each a text, None, or a tuple of texts."""
         table, places, codes = self.table, self._places, self.codes
         for text in texts:
             known = len(table)

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from checkers.history import History
-from harness.judge.causes import Sighted, ranked, seconds
+from harness.judge.causes import RankedWitness, ranked, seconds
 from harness.pages import first_screen, material, node_logs, tables
 from harness.pages.cause_and_effect import Moment, cause_and_effect, moments
 from harness.pages.covered import covered
@@ -42,7 +42,7 @@ NAME = "report.html"
 WITNESSES_LISTED = 60
 EXPLANATIONS = 12
 PRINTED = ("crash", "out-of-memory")
-"""Rules that are explained by the last lines of the process: its end tells most."""
+"""Rules that are explained by the last lines that the process printed."""
 LINES_PRINTED = 60
 
 
@@ -59,8 +59,8 @@ def write(run_folder: Path) -> Path:
 
 
 def html(run_folder: Path, verdict: Json | None = None, history: History | None = None) -> str:
-    """The page as text. `verdict`: the content of its verdict.json, if that is not in the folder yet. `history`: if
-    it was read already."""
+    """The page as text. `verdict`: that of verdict.json, if it is not in the folder yet. `history`: the run's,
+    if it was read already."""
     read = material.read(run_folder, verdict, history)
     bands = fault_bands(read)
     ranking = ranked(read.verdict)
@@ -121,13 +121,13 @@ class WitnessView:
     rule: str
     summary: str
     said: bool
-    """The page's first sentence says the same, so it need not stand twice on one screen."""
+    """Whether the page's first sentence contains the summary, which then need not stand there twice."""
     where: str
     """Its key, its node, and its moment."""
     promised: str
     """The promise of the check, in words."""
     documented: str
-    """The sentence by which it is judged, where the store's own documentation has one."""
+    """The sentence of the store's documentation by which it is judged; "" without one."""
     explanation: tuple[str, ...]
     printed: tuple[str, ...]
     """The last lines of a process that ended, as it printed them."""
@@ -143,34 +143,36 @@ class WitnessView:
 
 
 def _witnesses(
-    read: Material, found: Sequence[Sighted], bands: Sequence[FaultBand]
+    read: Material, ranking: Sequence[RankedWitness], bands: Sequence[FaultBand]
 ) -> tuple[list[WitnessView], list[str]]:
-    """The first witnesses as drawings, the next ones as a sentence each."""
-    anchored: set[int] = set()
-    told = moments(found) if read.has_times else []
+    """(the first witnesses as drawings, the next ones as a sentence each)."""
+    anchored: set[int] = (
+        set()
+    )  # in the order of the page: the first witness that names an event gets its anchor
+    marked = moments(ranking) if read.has_times else []
     views = [
-        _witness_view(read, sighted, bands, anchored, place, () if place else told)
-        for place, sighted in enumerate(found[:WITNESSES_DRAWN])
+        _witness_view(read, sighted, bands, anchored, place, () if place else marked)
+        for place, sighted in enumerate(ranking[:WITNESSES_DRAWN])
     ]
-    listed = found[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
-    sentences = [f"{clipped(each.checker, 60)}: {as_text(each.witness.get('summary'))}" for each in listed]
-    unlisted = len(found) - len(views) - len(sentences)
+    listed = ranking[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
+    sentences = [f"{clipped(later.checker, 60)}: {as_text(later.witness.get('summary'))}" for later in listed]
+    unlisted = len(ranking) - len(views) - len(sentences)
     return views, sentences + ([f"… and {unlisted:,} more, in verdict.json."] if unlisted else [])
 
 
 def _witness_view(
     read: Material,
-    sighted: Sighted,
+    sighted: RankedWitness,
     bands: Sequence[FaultBand],
     anchored: set[int],
     place: int,
-    told: Sequence[Moment],
+    moments: Sequence[Moment],
 ) -> WitnessView:
     check, witness = sighted.check, sighted.witness
     shown = proof(read, witness, bands)
     summary = as_text(witness.get("summary"), 600)
     said = summary.rstrip(".").lower() in as_text(read.verdict.get("sentence"), 600).lower()
-    answered = dict.fromkeys(each.node for each in shown.operations)
+    answered = dict.fromkeys(op.node for op in shown.operations)
     node = as_text(witness.get("node") or (next(iter(answered)) if len(answered) == 1 else None), 60)
     where = [f"node {node}"] if node else []
     where += [f"key {key}"] if (key := as_text(witness.get("key"), 60)) else []
@@ -195,13 +197,13 @@ def _witness_view(
         drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations, place),
         reasons=reasons(picture, read.operations, place),
         rows=tuple(tables.operation_row(operation, anchored) for operation in shown.operations),
-        as_list=witness_list(shown, bands, told),
+        as_list=witness_list(shown, bands, moments),
     )
 
 
 @functools.cache
 def _environment() -> Environment:
-    """One for all pages: reading the template takes longer than filling it in."""
+    """Made once, because reading the template takes longer than filling it in."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -219,17 +221,17 @@ _EVENT = re.compile(r"\b(event|operation) (\d{1,12})\b")
 def linked(text: str) -> Markup:
     """The text, with each `event 1431` as a link to that operation."""
     parts, last = [], 0
-    for found in _EVENT.finditer(text):
+    for match in _EVENT.finditer(text):
         parts += [
-            escape(text[last : found.start()]),
-            Markup('<a href="#op-{}">{}</a>').format(found[2], found[0]),
+            escape(text[last : match.start()]),
+            Markup('<a href="#op-{}">{}</a>').format(match[2], match[0]),
         ]
-        last = found.end()
+        last = match.end()
     return Markup("").join([*parts, escape(text[last:])])
 
 
 def _text_of(*names: str) -> Markup:
-    """These files of the folder, one behind the other."""
+    """The content of these files of this folder, concatenated."""
     return Markup("\n".join((HERE / name).read_text(encoding="utf-8") for name in names))
 
 

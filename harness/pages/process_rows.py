@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from harness.pages.run_columns import RunColumns, parts
 
 ROWS_MAX = 400
-"""Beyond, rows are shared: no screen has more lines."""
+"""With more rows than this, processes share rows, because no screen has more lines."""
 
 
 def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, ...]]:
@@ -22,28 +22,28 @@ def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, 
     if not len(columns):
         return numpy.empty(0, dtype=numpy.int32), ()
     processes = numpy.unique(columns.process)
-    of = numpy.empty(len(columns), dtype=numpy.int32)
+    process_of = numpy.empty(len(columns), dtype=numpy.int32)
     first = numpy.full(len(processes), numpy.iinfo(numpy.int64).max)
     last = numpy.full(len(processes), -1)
-    for some in parts(len(columns)):
-        of[some] = numpy.searchsorted(processes, columns.process[some])
-        numpy.minimum.at(first, of[some], columns.index[some])
-        numpy.maximum.at(last, of[some], numpy.maximum(columns.complete[some], columns.index[some]))
+    for part in parts(len(columns)):
+        process_of[part] = numpy.searchsorted(processes, columns.process[part])
+        numpy.minimum.at(first, process_of[part], columns.index[part])
+        numpy.maximum.at(last, process_of[part], numpy.maximum(columns.complete[part], columns.index[part]))
     rows = numpy.zeros(len(processes), dtype=numpy.int64)
     names: list[int] = []
     running: list[tuple[int, int]] = []
     free: list[int] = []
-    for each in numpy.argsort(first, kind="stable").tolist():
-        while running and running[0][0] < first[each]:
+    for number in numpy.argsort(first, kind="stable").tolist():
+        while running and running[0][0] < first[number]:
             free.append(heapq.heappop(running)[1])
         if not free:
             free.append(len(names))
-            names.append(int(processes[each]))
-        rows[each] = free.pop()
-        heapq.heappush(running, (int(last[each]), int(rows[each])))
+            names.append(int(processes[number]))
+        rows[number] = free.pop()
+        heapq.heappush(running, (int(last[number]), int(rows[number])))
     order = numpy.argsort(numpy.array(names), kind="stable")
     place = numpy.empty_like(order)
     place[order] = numpy.arange(len(order))
-    return (place[rows] % ROWS_MAX).astype(numpy.int32)[of], tuple(
-        names[each] for each in order[:ROWS_MAX].tolist()
+    return (place[rows] % ROWS_MAX).astype(numpy.int32)[process_of], tuple(
+        names[number] for number in order[:ROWS_MAX].tolist()
     )

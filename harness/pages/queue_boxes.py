@@ -1,6 +1,6 @@
 """The queues of all nodes at some moments, side by side: a column for each moment, a box for each transaction.
 
-Drawn from values alone, whatever store they come from (what is odd is left out):
+The input is JSON of any store; malformed parts are left out:
 
     {"columns": [name], "origins": {id: node},
      "rows": [{"name", "cells": [{"before": how many first entries have no box, "synced": [id], "more_synced",
@@ -45,7 +45,7 @@ class _Cell:
 class _Sizes:
     box: float
     lead: float
-    """For how many entries are before the first box."""
+    """The width of the number of entries before the first box."""
     has_labels: bool
 
     def width(self, count: int, more: int) -> float:
@@ -54,15 +54,15 @@ class _Sizes:
 
 def queue_boxes(board: object) -> Markup:
     """The drawing; empty for a board without columns or rows."""
-    told = as_mapping(board)
-    origin_of = as_mapping(told.get("origins"))
-    columns = [as_text(name, 40) for name in as_list(told.get("columns"))[:COLUMNS_MAX]]
+    fields = as_mapping(board)
+    origin_of = as_mapping(fields.get("origins"))
+    columns = [as_text(name, 40) for name in as_list(fields.get("columns"))[:COLUMNS_MAX]]
     rows = [
         (
             as_text(row.get("name"), 40),
-            [_cell(each, origin_of) for each in as_mappings(row.get("cells"))[: len(columns)]],
+            [_cell(values, origin_of) for values in as_mappings(row.get("cells"))[: len(columns)]],
         )
-        for row in as_mappings(told.get("rows"))[:ROWS_MAX]
+        for row in as_mappings(fields.get("rows"))[:ROWS_MAX]
     ]
     if not columns or not rows:
         return Markup("")
@@ -103,21 +103,21 @@ def queue_boxes(board: object) -> Markup:
     return whole_svg((max(float(WIDTH), x), bottom + 20), title, *parts, class_="queues boxes")
 
 
-def _cell(told: Json, origin_of: Json) -> _Cell:
-    synced, incoming = (_boxes(told.get(name), origin_of) for name in ("synced", "incoming"))
+def _cell(values: Json, origin_of: Json) -> _Cell:
+    synced, incoming = (_boxes(values.get(name), origin_of) for name in ("synced", "incoming"))
     return _Cell(
-        max(as_whole(told.get("before")) or 0, 0),
+        max(as_whole(values.get("before")) or 0, 0),
         synced,
         incoming,
-        max(as_whole(told.get("more_synced")) or 0, 0),
-        max(as_whole(told.get("more_incoming")) or 0, 0),
-        as_whole(told.get("executed")) or 0,
-        as_text(told.get("about"), 40),
+        max(as_whole(values.get("more_synced")) or 0, 0),
+        max(as_whole(values.get("more_incoming")) or 0, 0),
+        as_whole(values.get("executed")) or 0,
+        as_text(values.get("about"), 40),
     )
 
 
-def _boxes(told: object, origin_of: Json) -> list[Box]:
-    names = [as_text(each, 40) for each in as_list(told)[:BOXES_MAX]]
+def _boxes(ids: object, origin_of: Json) -> list[Box]:
+    names = [as_text(entry, 40) for entry in as_list(ids)[:BOXES_MAX]]
     return [(name, as_text(origin_of.get(name), 40)) for name in names]
 
 
@@ -165,13 +165,13 @@ def _drawn(
 
 def _fork(cell: _Cell, others: Sequence[_Cell]) -> int | None:
     """The first box for which another node has a different one; None if there is none."""
-    mine = dict(enumerate((name for name, _ in cell.synced), cell.before))
+    own = dict(enumerate((name for name, _ in cell.synced), cell.before))
     theirs = [dict(enumerate((name for name, _ in other.synced), other.before)) for other in others]
     return next(
         (
             place - cell.before
-            for place, name in mine.items()
-            if any(each.get(place, name) != name for each in theirs)
+            for place, name in own.items()
+            if any(log.get(place, name) != name for log in theirs)
         ),
         None,
     )

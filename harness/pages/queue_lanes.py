@@ -1,6 +1,6 @@
 """A stretch of a run in a log that grows in rounds: a lane for each node, over time.
 
-Drawn from values alone, whatever store they come from (times in nanoseconds of the run; what is odd is left out):
+The input is JSON of any store, with times in nanoseconds of the run; malformed parts are left out:
 
     {"title", "start_ns", "end_ns",
      "lanes": [{"name", "points": "µs,synchronised,incoming,executed …", "rounds": "µs …",
@@ -34,9 +34,9 @@ SPAN_KINDS = ("split", "recovering")
 SMALL_KINDS = ("worker", "caught-up")
 MARK_KINDS = ("wrong", "restored", "vote", "split", "backup", "start", *SMALL_KINDS)
 LABELS_MAX = 8
-"""In a lane with more labels, only violations have one; the rest has tooltips."""
+"""In a lane with more labels only violations keep theirs; other marks have tooltips."""
 ROUNDS_APART = 3.0
-"""Pixels between two rounds on the average: with less, they are not drawn."""
+"""Rounds that are closer on average (px) are not drawn."""
 
 Point = tuple[int, int, int, int]
 
@@ -45,7 +45,7 @@ Point = tuple[int, int, int, int]
 class _Lane:
     name: str
     points: Sequence[Point]
-    told: Json
+    fields: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class _Entries:
 def queue_lanes(
     stretch: object, bands: Sequence[FaultBand], stories: Mapping[str, node_states.NodeStory]
 ) -> Markup:
-    """The drawing; empty for a stretch without lanes. `stories`: by node, what faults and the monitor say of it."""
-    told = stretch if isinstance(stretch, dict) else {}
-    start_ns, end_ns = as_time_ns(told.get("start_ns")), as_time_ns(told.get("end_ns"))
+    """The drawing; empty for a stretch without lanes. `stories`: by node."""
+    fields = stretch if isinstance(stretch, dict) else {}
+    start_ns, end_ns = as_time_ns(fields.get("start_ns")), as_time_ns(fields.get("end_ns"))
     if start_ns is None or end_ns is None or end_ns <= start_ns:
         return Markup("")
-    lanes = [_lane(each, start_ns) for each in as_mappings(told.get("lanes"))[:LANES_MAX]]
+    lanes = [_lane(values, start_ns) for values in as_mappings(fields.get("lanes"))[:LANES_MAX]]
     lanes = [lane for lane in lanes if lane.points]
     if not lanes:
         return Markup("")
@@ -84,15 +84,15 @@ def queue_lanes(
     )
 
 
-def _lane(told: Json, start_ns: int) -> _Lane:
+def _lane(fields: Json, start_ns: int) -> _Lane:
     points: list[Point] = []
-    for each in as_text(told.get("points"), TEXT_MAX).split()[:POINTS_MAX]:
-        numbers = each.split(",")
+    for text in as_text(fields.get("points"), TEXT_MAX).split()[:POINTS_MAX]:
+        numbers = text.split(",")
         if len(numbers) == 4 and all(number.isdecimal() and len(number) < 16 for number in numbers):
             time_us, synced, incoming, executed = map(int, numbers)
             points.append((start_ns + time_us * 1000, synced, incoming, executed))
     points.sort(key=lambda point: point[0])
-    return _Lane(as_text(told.get("name"), 60), points, told)
+    return _Lane(as_text(fields.get("name"), 60), points, fields)
 
 
 def _draw(
@@ -106,12 +106,12 @@ def _draw(
         lane_name(lane.name, top - 3),
         level(scale, floor, f"{entries.low:,}", 0),
         level(scale, top, f"{entries.high:,}", 10) if entries.high > entries.low else "",
-        *_spans(lane.told, scale, top, texts),
-        *_rounds(lane.told, scale, top, floor),
+        *_spans(lane.fields, scale, top, texts),
+        *_rounds(lane.fields, scale, top, floor),
         *_areas(lane.points, scale, entries),
         _steps([(ns, entries(synced)) for ns, synced, _, _ in lane.points], scale, "synced-line"),
         *_waiting(lane.points, scale, waiting_floor, most),
-        *_marks(lane.told, scale, entries, texts),
+        *_marks(lane.fields, scale, entries, texts),
         height=waiting_floor + 4 - drawing.y,
     )
     if story is not None:
@@ -127,7 +127,7 @@ def _steps(places: Sequence[tuple[int, float]], scale: Scale, class_: str) -> Ma
 
 
 def _areas(points: Sequence[Point], scale: Scale, entries: _Entries) -> list[Markup]:
-    """What is executed; a second colour where entries are executed again, after a restore."""
+    """The executed entries; a second colour where entries are executed again, after a restore."""
     usual: list[str] = []
     again: list[str] = []
     most = points[0][3]
@@ -161,9 +161,9 @@ def _waiting(points: Sequence[Point], scale: Scale, floor: float, most: int) -> 
     ]
 
 
-def _rounds(told: Json, scale: Scale, top: float, floor: float) -> list[Markup]:
-    words = as_text(told.get("rounds"), TEXT_MAX).split()[:ROUNDS_MAX]
-    times = [scale.start_ns + int(each) * 1000 for each in words if each.isdecimal() and len(each) < 16]
+def _rounds(fields: Json, scale: Scale, top: float, floor: float) -> list[Markup]:
+    words = as_text(fields.get("rounds"), TEXT_MAX).split()[:ROUNDS_MAX]
+    times = [scale.start_ns + int(word) * 1000 for word in words if word.isdecimal() and len(word) < 16]
     times = sorted(ns for ns in times if ns <= scale.end_ns)
     if not times or len(times) * ROUNDS_APART > scale.right - scale.left:
         return []
@@ -171,9 +171,9 @@ def _rounds(told: Json, scale: Scale, top: float, floor: float) -> list[Markup]:
     return [element("path", element("title", "a round that added entries"), class_="round-line", d=way)]
 
 
-def _spans(told: Json, scale: Scale, top: float, texts: Texts) -> list[Markup]:
+def _spans(fields: Json, scale: Scale, top: float, texts: Texts) -> list[Markup]:
     parts = []
-    for span in as_mappings(told.get("spans"))[:SPANS_MAX]:
+    for span in as_mappings(fields.get("spans"))[:SPANS_MAX]:
         from_ns, to_ns = as_time_ns(span.get("from_ns")), as_time_ns(span.get("to_ns"))
         if from_ns is None or to_ns is None or to_ns < scale.start_ns or from_ns > scale.end_ns:
             continue
@@ -195,12 +195,12 @@ def _spans(told: Json, scale: Scale, top: float, texts: Texts) -> list[Markup]:
     return parts
 
 
-def _marks(told: Json, scale: Scale, entries: _Entries, texts: Texts) -> list[Markup]:
+def _marks(fields: Json, scale: Scale, entries: _Entries, texts: Texts) -> list[Markup]:
     parts = []
     floor = entries.top + LOG_HEIGHT
-    told_marks = as_mappings(told.get("marks"))[:MARKS_MAX]
-    is_crowded = sum(bool(mark.get("label")) for mark in told_marks) > LABELS_MAX
-    for mark in told_marks:
+    marks = as_mappings(fields.get("marks"))[:MARKS_MAX]
+    is_crowded = sum(bool(mark.get("label")) for mark in marks) > LABELS_MAX
+    for mark in marks:
         at_ns, kind = as_time_ns(mark.get("at_ns")), as_text(mark.get("kind"))
         if at_ns is None or not scale.start_ns <= at_ns <= scale.end_ns:
             continue

@@ -1,4 +1,4 @@
-"""The queues of a run: the values that its system drew (`Pictures` in `harness.systems.parts`), as pictures.
+"""The queues of a run as pictures, from the values of its system (`Pictures` in `harness.systems.parts`).
 
     {"whole": stretch, "stretches": [stretch with "board"], "not_drawn", "damage": [sentence]}
 
@@ -40,38 +40,39 @@ class QueuesView:
     notes: tuple[str, ...]
 
 
-def queues_view(read: Material, bands: Sequence[FaultBand]) -> QueuesView:
-    drawings = as_mapping(read.verdict.get("drawings"))
+def queues_view(material: Material, bands: Sequence[FaultBand]) -> QueuesView:
+    drawings = as_mapping(material.verdict.get("drawings"))
     drawn, broken = as_mapping(drawings.get("queues")), as_text(drawings.get("broken"))
-    whole, some = as_mapping(drawn.get("whole")), as_mappings(drawn.get("stretches"))[:STRETCHES_MAX]
-    opened = next((place for place, each in enumerate(some, 1) if _tells_most(each)), 1)
+    whole, stretches = as_mapping(drawn.get("whole")), as_mappings(drawn.get("stretches"))[:STRETCHES_MAX]
+    opened = next((place for place, stretch in enumerate(stretches, 1) if _is_worth_opening(stretch)), 1)
     views = tuple(
-        _stretch(each, read, bands, is_open=place in (0, opened)) for place, each in enumerate((whole, *some))
+        _stretch(stretch, material, bands, is_open=place in (0, opened))
+        for place, stretch in enumerate((whole, *stretches))
     )
     notes = (broken, *as_texts(drawn.get("damage")), as_text(drawn.get("not_drawn")))
     return QueuesView(tuple(view for view in views if view.lanes), tuple(filter(None, notes)))
 
 
-def _left_out(told: Json) -> tuple[str, ...]:
-    count = sum(as_whole(lane.get("marks_left_out")) or 0 for lane in as_mappings(told.get("lanes")))
+def _left_out(stretch: Json) -> tuple[str, ...]:
+    count = sum(as_whole(lane.get("marks_left_out")) or 0 for lane in as_mappings(stretch.get("lanes")))
     return (f"{count:,} marks found no room, the small ones first.",) if count > 0 else ()
 
 
-def _tells_most(told: Json) -> bool:
+def _is_worth_opening(stretch: Json) -> bool:
     """The stretch has a violation, or a jump back."""
-    marks = (mark for lane in as_mappings(told.get("lanes")) for mark in as_mappings(lane.get("marks")))
+    marks = (mark for lane in as_mappings(stretch.get("lanes")) for mark in as_mappings(lane.get("marks")))
     return any("from" in mark or mark.get("kind") == "wrong" for mark in marks)
 
 
-def _stretch(told: Json, read: Material, bands: Sequence[FaultBand], *, is_open: bool) -> StretchView:
-    names = [as_text(lane.get("name"), 60) for lane in as_mappings(told.get("lanes"))]
-    stories = {name: story_of(read, name, bands) for name in names}
-    start_ns, end_ns = as_time_ns(told.get("start_ns")), as_time_ns(told.get("end_ns"))
+def _stretch(stretch: Json, material: Material, bands: Sequence[FaultBand], *, is_open: bool) -> StretchView:
+    names = [as_text(lane.get("name"), 60) for lane in as_mappings(stretch.get("lanes"))]
+    stories = {name: story_of(material, name, bands) for name in names}
+    start_ns, end_ns = as_time_ns(stretch.get("start_ns")), as_time_ns(stretch.get("end_ns"))
     when = "" if start_ns is None or end_ns is None else f", {moment(start_ns)} – {moment(end_ns)}"
     return StretchView(
-        title=as_text(told.get("title"), 60) + when,
-        told=(*as_texts(told.get("told"), 300)[:SENTENCES_MAX], *_left_out(told)),
-        lanes=queue_lanes(told, bands, stories),
-        boxes=queue_boxes(told.get("board")),
+        title=as_text(stretch.get("title"), 60) + when,
+        told=(*as_texts(stretch.get("told"), 300)[:SENTENCES_MAX], *_left_out(stretch)),
+        lanes=queue_lanes(stretch, bands, stories),
+        boxes=queue_boxes(stretch.get("board")),
         is_open=is_open,
     )

@@ -27,9 +27,9 @@ OK, FAIL, INFO = 0, 1, 2
 OUTCOMES: tuple[Outcome, ...] = ("ok", "fail", "info")
 READS = frozenset({"read", "dump"})
 EXACT = 2**53
-"""A script counts exactly up to here; no history has such indexes or processes."""
+"""JavaScript counts exactly up to here; no history has such indexes or processes."""
 AT_ONCE = 1 << 18
-"""Rows for which numbers are made that are needed for a moment."""
+"""Rows handled at a time, so that temporary arrays stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RunColumns:
     node: NDArray[numpy.int32]
     key: NDArray[numpy.int32]
     writes: NDArray[numpy.bool_]
-    """True for every operation that is not a read: if it was acknowledged, it changed something."""
+    """True for every operation that is not a read."""
     final: NDArray[numpy.bool_]
     places: Callable[[NDArray[numpy.int64]], tuple[NDArray[numpy.int64], NDArray[numpy.int64]]]
     nodes: tuple[str, ...]
@@ -70,7 +70,7 @@ class RunColumns:
 
 
 def parts(rows: int) -> Iterator[slice]:
-    """So many rows, AT_ONCE at a time."""
+    """Slices that cover so many rows, AT_ONCE in each."""
     return (slice(first, min(first + AT_ONCE, rows)) for first in range(0, rows, AT_ONCE))
 
 
@@ -88,7 +88,7 @@ def _ends(columns: Columns) -> NDArray[numpy.int64]:
 
 
 def run_columns(columns: Columns, lines: Lines) -> RunColumns:
-    """What `Gathered` comes to, of operations that were read as columns. `lines`: theirs."""
+    """As `Gathered.columns`, from operations that were read as columns. `lines`: where their lines begin."""
     outcome = (columns.type - 1).astype(numpy.int8)
     ends = _ends(columns)
     node, nodes = _in_order_met(columns.node, ends, columns.words)
@@ -99,7 +99,7 @@ def run_columns(columns: Columns, lines: Lines) -> RunColumns:
     load = ~columns.is_final
     answered = load & (outcome == OK) & (columns.f == columns.code("read"))
     kinds = _counted(columns.f[load], outcome[load])
-    reads = _counted(*(each[answered] for each in (columns.node, columns.role, columns.mode)))
+    reads = _counted(*(codes[answered] for codes in (columns.node, columns.role, columns.mode)))
     words = columns.words
 
     def places(rows: NDArray[numpy.int64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
@@ -133,7 +133,7 @@ def run_columns(columns: Columns, lines: Lines) -> RunColumns:
 def _in_order_met(
     codes: NDArray[Any], order: NDArray[numpy.int64], words: Sequence[str | None]
 ) -> tuple[NDArray[numpy.int32], tuple[str | None, ...]]:
-    """The codes by new numbers, and the words of these: the first one that is met in this order is number 0."""
+    """(a new number for each row, the word of each number). Codes are numbered as they first occur in `order`."""
     never = numpy.iinfo(numpy.int64).max
     first = numpy.full(len(words), never)
     numpy.minimum.at(first, codes, order)
@@ -144,16 +144,16 @@ def _in_order_met(
 
 
 def _counted(*codes: NDArray[Any]) -> dict[tuple[int, ...], int]:
-    """How many rows have which codes."""
+    """Combination of codes → how many rows have it."""
     if not len(codes[0]):
         return {}
-    sizes = tuple(int(each.max()) + 1 for each in codes)
+    sizes = tuple(int(column.max()) + 1 for column in codes)
     together = codes[0].astype(numpy.int64)
-    for each, size in zip(codes[1:], sizes[1:], strict=True):
-        together = together * size + each
+    for column, size in zip(codes[1:], sizes[1:], strict=True):
+        together = together * size + column
     rows, many = numpy.unique(together, return_counts=True)
-    found = zip(*(each.tolist() for each in numpy.unravel_index(rows, sizes)), strict=True)
-    return dict(zip(found, many.tolist(), strict=True))
+    combinations = zip(*(column.tolist() for column in numpy.unravel_index(rows, sizes)), strict=True)
+    return dict(zip(combinations, many.tolist(), strict=True))
 
 
 @dataclass(slots=True)

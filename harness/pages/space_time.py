@@ -1,6 +1,6 @@
 """The space-time diagram: a line for each node, a dot for each event, an arrow for each message, the cuts across.
 
-Drawn from values alone, whatever store they come from (all fields as JSON; what is odd is left out):
+The input is JSON of any store; malformed parts are left out:
 
     {"lanes": [{"name", "about"}],
      "events": [{"lane", "at", "text", "kind"}],
@@ -30,7 +30,7 @@ STEP_LEAST, STEP_MOST = 30.0, 90.0
 DOT, BRACKET_BELOW = 4.0, 15.0
 LABEL_MAX, NAME_MAX = 34, 16
 LEVELS = (-9.0, -21.0, 27.0)
-"""Where the text of an event may stand, from its lane: the first that is free."""
+"""Heights from its lane at which the text of an event may stand; it takes the first free one."""
 EVENT_KINDS = ("state", "record", "cut", "bad")
 ARROW_KINDS = ("message", "marked", "violating")
 
@@ -57,7 +57,7 @@ class _Plane:
         return self.left + self.step * (at - self.first + 1)
 
     def point(self, end: object) -> tuple[float, float] | None:
-        """Of {"lane", "at"}; None for one that is not on the plane."""
+        """(x, y) of {"lane", "at"}; None if it is not on the plane."""
         fields = as_mapping(end)
         y, at = self.lanes.get(as_text(fields.get("lane"))), as_whole(fields.get("at"))
         return None if y is None or at is None or not self.holds(at) else (self.x(at), y)
@@ -68,21 +68,21 @@ class _Plane:
 
 def space_time_drawing(picture: object) -> Markup:
     """The drawing; empty for a picture without lanes or events."""
-    told = as_mapping(picture)
-    plane = _plane(told)
+    fields = as_mapping(picture)
+    plane = _plane(fields)
     if plane is None:
         return Markup("")
     texts = Texts()
     parts = [
-        *_cut_shades(told, plane),
-        *_lane_lines(told, plane),
-        *_brackets(as_mappings(told.get("brackets")), plane, texts),
-        *_cut_lines(told, plane, texts),
-        *_arrows(as_mappings(told.get("arrows")), plane),
-        *_events(as_mappings(told.get("events")), plane, texts),
-        *_arrow_texts(as_mappings(told.get("arrows")), plane, texts),
+        *_cut_shades(fields, plane),
+        *_lane_lines(fields, plane),
+        *_brackets(as_mappings(fields.get("brackets")), plane, texts),
+        *_cut_lines(fields, plane, texts),
+        *_arrows(as_mappings(fields.get("arrows")), plane),
+        *_events(as_mappings(fields.get("events")), plane, texts),
+        *_arrow_texts(as_mappings(fields.get("arrows")), plane, texts),
     ]
-    if not_drawn := as_whole(told.get("not_drawn")):
+    if not_drawn := as_whole(fields.get("not_drawn")):
         words = f"{not_drawn:,} events of the run are not drawn"
         parts.append(element("text", words, class_="tick", x=plane.left, y=plane.bottom + BOTTOM - 4))
     width = max(float(WIDTH), plane.right + RIGHT_MARGIN)
@@ -90,9 +90,11 @@ def space_time_drawing(picture: object) -> Markup:
     return whole_svg((width, plane.bottom + BOTTOM), title, *parts, class_="space-time")
 
 
-def _plane(told: Json) -> _Plane | None:
-    names = [as_text(lane.get("name")) for lane in as_mappings(told.get("lanes"))][:LANES_MAX]
-    ats = [at for event in as_mappings(told.get("events")) if (at := as_whole(event.get("at"))) is not None]
+def _plane(picture: Json) -> _Plane | None:
+    names = [as_text(lane.get("name")) for lane in as_mappings(picture.get("lanes"))][:LANES_MAX]
+    ats = [
+        at for event in as_mappings(picture.get("events")) if (at := as_whole(event.get("at"))) is not None
+    ]
     if not names or not ats:
         return None
     first, places = min(ats), min(max(ats) - min(ats) + 1, PLACES_MAX)
@@ -102,9 +104,9 @@ def _plane(told: Json) -> _Plane | None:
     return _Plane(lanes, left, step, first, places)
 
 
-def _lane_lines(told: Json, plane: _Plane) -> list[Markup]:
+def _lane_lines(picture: Json, plane: _Plane) -> list[Markup]:
     parts = []
-    for lane in as_mappings(told.get("lanes")):
+    for lane in as_mappings(picture.get("lanes")):
         name = as_text(lane.get("name"))
         y = plane.lanes.get(name)
         if y is not None:
@@ -120,21 +122,21 @@ def _lane_lines(told: Json, plane: _Plane) -> list[Markup]:
 
 
 def _crossings(cut: Json, plane: _Plane) -> list[tuple[float, float]]:
-    """Where the cut goes through the lanes, from the top; a lane that it does not name is passed straight."""
+    """The corners of the cut's line from the top; it runs straight past a lane that it does not name."""
     ats = as_mapping(cut.get("at"))
-    found = [
+    crossings = [
         (plane.x(min(max(at, plane.first - 1), plane.first + plane.places)), y)
         for name, y in plane.lanes.items()
         if (at := as_whole(ats.get(name))) is not None
     ]
-    if not found:
+    if not crossings:
         return []
-    return [(found[0][0], float(TOP) - 6), *found, (found[-1][0], plane.bottom)]
+    return [(crossings[0][0], float(TOP) - 6), *crossings, (crossings[-1][0], plane.bottom)]
 
 
-def _cut_shades(told: Json, plane: _Plane) -> list[Markup]:
+def _cut_shades(picture: Json, plane: _Plane) -> list[Markup]:
     """The shaded areas before the first cut and after the last one."""
-    cuts = [each for cut in as_mappings(told.get("cuts")) if (each := _crossings(cut, plane))]
+    cuts = [crossings for cut in as_mappings(picture.get("cuts")) if (crossings := _crossings(cut, plane))]
     if not cuts:
         return []
     before, after = cuts[0], cuts[-1]
@@ -153,9 +155,9 @@ def _area(class_: str, corners: Sequence[tuple[float, float]]) -> Markup:
     )
 
 
-def _cut_lines(told: Json, plane: _Plane, texts: Texts) -> list[Markup]:
+def _cut_lines(picture: Json, plane: _Plane, texts: Texts) -> list[Markup]:
     parts = []
-    for cut in as_mappings(told.get("cuts")):
+    for cut in as_mappings(picture.get("cuts")):
         crossings = _crossings(cut, plane)
         if crossings:
             way = "L".join(f"{x:.1f} {y:.1f}" for x, y in crossings)
@@ -192,9 +194,9 @@ def _brackets(brackets: Sequence[Json], plane: _Plane, texts: Texts) -> list[Mar
 
 
 def _events(events: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]:
-    """The bad ones get their texts first."""
+    """Events of the kind "bad" get the first choice of places for their texts."""
     parts = []
-    for event in sorted(events, key=lambda each: each.get("kind") != "bad"):
+    for event in sorted(events, key=lambda event: event.get("kind") != "bad"):
         point = plane.point(event)
         if point is None:
             continue
@@ -208,7 +210,7 @@ def _events(events: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]
 
 
 def _ends(arrow: Json, plane: _Plane) -> tuple[float, float, float, float] | None:
-    """From a little off one dot to a little off the other."""
+    """(x1, y1, x2, y2) of the arrow, which keeps a little off both dots; None if an end is not drawn."""
     begin, end = plane.point(arrow.get("from")), plane.point(arrow.get("to"))
     if begin is None or end is None or begin == end:
         return None
@@ -219,9 +221,9 @@ def _ends(arrow: Json, plane: _Plane) -> tuple[float, float, float, float] | Non
 
 
 def _arrows(arrows: Sequence[Json], plane: _Plane) -> list[Markup]:
-    """The violating ones last: nothing covers them."""
+    """Violating arrows are drawn last, so that nothing covers them."""
     parts = []
-    for arrow in sorted(arrows, key=lambda each: each.get("kind") == "violating"):
+    for arrow in sorted(arrows, key=lambda arrow: arrow.get("kind") == "violating"):
         ends = _ends(arrow, plane)
         if ends is None:
             continue
@@ -244,9 +246,9 @@ def _arrows(arrows: Sequence[Json], plane: _Plane) -> list[Markup]:
 
 
 def _arrow_texts(arrows: Sequence[Json], plane: _Plane, texts: Texts) -> list[Markup]:
-    """Beside their middles, as far as they fit."""
+    """The texts of arrows beside their middles, as far as they fit; those of violating arrows first."""
     parts = []
-    for arrow in sorted(arrows, key=lambda each: each.get("kind") != "violating"):
+    for arrow in sorted(arrows, key=lambda arrow: arrow.get("kind") != "violating"):
         ends = _ends(arrow, plane)
         if ends is not None:
             x1, y1, x2, y2 = ends

@@ -1,4 +1,4 @@
-"""SVG elements as escaped markup, and the two things that every drawing needs: scales and ticks.
+"""SVG elements as escaped markup, with the scales and ticks that every drawing needs.
 
 `element("rect", x=1.5, class_="ok")` is `<rect x="1.5" class="ok"/>`. Attribute values and text are escaped; only
 results of `element` go in as markup. Colours live in the page's style sheet, so that light, dark and
@@ -106,7 +106,7 @@ class Scale:
         return moment(time_ns) if self.has_times else f"event {time_ns:.0f}"
 
     def ticks(self, count: int) -> list[tuple[int, str]]:
-        """As `time_ticks` has them; events are counted."""
+        """As `time_ticks`; in a log without times, with numbers of events as labels."""
         ticks = time_ticks(self.start_ns, self.end_ns, count)
         return ticks if self.has_times else [(place, f"#{place}") for place, _ in ticks]
 

@@ -33,7 +33,7 @@ class CheckRow:
     standing: str
     summary: str
     findings: tuple[str, ...]
-    """Those that the summary does not tell."""
+    """Findings that do not repeat the summary."""
     documented: str
     seconds: str
     details: str
@@ -47,12 +47,12 @@ def check_rows(material: Material) -> tuple[CheckRow, ...]:
         for check in as_mappings(material.verdict.get("checks"))[:ROWS]
     ]
     known = {row.checker for row in rows}
-    rows += [_told_beside(name, texts) for name, texts in findings.items() if name not in known]
+    rows += [_row_of_the_judge(name, texts) for name, texts in findings.items() if name not in known]
     return tuple(sorted(rows, key=lambda row: CHECK_ORDER.index(row.standing)))
 
 
-def _told_beside(name: str, findings: Sequence[str]) -> CheckRow:
-    """The judge's own rows: skipped faults, nodes that refused damaged files."""
+def _row_of_the_judge(name: str, findings: Sequence[str]) -> CheckRow:
+    """Findings of the judge itself: skipped faults, nodes that refused damaged files."""
     return CheckRow(
         checker=name,
         model="",
@@ -138,14 +138,16 @@ def node_rows(material: Material, bands: Sequence[FaultBand]) -> tuple[NodeRow, 
 
 def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> NodeRow:
     load = material.load
-    mine = load.node == load.nodes.index(node) if node in load.nodes else numpy.zeros(len(load), dtype=bool)
-    counts = [int((load.outcome[mine] == code).sum()) for code in (OK, FAIL, INFO)]
-    gap_ns, gap_start_ns = _longest_gap(load, load.end_ns[mine & (load.outcome == OK)])
+    is_here = (
+        load.node == load.nodes.index(node) if node in load.nodes else numpy.zeros(len(load), dtype=bool)
+    )
+    counts = [int((load.outcome[is_here] == code).sum()) for code in (OK, FAIL, INFO)]
+    gap_ns, gap_start_ns = _longest_gap(load, load.end_ns[is_here & (load.outcome == OK)])
     stretches = story_of(material, node, bands).stretches(0, max(material.end_ns, 1))
     spent: dict[str, int] = {}
     for stretch in stretches:
-        for what in (stretch.kind, "cut" if stretch.cut else ""):
-            spent[what] = spent.get(what, 0) + stretch.end_ns - stretch.start_ns
+        for state in (stretch.kind, "cut" if stretch.cut else ""):
+            spent[state] = spent.get(state, 0) + stretch.end_ns - stretch.start_ns
     down_ns = spent.get("down", 0) + spent.get("silent", 0)
     return NodeRow(
         node=node,
@@ -185,7 +187,7 @@ def version_rows(material: Material) -> tuple[VersionRow, ...]:
 
 
 def _longest_gap(load: Load, served_ns: NDArray[numpy.int64]) -> tuple[int, int]:
-    """Between the first invocation of the load and its last completion."""
+    """(length, start) in ns, between the first invocation of the load and its last completion."""
     if not len(load):
         return 0, 0
     last_ns = max(int(load.end_ns.max()), int(load.start_ns.max()))
@@ -202,7 +204,7 @@ def _time_or_dash(span_ns: int) -> str:
 @dataclass(frozen=True, slots=True)
 class OperationRow:
     anchors: tuple[int, ...]
-    """Of its lines, those that this row is the target of links to: a page has each once."""
+    """The events whose links lead to this row; no other row of the page has them."""
     index: str
     invoked_at: int
     """The event of the invocation, which links name."""
@@ -219,7 +221,7 @@ class OperationRow:
 
 
 def operation_row(operation: Operation, anchored: set[int]) -> OperationRow:
-    """`anchored`: the lines that a row of this page is the target for; those of this operation are added."""
+    """`anchored`: the events that already have a row on this page; those of this operation are added."""
     anchors = tuple(index for index in operation.events if index not in anchored)
     anchored.update(anchors)
     took_ns = None if operation.complete_ns is None else operation.complete_ns - operation.invoke_ns

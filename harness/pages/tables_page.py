@@ -68,11 +68,11 @@ class Page:
     notes: tuple[str, ...] = ()
     sections: tuple[Section, ...] = field(default_factory=tuple)
     style: str = ""
-    """Rules beside those of every page, from our own code alone."""
+    """More style rules. They are not escaped, so they come from our own code alone."""
 
 
 def stylesheet() -> str:
-    """That of a run's page, and what tables have beside it."""
+    """The style sheet of a run's page, and that of tables."""
     return (HERE / "page.css").read_text() + (HERE / "tables.css").read_text()
 
 

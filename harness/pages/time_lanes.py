@@ -1,4 +1,4 @@
-"""Lanes over time: what all drawings of a run share.
+"""Lanes over time, which all drawings of a run share.
 
 The names of the faults stand on top, their shades behind everything, round times below. A drawing adds its own parts
 from there downwards: each begins at `y` and moves it on. A node's lane shows its states.
@@ -18,11 +18,11 @@ from harness.pages.svg import WIDTH, Scale, element, joined, whole_svg
 GUTTER, RIGHT = 92, 1148
 """Where time begins and ends (px); left of it stand the names of the lanes."""
 BELOW = 24
-"""For the labels of the axis."""
+"""Room for the labels of the axis (px)."""
 
 
 class TimeLanes:
-    """The drawing of (start, end) in nanoseconds, with those of the faults that reach into it."""
+    """The drawing of an interval (start, end) in nanoseconds, with the faults that reach into it."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ def lane_name(name: str, y: float) -> Markup:
 
 
 def level(scale: Scale, y: float, label: str, label_below: float = 4) -> Markup:
-    """A line across at one height of a lane, and what it stands for."""
+    """A line across at one height of a lane, with its label on the left."""
     line = element("line", class_="grid", x1=scale.left, x2=scale.right, y1=y, y2=y)
     at = {"x": scale.left - 6, "y": y + label_below}
     return joined((line, element("text", label, class_="tick", **at, text_anchor="end")))

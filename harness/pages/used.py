@@ -29,7 +29,7 @@ class UsedTable:
 
 
 def used(material: Material) -> UsedTable | None:
-    """The first, the last, and moments between; None if nothing was measured."""
+    """The first measurement, the last, and some between; None if nothing was measured."""
     lines = [event for event in material.harness if event.f == "used" and as_mapping(event.value)]
     if not lines:
         return None
@@ -41,7 +41,7 @@ def used(material: Material) -> UsedTable | None:
     for name in names:
         memory = [as_whole(as_mapping(value.get(name)).get("memory_bytes")) for value in values]
         disk = as_whole(as_mapping(values[-1].get(name)).get("disk_bytes"))
-        most = max((each for each in memory if each is not None), default=None)
+        most = max((count for count in memory if count is not None), default=None)
         at_moments = tuple(_mib(memory[place]) for place in shown)
         rows.append(UsedRow(name, at_moments, _mib(most), _mib(disk)))
     return UsedTable(tuple(duration(lines[place].time_ns) for place in shown), tuple(rows))

@@ -27,12 +27,12 @@ from harness.pages.process_rows import process_rows
 from harness.pages.run_columns import OUTCOMES, RunColumns, operations_at, parts
 
 ROOM = 100_000
-"""Operations on the page one by one."""
+"""How many operations the page has one by one, at most."""
 BYTES_MAX = 3_000_000
 """Of the packed data: with all other parts the page stays below 5 MB."""
 TEXT_MAX = 200
 AT_ONCE = 1_000
-"""Operations that are in memory as objects."""
+"""Operations that are in memory as objects at a time."""
 SLICES, SLICES_IN_ALL = 4096, 250_000
 WINDOWS_MAX = 60
 STRETCHES_MAX = 2_000
@@ -54,19 +54,19 @@ class WholeTimeline:
 
 
 def whole_timeline(
-    read: Material, bands: Sequence[FaultBand], folder: str, orders: Sequence[Mapping[str, Any]] = ()
+    material: Material, bands: Sequence[FaultBand], folder: str, orders: Sequence[Mapping[str, Any]] = ()
 ) -> WholeTimeline:
-    """`folder` is the run's name, by which `qsync serve` has it. `orders` are those that a reader can step through."""
-    columns = read.columns
-    found = [sighted.witness for sighted in ranked(read.verdict, once=False)]
-    named = {index for witness in found for index in witness_indexes(witness)}
-    keys = {witness["key"] for witness in found if isinstance(witness.get("key"), str)}
+    """`folder`: the run's name in `qsync serve`. `orders`: those that a reader can step through."""
+    columns = material.columns
+    witnesses = [sighted.witness for sighted in ranked(material.verdict, once=False)]
+    named = {index for witness in witnesses for index in witness_indexes(witness)}
+    keys = {witness["key"] for witness in witnesses if isinstance(witness.get("key"), str)}
     edges_ns = [ns for band in bands for ns in (band.start_ns, band.end_ns)]
-    head = _head(read, bands, folder) | {"orders": list(orders)}
+    head = _head(material, bands, folder) | {"orders": list(orders)}
     room = ROOM
     while True:
         chosen = kept(columns, named, keys, edges_ns, room)
-        data = _packed(read, chosen, head)
+        data = _packed(material, chosen, head)
         if len(data) <= BYTES_MAX or room < 1_000:
             break
         room = int(min(room, len(chosen.rows)) * BYTES_MAX / len(data) * 0.9)
@@ -92,21 +92,21 @@ def _captions(chosen: Kept, there: int) -> tuple[str, ...]:
     return (sentence, "A group that did not fit is thinned out evenly. Densities count all operations.")
 
 
-def _head(read: Material, bands: Sequence[FaultBand], folder: str) -> dict[str, Any]:
-    end_ns = max([read.end_ns, 1, *(band.end_ns for band in bands)])
+def _head(material: Material, bands: Sequence[FaultBand], folder: str) -> dict[str, Any]:
+    end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
     return {
         "folder": folder,
-        "unit_ns": 1_000 if read.has_times else 1,
-        "has_times": read.has_times,
+        "unit_ns": 1_000 if material.has_times else 1,
+        "has_times": material.has_times,
         "end_ns": end_ns,
         "faults": [_fault(band) for band in bands[:FAULTS_MAX]],
         "states": [
-            {"node": clipped(node, TEXT_MAX), "stretches": _stretches(read, node, bands, end_ns)}
-            for node in read.nodes[:200]
+            {"node": clipped(node, TEXT_MAX), "stretches": _stretches(material, node, bands, end_ns)}
+            for node in material.nodes[:200]
         ],
         "witnesses": [
             window
-            for sighted in ranked(read.verdict)[:WINDOWS_MAX]
+            for sighted in ranked(material.verdict)[:WINDOWS_MAX]
             if (window := _window(sighted.check, sighted.witness)) is not None
         ],
     }
@@ -124,14 +124,15 @@ def _fault(band: FaultBand) -> dict[str, Any]:
     }
 
 
-def _stretches(read: Material, node: str, bands: Sequence[FaultBand], end_ns: int) -> list[list[Any]]:
-    """[from, to, kind, words, cut off] of each; the shortest are left out where there are very many."""
-    found = story_of(read, node, bands).stretches(0, end_ns)
-    if len(found) > STRETCHES_MAX:
-        longest = sorted(found, key=lambda each: each.start_ns - each.end_ns)[:STRETCHES_MAX]
-        found = sorted(longest, key=lambda each: each.start_ns)
+def _stretches(material: Material, node: str, bands: Sequence[FaultBand], end_ns: int) -> list[list[Any]]:
+    """[from, to, kind, words, cut off] of each; above STRETCHES_MAX the shortest are left out."""
+    stretches = story_of(material, node, bands).stretches(0, end_ns)
+    if len(stretches) > STRETCHES_MAX:
+        longest = sorted(stretches, key=lambda stretch: stretch.start_ns - stretch.end_ns)[:STRETCHES_MAX]
+        stretches = sorted(longest, key=lambda stretch: stretch.start_ns)
     return [
-        [each.start_ns, each.end_ns, each.kind, clipped(each.words, TEXT_MAX), each.cut] for each in found
+        [stretch.start_ns, stretch.end_ns, stretch.kind, clipped(stretch.words, TEXT_MAX), stretch.cut]
+        for stretch in stretches
     ]
 
 
@@ -148,15 +149,15 @@ def _window(check: Json, witness: Json) -> dict[str, Any] | None:
     }
 
 
-def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
-    columns, unit_ns = read.columns, head["unit_ns"]
+def _packed(material: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
+    columns, unit_ns = material.columns, head["unit_ns"]
     rows_of, row_names = process_rows(columns)
     texts = {name: Coded() for name in ("kinds", "nodes", "keys", "values", "errors", "transactions")}
     rows: list[int] = []
-    found = operations_at(read.folder / "history.jsonl", columns, chosen.rows)
-    while some := list(islice(found, AT_ONCE)):
-        rows += (row for row, _ in some)
-        _add_texts(texts, [operation for _, operation in some])
+    pairs = operations_at(material.folder / "history.jsonl", columns, chosen.rows)
+    while chunk := list(islice(pairs, AT_ONCE)):
+        rows += (row for row, _ in chunk)
+        _add_texts(texts, [operation for _, operation in chunk])
     at = numpy.array(rows, dtype=numpy.int64)
     complete, end_ns = columns.complete[at], columns.end_ns[at]
     start = columns.start_ns[at] // unit_ns
@@ -170,7 +171,7 @@ def _packed(read: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
         "outcome": columns.outcome[at].astype(numpy.int64),
         **{name: each.codes for name, each in texts.items()},
     }
-    order = sorted(range(len(columns.nodes)), key=lambda each: columns.nodes[each])
+    order = sorted(range(len(columns.nodes)), key=lambda node: columns.nodes[node])
     slices = 0
     if chosen.left_out:
         slices = _slices(len(row_names))
@@ -198,22 +199,22 @@ def _slices(rows: int) -> int:
 def _density(columns: RunColumns, lane: NDArray[numpy.int32], lanes: int, end_ns: int, slices: int) -> Whole:
     """How many operations began in each slice of time, by lane and outcome."""
     kinds = len(OUTCOMES)
-    found = numpy.zeros(lanes * kinds * slices, dtype=numpy.int64)
+    counts = numpy.zeros(lanes * kinds * slices, dtype=numpy.int64)
     for rows in parts(len(columns)):
         slice_of = numpy.minimum(columns.start_ns[rows] * slices // max(end_ns, 1), slices - 1)
         kind = lane[rows].astype(numpy.int64) * kinds + columns.outcome[rows]
-        found += numpy.bincount(kind * slices + slice_of, minlength=len(found))
-    return found
+        counts += numpy.bincount(kind * slices + slice_of, minlength=len(counts))
+    return counts
 
 
 def _add_texts(texts: Mapping[str, Coded], operations: Sequence[Operation]) -> None:
     kind_of = lru_cache(maxsize=256)(_kind)  # there are few, and each has many operations
-    texts["kinds"].add(kind_of(each.f, each.role, each.mode, each.wait, each.phase) for each in operations)
-    texts["nodes"].add(clipped(each.node or "", TEXT_MAX) for each in operations)
-    texts["keys"].add(_keys(each) for each in operations)
-    texts["values"].add(_value(each.value) for each in operations)
-    texts["errors"].add(_short(each.error) if each.error else None for each in operations)
-    texts["transactions"].add(_short(each.transaction) if each.transaction else None for each in operations)
+    texts["kinds"].add(kind_of(op.f, op.role, op.mode, op.wait, op.phase) for op in operations)
+    texts["nodes"].add(clipped(op.node or "", TEXT_MAX) for op in operations)
+    texts["keys"].add(_keys(op) for op in operations)
+    texts["values"].add(_value(op.value) for op in operations)
+    texts["errors"].add(_short(op.error) if op.error else None for op in operations)
+    texts["transactions"].add(_short(op.transaction) if op.transaction else None for op in operations)
 
 
 def _kind(*words: str | None) -> tuple[str | None, ...]:
@@ -240,7 +241,7 @@ def _value(value: object) -> str | None:
 
 
 def _short(text: str) -> str:
-    """Clipped, which the text then says."""
+    """The text; a clipped one says so, with its length."""
     if len(text) <= TEXT_MAX:
         return text
     return f"{text[:TEXT_MAX]}… (clipped: {len(text):,} characters)"

@@ -1,4 +1,4 @@
-"""A witness as a list in the order of time: for narrow screens, where a picture would have to be dragged about."""
+"""A witness as a list in the order of time, for screens that are too narrow for its picture."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class Entry:
     index: int | None = None
 
 
-def witness_list(shown: Proof, bands: Sequence[FaultBand], told: Sequence[Moment]) -> tuple[Entry, ...]:
+def witness_list(shown: Proof, bands: Sequence[FaultBand], moments: Sequence[Moment]) -> tuple[Entry, ...]:
     """The operations, the faults around them, and the lines of the monitor that a witness names.
 
-    `told`: the cause and what followed from it, of the witness that leads; the sentence of the cause stands above.
+    `moments`: the cause and its effects, for the leading witness alone; the sentence of the cause stands above.
     """
-    found = [_operation(each, shown.key) for each in shown.operations]
-    found += [_event(each) for each in shown.events[:40]]
-    found += [_told(each) for each in told]
-    start_ns = min([shown.start_ns, *(each.time_ns for each in told)])
-    end_ns = max([shown.end_ns, *(each.time_ns for each in told)])
+    entries = [_operation(each, shown.key) for each in shown.operations]
+    entries += [_event(each) for each in shown.events[:40]]
+    entries += [_moment_entry(each) for each in moments]
+    start_ns = min([shown.start_ns, *(each.time_ns for each in moments)])
+    end_ns = max([shown.end_ns, *(each.time_ns for each in moments)])
     for band in within(bands, start_ns, end_ns)[:FAULTS_MAX]:
-        found += _fault(band, end_ns)
-    return tuple(sorted(found, key=lambda each: each.time_ns))
+        entries += _fault(band, end_ns)
+    return tuple(sorted(entries, key=lambda each: each.time_ns))
 
 
-def _told(told: Moment) -> Entry:
-    place = f" at {told.node}" if told.node else ""
-    summary = clipped(told.summary.removeprefix(f"{told.rule}: "), 200)
-    words = f"{told.kind}: {told.rule}{place}" + ("" if told.kind == "cause" else f": {summary}")
-    return Entry(told.time_ns, moment(told.time_ns), words, told.kind)
+def _moment_entry(mark: Moment) -> Entry:
+    place = f" at {mark.node}" if mark.node else ""
+    summary = clipped(mark.summary.removeprefix(f"{mark.rule}: "), 200)
+    words = f"{mark.kind}: {mark.rule}{place}" + ("" if mark.kind == "cause" else f": {summary}")
+    return Entry(mark.time_ns, moment(mark.time_ns), words, mark.kind)
 
 
 def _operation(operation: Operation, key: str | None) -> Entry:
@@ -68,9 +68,9 @@ def _event(event: Event) -> Entry:
 def _fault(band: FaultBand, end_ns: int) -> list[Entry]:
     targets = clipped(band.targets, 80)
     effect = ", which takes no effect" if band.took_effect is False else ""
-    told = [
+    entries = [
         Entry(band.start_ns, moment(band.start_ns), f"{band.name} {targets} begins{effect}".strip(), "fault")
     ]
     if band.ended and band.end_ns <= end_ns:
-        told.append(Entry(band.end_ns, moment(band.end_ns), f"{band.name} ends", "fault"))
-    return told
+        entries.append(Entry(band.end_ns, moment(band.end_ns), f"{band.name} ends", "fault"))
+    return entries

@@ -39,13 +39,13 @@ class Proof:
 
 
 def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proof:
-    """Looks the witness's indexes up; the window is a little wider than what it shows."""
+    """The operations and lines that the witness names, in a window a little wider than they are."""
     indexes = witness_indexes(witness)
     named = {op.invoke_index: op for index in indexes if (op := material.operations.get(index))}
     operations = sorted(named.values(), key=lambda operation: operation.invoke_index)
-    told = (event for event in (*material.nemesis, *material.monitor, *material.harness))
+    lines = (event for event in (*material.nemesis, *material.monitor, *material.harness))
     wanted = set(indexes)
-    events = tuple(event for event in told if event.index in wanted)
+    events = tuple(event for event in lines if event.index in wanted)
     start_ns, end_ns = window(operations, events, witness, material.end_ns)
     key = witness.get("key")
     half = OPERATIONS_DRAWN // 2
@@ -70,9 +70,9 @@ def window(
     """
     times = [op.invoke_ns for op in operations] + [event.time_ns for event in events]
     times += [op.complete_ns for op in operations if op.complete_ns is not None]
-    told = (as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns")))
+    named = (as_time_ns(witness.get("start_ns")), as_time_ns(witness.get("end_ns")))
     if not times:
-        times = [time_ns for time_ns in told if time_ns is not None] or [0, run_end_ns]
+        times = [time_ns for time_ns in named if time_ns is not None] or [0, run_end_ns]
     start_ns, end_ns = min(times), max(times)
     if events and not operations and run_end_ns >= AFTER_NS:
         return max(start_ns - BEFORE_NS, 0), max(min(end_ns + AFTER_NS, run_end_ns), end_ns + 1)

@@ -1,4 +1,4 @@
-"""Over many runs: how it goes from version to version, what comes again, what is gone, what is slow, what was tried.
+"""Tables over many runs: trends by version, recurring and fixed anomalies, slow windows, fault coverage.
 
 Each function takes curated tables and gives a small one, which is made anew by every `qsync analyze`.
 """
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 SLOWEST = 50
 SURE = 0.05
-"""A silence that chance would give less often than this is taken for a fix."""
+"""A silence counts as a fix if chance would give it less often than this."""
 
 
 def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
@@ -44,7 +44,7 @@ def violations(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
-    """One row a fingerprint: when and where it was seen."""
+    """One row a fingerprint: when and where it occurred."""
     seen = anomalies.select("run", "fingerprint", "shape", "summary").join(
         runs.select("run", "started", "code", "campaign", _cell().alias("cell")), "run", "inner"
     )
@@ -121,7 +121,7 @@ def slowest(latency: DataFrame) -> DataFrame:
 
 
 def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
-    """One row a campaign, cluster and fault: how often it was tried, took effect, healed, and the load meanwhile."""
+    """One row a campaign, cluster and fault: how often it was injected, took effect, healed, and the load meanwhile."""
     cells = runs.select("run", "cluster", "system", "workload")
     lasted = F.when(F.col("took_effect"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
     return (

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Step = Callable[[str, int, int], None]
-"""Told of progress: what was finished, how many steps are, and how many there are in all."""
+"""Reports progress: the finished step, how many steps are done, and how many there are in all."""
 AT_ONCE = 3
 FEW = 8
-"""Up to so many runs what takes the time is starting things, compiling among them."""
+"""Up to so many runs, starting (and compiling) takes most of the time."""
 _FOR_FEW = {
     "spark.qsync.fewRuns": "yes",
     "spark.sql.codegen.wholeStage": "false",
@@ -57,25 +57,25 @@ def analyze(
     session: Callable[[], AbstractContextManager[SparkSession]],
     *,
     anew: bool = False,
-    step: Step = lambda what, done, of: None,
+    step: Step = lambda words, done, of: None,
     spool: Path | None = None,
 ) -> Report:
     """Bring the tables in `folder` up to date with `results`. Raises HarnessError in one line.
 
     `anew`: every run that is there is read again, whatever the tables say of it.
-    `spool`: a folder for what is fetched from addresses, and for a copy of tables that are kept at one.
+    `spool`: a folder for files that are fetched from addresses, and for a copy of tables at an address.
     """
     began_s = time.monotonic()
     source = source_of(results, spool)
     tables = _tables_of(folder, spool)
     with tables.opened(anew=anew) as state:
-        found = source.scan()
+        scan = source.scan()
         known = {} if anew else dict(state.runs)
         if anew or state.schema not in ("", _schema_mark()):
-            _read_again(state, found, everything=anew)
-        report = _bring_in(tables, state, source, found, session, step, known)
+            _read_again(state, scan, everything=anew)
+        report = _bring_in(tables, state, source, scan, session, step, known)
         report.damaged_tables = tables.stock.damaged
-        report.lost = tuple(sorted({*tables.stock.lost} - {run.name for run in found.runs}))
+        report.lost = tuple(sorted({*tables.stock.lost} - {run.name for run in scan.runs}))
         for name in AGGREGATES:  # they are here then, and verified, for their readers
             tables.files(name)
     report.seconds = round(time.monotonic() - began_s, 3)
@@ -90,32 +90,32 @@ def _tables_of(folder: Path | Address, spool: Path | None) -> Tables:
     return RemoteTables(folder, spool / "tables")
 
 
-def _read_again(state: State, found: Scan, *, everything: bool) -> None:
-    """The tables have other rows or columns now: every run that is there is read anew, and what retention has removed
-    stays as it was (columns that it does not have are null).
+def _read_again(state: State, scan: Scan, *, everything: bool) -> None:
+    """The tables have new rows or columns now: every run that is there is read anew. Rows of removed runs stay as they
+    are, with null in the new columns.
 
     `everything`: a run that the state does not know may have rows, too.
     """
-    state.runs |= {run.name: "" for run in found.runs if everything or run.name in state.runs}
+    state.runs |= {run.name: "" for run in scan.runs if everything or run.name in state.runs}
 
 
 def _bring_in(
     tables: Tables,
     state: State,
     source: Source,
-    found: Scan,
+    scan: Scan,
     session: Callable[[], AbstractContextManager[SparkSession]],
     step: Step,
     known: Mapping[str, str],
 ) -> Report:
     """`known`: the runs that count as changed, not as new."""
-    fresh = [run for run in found.runs if state.runs.get(run.name) != run.stamp]
+    fresh = [run for run in scan.runs if state.runs.get(run.name) != run.stamp]
     report = Report(
         tables=tables.folder,
         place=tables.place,
-        known=len(found.runs) - len(fresh),
-        left_out=list(found.unfinished),
-        foreign=list(found.foreign),
+        known=len(scan.runs) - len(fresh),
+        left_out=list(scan.unfinished),
+        foreign=list(scan.foreign),
     )
     with ExitStack() as stack:
         spark: SparkSession | None = None
@@ -131,10 +131,10 @@ def _bring_in(
             report.new += sum(run.name not in known for run in runs)
             report.changed += sum(run.name in known for run in runs)
 
-        for portion in source.portions(fresh, lambda what: step(what, 0, STEPS)):
+        for portion in source.portions(fresh, lambda words: step(words, 0, STEPS)):
             whole, broken = usable(portion.runs, source.has)
             report.left_out = [*broken, *report.left_out, *portion.left_out]  # of many, the first are shown
-            report.changed_files += sum(each.why.startswith(hashes.CHANGED) for each in broken)
+            report.changed_files += sum(skipped.why.startswith(hashes.CHANGED) for skipped in broken)
             if whole:
                 put(whole)
         if spark is None and (tables.stock.state.sums or tables.stock.damaged):
@@ -144,7 +144,7 @@ def _bring_in(
 
 @contextmanager
 def _settings_for(spark: SparkSession, runs: int) -> Iterator[None]:
-    """Those for few runs, if they are few; a session that lives on has its own again afterwards."""
+    """Settings for few runs, if they are few; afterwards the session has its own settings again."""
     wanted = _FOR_FEW if runs <= FEW else {}
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
@@ -161,7 +161,7 @@ def _settings_for(spark: SparkSession, runs: int) -> Iterator[None]:
 
 @contextmanager
 def _uncached(spark: SparkSession) -> Iterator[None]:
-    """Forget what was cached. A session that lives on would take it for the present content of the same files."""
+    """Forget cached frames. A session that lives on would take them for the present content of the same files."""
     try:
         yield
     finally:
@@ -193,12 +193,12 @@ class _Batch:
     def _curated(self) -> Mapping[str, Callable[[], DataFrame]]:
         from harness.pipeline import curate, documents, workers
 
-        found = self._found()
-        parsed = curate.kept(documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, found)))
+        scanned = self._scanned()
+        parsed = curate.kept(documents.parsed(curate.read_by(workers.documents, workers.DOCUMENTS, scanned)))
         with_events = [run.path for run in self.runs if (run.path / COLUMNS).exists()]
-        return curate.curated(found, parsed, curate.events_of(self.spark, with_events))
+        return curate.curated(scanned, parsed, curate.events_of(self.spark, with_events))
 
-    def _found(self) -> DataFrame:
+    def _scanned(self) -> DataFrame:
         import pyarrow
 
         from harness.pipeline.schemas import RUNS_FOUND
@@ -208,13 +208,13 @@ class _Batch:
             for run in self.runs
         ]
         columns = dict(zip(RUNS_FOUND.fieldNames(), zip(*rows, strict=True), strict=True))
-        found = self.spark.createDataFrame(pyarrow.table(columns), RUNS_FOUND)
+        frame = self.spark.createDataFrame(pyarrow.table(columns), RUNS_FOUND)
         if len(rows) <= FEW:
-            return found.coalesce(1)
-        return found.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
+            return frame.coalesce(1)
+        return frame.repartition(min(len(rows), 4 * self.spark.sparkContext.defaultParallelism)).cache()
 
     def _write(self, curated: Mapping[str, Callable[[], DataFrame]]) -> list[Path]:
-        """Write all tables to staging, and what they say together; gives the files that they take the place of."""
+        """Write all tables and their aggregates to staging; returns the files that these replace."""
         from harness.pipeline import curate
 
         removed: list[Path] = []
@@ -251,7 +251,7 @@ class _Batch:
         return rows.where(~rows["run"].isin(list(self.again))), files
 
     def _whole(self, standing: Mapping[str, Sequence[Path]], name: str) -> DataFrame:
-        """A table as it will be: the files that stay, and what lies in staging."""
+        """A table as it will be: the files that stay, and those in staging."""
         from harness.pipeline.curate import gathered, stored
 
         staged = sorted((self.tables.staging / name).glob("**/*.parquet"))
@@ -266,7 +266,7 @@ class _Batch:
         write(making(), self.tables.staging / name, is_partitioned=False)
 
     def _together(self, jobs: Mapping[str, Callable[[], None]]) -> None:
-        """Small jobs leave cores idle: a few at once, each as soon as what it stands on is written."""
+        """Run a few jobs at once (small ones leave cores idle), each as soon as the tables that it needs are there."""
         from harness.pipeline.curate import NEEDS
 
         order = TopologicalSorter({name: NEEDS.get(name, frozenset()) & jobs.keys() for name in jobs})
@@ -276,20 +276,20 @@ class _Batch:
             try:
                 while order.is_active():
                     running |= {pool.submit(jobs[name]): name for name in order.get_ready()}
-                    for one in wait(running, return_when=FIRST_COMPLETED).done:
-                        one.result()
-                        order.done(running[one])
-                        self._finished(running.pop(one))
+                    for job in wait(running, return_when=FIRST_COMPLETED).done:
+                        job.result()
+                        order.done(running[job])
+                        self._finished(running.pop(job))
             finally:
                 pool.shutdown(cancel_futures=True)  # of those that wait, if one broke
 
-    def _finished(self, what: str) -> None:
+    def _finished(self, words: str) -> None:
         self.done += 1
-        self._step(what, self.done, STEPS)
+        self._step(words, self.done, STEPS)
 
 
 def _schema_mark() -> str:
-    """Changes with whatever decides the tables' rows."""
+    """A mark of the code that decides the tables' rows: with a different mark they are made anew."""
     own = Path(__file__).parent
     names = "schemas operations latency documents node_files workers curate".split()  # noqa: SIM905
     text = b"".join((own / f"{name}.py").read_bytes() for name in names)

@@ -62,7 +62,7 @@ def judge_with(spark: SparkSession, results: Path, runs: Sequence[ToJudge]) -> I
 
 
 def _spread(spark: SparkSession, folder: RunFolder) -> RunCheck:
-    """Spark's own trouble is raised: it says nothing of the run."""
+    """The run's checks on Spark. Errors of Spark are raised, because they are not the run's."""
     try:
         return spread_checks(spark, folder)
     except HarnessError:
@@ -77,7 +77,7 @@ def _size(run: Path) -> int:
 
 
 def _answer(results: str, run: str | None) -> str:
-    """In a worker."""
+    """Judge one run, in a worker."""
     assert run is not None
     ended = judged(Path(results), msgspec.json.decode(run, type=ToJudge))
     return msgspec.json.encode(ended).decode()

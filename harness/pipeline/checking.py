@@ -1,9 +1,9 @@
 """Checks of runs on Spark: checks, keys, segments of long keys, and whole runs, spread over workers.
 
-A worker runs the very checks that a run in process has, on part of a history: all of it for most checks; some keys, or
-one segment of a key, for linearizability, which is local. Keys that a worker does not find to be fine are decided once
-more in process, together, so that the verdict and its witnesses are those that there would be without Spark. Workers
-read the runs themselves: they must see the same results folder.
+A worker runs the same checks as a run in process, on part of a history: all of it for most checks; some keys, or one
+segment of a key, for linearizability, which is local. Keys that a worker does not find valid are decided once more in
+process, together, so that verdict and witnesses are the same as without Spark. Workers read the runs themselves: they
+must see the same results folder.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Answer = Callable[[str, str | None], str]
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A check on part of a run's history. `keys` None: all of it; `segment`: that one of the only key, which is cut
-    into segments of `least` operations.
+    """A check on part of a run's history. `keys` None: all of it; `segment`: the number of a segment of the only key,
+    which is cut into segments of `least` operations.
     """
 
     check: str
@@ -53,19 +53,19 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def checks_of(folder: RunFolder, history: History) -> dict[str, Check]:
-    """The checks of a run by name, as the judge has them. `history`: all of it."""
+    """The checks of a run by name, as the judge has them. `history`: the whole one."""
     case = Case(plans.read(folder.plan_file), history)
     return {check.name: check for check in case.checks}
 
 
-class Said(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True):
     """A worker's answer to a task: a verdict, or a defect of the checker. A defect breaks this run and not the job."""
 
     verdict: dict[str, Any] | None = None
     defect: str = ""
 
-    def told(self) -> Verdict:
-        """Raises CheckerDefect where the worker had one."""
+    def result(self) -> Verdict:
+        """The verdict. Raises CheckerDefect if the worker met one."""
         if self.verdict is None:
             raise CheckerDefect(self.defect)
         return Verdict.from_json(self.verdict)
@@ -77,47 +77,47 @@ def check_run(spark: SparkSession, folder: RunFolder) -> dict[str, Any]:
 
 
 def spread_checks(spark: SparkSession, folder: RunFolder) -> RunCheck:
-    """Have workers judge a run's record, and give how its checks come to their verdicts."""
-    told = _told(spark, folder)
+    """Have workers judge a run's record; returns the function that makes a check's verdict of their replies."""
+    replies = _replies(spark, folder)
 
     def run_check(check: Check, of: History) -> Verdict:
-        if check.name not in told:  # of the nodes' logs, which stay with the driver
+        if check.name not in replies:  # of the nodes' logs, which stay with the driver
             return run_here(check, of)
-        return _put_together(check, of, [(task, said.told()) for task, said in told[check.name]])
+        return _put_together(check, of, [(task, reply.result()) for task, reply in replies[check.name]])
 
     return run_check
 
 
-def _told(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Said]]]:
+def _replies(spark: SparkSession, folder: RunFolder) -> dict[str, list[tuple[Task, Reply]]]:
     history = read_history(folder)
     tasks = list(_tasks(checks_of(folder, history), history, 2 * spark.sparkContext.defaultParallelism))
-    told: dict[str, list[tuple[Task, Said]]] = {}
+    replies: dict[str, list[tuple[Task, Reply]]] = {}
     asked = [(str(folder.path), msgspec.json.encode(task).decode()) for task in tasks]
     for task, answer in zip(
         tasks, answers(spark, asked, functools.partial(_answer, Elsewhere.now())), strict=True
     ):
-        told.setdefault(task.check, []).append((task, msgspec.json.decode(answer, type=Said)))
-    return told
+        replies.setdefault(task.check, []).append((task, msgspec.json.decode(answer, type=Reply)))
+    return replies
 
 
 def check_runs(spark: SparkSession, folders: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Judge many stored runs again, each as a whole on some worker, which writes its verdict and its page.
 
-    Gives outcome, exit code and sentence of each, in order; of one that cannot be judged its exit code and why.
+    Yields outcome, exit code and sentence of each, in order; of a run that cannot be judged exit code and reason.
     """
     answer = functools.partial(_answer, Elsewhere.now())
-    told = answers(spark, [(str(folder), None) for folder in folders], answer)
-    for folder, said in zip(folders, told, strict=True):
-        yield folder, msgspec.json.decode(said)
+    replies = answers(spark, [(str(folder), None) for folder in folders], answer)
+    for folder, reply in zip(folders, replies, strict=True):
+        yield folder, msgspec.json.decode(reply)
 
 
 def answers(spark: SparkSession, asked: Sequence[tuple[str, str | None]], answer: Answer) -> list[str]:
-    """The workers' answers to each path and task, in order. Each has a partition, so a slow one delays no other."""
+    """The workers' answers to each path and task, in order. Each task has a partition: a slow one delays no other."""
     rows = [(number, path, task) for number, (path, task) in enumerate(asked)]
     frame = spark.createDataFrame(rows, _TASK).repartitionByRange(max(1, len(rows)), "number")
     work = functools.partial(_work, answer)
-    found = {row.number: row.answer for row in frame.mapInArrow(work, _ANSWER).collect()}
-    return [found[number] for number in range(len(rows))]
+    by_number = {row.number: row.answer for row in frame.mapInArrow(work, _ANSWER).collect()}
+    return [by_number[number] for number in range(len(rows))]
 
 
 # ---- in the driver
@@ -132,7 +132,7 @@ def _tasks(checks: Mapping[str, Check], history: History, parts: int) -> Iterato
 
 
 def _is_local(history: History) -> bool:
-    """Every operation that is judged is about one key, and of a kind that segments know."""
+    """Whether every judged operation is on one key, and of a kind that segments know."""
     return all(
         operation.f == "dump" or (operation.f in KEYED and operation.key is not None)
         for operation in history.operations
@@ -143,42 +143,42 @@ def _by_keys(history: History, parts: int) -> Iterator[Task]:
     """Neighbouring keys together, in parts of about the same work; long keys by their segments."""
     groups = {key: operations for key, operations in by_key(_judged(history)).items() if key is not None}
     least = sum(map(len, groups.values())) / parts
-    held: list[str] = []
+    keys: list[str] = []
     work = 0
     for key, operations in groups.items():
         pieces = len(segments(operations, SEGMENT // 2)) if len(operations) >= SEGMENT else 1
         if pieces > 1:
             yield from (Task(LINEARIZABLE, (key,), number, SEGMENT // 2) for number in range(pieces))
             continue
-        held.append(key)
+        keys.append(key)
         work += len(operations)
         if work >= least:
-            yield Task(LINEARIZABLE, tuple(held))
-            held, work = [], 0
-    if held or not groups:
-        yield Task(LINEARIZABLE, tuple(held))
+            yield Task(LINEARIZABLE, tuple(keys))
+            keys, work = [], 0
+    if keys or not groups:
+        yield Task(LINEARIZABLE, tuple(keys))
 
 
 def _judged(history: History) -> list[Operation]:
     return [operation for operation in history.operations if operation.f != "dump"]
 
 
-def _put_together(check: Check, history: History, told: Sequence[tuple[Task, Verdict]]) -> Verdict:
-    """The verdict on all from those on parts. A part that is not plainly valid is decided again here."""
-    if told[0][0].keys is None:
-        return told[0][1]
+def _put_together(check: Check, history: History, results: Sequence[tuple[Task, Verdict]]) -> Verdict:
+    """The verdict on the whole from those on parts. Parts that are not plainly valid are decided again, together."""
+    if results[0][0].keys is None:
+        return results[0][1]
     by_keys: dict[tuple[str, ...], list[Verdict]] = {}
-    for task, verdict in told:
+    for task, verdict in results:
         by_keys.setdefault(task.keys or (), []).append(verdict)
-    if not all("keys_invalid" in verdict.details for _, verdict in told):
+    if not all("keys_invalid" in verdict.details for _, verdict in results):
         return run_safely(check.run, history, name=check.name)
     fine: list[Verdict] = []
     again: list[str] = []
     for keys, verdicts in by_keys.items():
         wrong = [
             key
-            for each in verdicts
-            for key in (*each.details["keys_invalid"], *each.details["keys_undecided"])
+            for part in verdicts
+            for key in (*part.details["keys_invalid"], *part.details["keys_undecided"])
         ]
         if not wrong:
             fine.append(verdicts[0] if len(verdicts) == 1 else merging.of_segments(verdicts))
@@ -191,7 +191,9 @@ def _put_together(check: Check, history: History, told: Sequence[tuple[Task, Ver
 
 
 def _only(history: History, keys: frozenset[str]) -> History:
-    return replace(history, operations=tuple(each for each in history.operations if each.key in keys))
+    return replace(
+        history, operations=tuple(operation for operation in history.operations if operation.key in keys)
+    )
 
 
 # ---- in the workers
@@ -202,10 +204,10 @@ def _work(answer: Answer, batches: Iterable[Any]) -> Iterator[Any]:
 
     for batch in batches:
         rows = batch.to_pylist()
-        said = [answer(row["path"], row["task"]) for row in rows]
+        replies = [answer(row["path"], row["task"]) for row in rows]
         numbers = pyarrow.array([row["number"] for row in rows], pyarrow.int32())
         yield pyarrow.RecordBatch.from_arrays(
-            [numbers, pyarrow.array(said, pyarrow.string())], ["number", "answer"]
+            [numbers, pyarrow.array(replies, pyarrow.string())], ["number", "answer"]
         )
 
 
@@ -219,10 +221,10 @@ def _answer(limits: Elsewhere, path: str, task: str | None) -> str:
     try:
         with limits.held():
             verdict = run_safely(check.run, _part(history, asked), name=check.name)
-        said = Said(verdict=verdict.to_json())
+        reply = Reply(verdict=verdict.to_json())
     except CheckerDefect as defect:
-        said = Said(defect=str(defect))
-    return msgspec.json.encode(said).decode()
+        reply = Reply(defect=str(defect))
+    return msgspec.json.encode(reply).decode()
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,9 +1,9 @@
 """Spark's classes as the JVM keeps them: an archive that is made once and mapped in by every later start.
 
-Half of what a short session costs is the loading and verifying of some fifteen thousand classes. Java can keep them as
-it has them in memory (class data sharing, JEP 350). The archive is made by one small analysis after PySpark has been
-installed, and holds what that one loaded. It is only ever a help: a JVM that cannot use it (another Java, other jars)
-starts without, and where none can be made nothing is missing but time.
+Half the time of a short session goes into loading and verifying some fifteen thousand classes. Java can keep them in
+the form that they have in memory (class data sharing, JEP 350). One small analysis after the installation of PySpark
+makes the archive, of the classes that it loads. The archive only saves time: a JVM that cannot use it (another Java,
+different jars) starts without it, and a machine that cannot make one works without.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 MAKES = "QSYNC_MAKES_CLASS_ARCHIVE"
 TAKES_AT_MOST_S = 120
 AGAIN_AFTER_S = 86_400
-"""An empty archive says that none could be made: on a machine that had too much to do it is tried again next day."""
+"""An empty archive notes that making one failed. A busy machine may be the reason, so it is tried again next day."""
 
 
 def place(java: Java) -> Path | None:
@@ -61,19 +61,19 @@ def options(java: Java) -> str:
 
 
 def is_being_made() -> bool:
-    """This process was begun to make it."""
+    """Whether this process was started to make the archive."""
     return MAKES in os.environ
 
 
 def is_wanted(java: Java) -> bool:
-    """No process has tried to make it yet, and it could be written."""
+    """Whether no process has tried to make the archive lately, and its folder is writable."""
     archive = place(java)
     if archive is None or is_being_made():
         return False
     try:
         archive.parent.mkdir(exist_ok=True)
-        found = archive.stat()
-        return not found.st_size and time.time() - found.st_mtime > AGAIN_AFTER_S
+        status = archive.stat()
+        return not status.st_size and time.time() - status.st_mtime > AGAIN_AFTER_S
     except FileNotFoundError:
         return os.access(archive.parent, os.W_OK)
     except OSError:
@@ -81,7 +81,7 @@ def is_wanted(java: Java) -> bool:
 
 
 def make(java: Java) -> bool:
-    """Make it, in a process of its own; False if there is none afterwards."""
+    """Make the archive, in a process of its own; False if there is none afterwards."""
     archive = place(java)
     assert archive is not None
     unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
@@ -105,7 +105,7 @@ def make(java: Java) -> bool:
 
 
 def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
-    """Run it for so long at most; what it began dies with it."""
+    """Run a program for TAKES_AT_MOST_S at most, and kill all processes that it started."""
     process = subprocess.Popen(
         words,
         env=os.environ | dict(more or {}),

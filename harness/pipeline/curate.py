@@ -1,4 +1,4 @@
-"""From found runs to the curated tables, as one plan of DataFrames; nothing is computed before it is written."""
+"""From scanned runs to the curated tables, as one plan of DataFrames; nothing is computed before it is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW_RUNS = "spark.qsync.fewRuns"
 
 
 def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """The lines of these runs' records, with the run that each file's place says."""
+    """The lines of these runs' records, with the run's name from each file's path."""
     if not paths:
         return spark.createDataFrame([], EVENTS).withColumn("run", F.lit(""))
     files = [named(path / COLUMNS) for path in paths]
@@ -36,16 +36,16 @@ def events_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 
 def named(file: Path) -> str:
-    """The file's name as Spark wants it, which takes some characters for a pattern."""
+    """The file's name with the characters escaped that Spark takes for a pattern."""
     return re.sub(r"([][{}*?\\])", r"\\\1", str(file))
 
 
 Making = Callable[[], DataFrame]
 
 
-def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, Making]:
-    """How each table of the found runs is made; `NEEDS` says which tables it is made from. `parsed`: see
-    `documents.parsed`; `found` has the schema `RUNS_FOUND`."""
+def curated(scanned: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str, Making]:
+    """How each table of the scanned runs is made; `NEEDS` says which tables it is made from. `parsed`: see
+    `documents.parsed`; `scanned` has the schema `RUNS_FOUND`."""
     faults = kept(fault_spans(events))
     spans = sure(faults)
     ended = F.coalesce("complete_ns", "invoke_ns")
@@ -57,7 +57,7 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
 
     @cache
     def sighted() -> DataFrame:
-        showing = found.join(documents.with_witnesses(parsed), "run", "left_semi")
+        showing = scanned.join(documents.with_witnesses(parsed), "run", "left_semi")
         return kept(read_by(workers.fingerprints, workers.FINGERPRINTS, showing))
 
     def witnesses(of: Callable[[DataFrame, DataFrame], DataFrame]) -> DataFrame:
@@ -65,8 +65,8 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
 
     tables: dict[str, Making] = {
         "operations": lambda: operations,
-        "runs": lambda: documents.runs(found, parsed).drop(*PARTITION),
-        "node_log": lambda: node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, found)),
+        "runs": lambda: documents.runs(scanned, parsed).drop(*PARTITION),
+        "node_log": lambda: node_files.node_log(read_by(workers.node_log, workers.NODE_LOG, scanned)),
         "anomalies": lambda: witnesses(documents.anomalies),
         "findings": lambda: witnesses(documents.findings),
         "verdicts": lambda: documents.verdicts(checks),
@@ -74,7 +74,7 @@ def curated(found: DataFrame, parsed: DataFrame, events: DataFrame) -> dict[str,
         "cuts": lambda: documents.cuts(events, parsed, checks),
         "latency": lambda: latency(operations),
         "faults": lambda: meanwhile(faults, operations),
-        "wal": lambda: node_files.wal(read_by(workers.wal, workers.WAL, found), operations),
+        "wal": lambda: node_files.wal(read_by(workers.wal, workers.WAL, scanned), operations),
     }
     return {name: partial(_table, name, making) for name, making in tables.items()}
 
@@ -85,13 +85,13 @@ def is_of_few(frame: DataFrame) -> bool:
 
 
 def kept(frame: DataFrame) -> DataFrame:
-    """Computed once for all that stand on it. Few rows are held as they are: to keep them as compressed columns, code
-    has to be compiled."""
+    """The frame, computed once for all that use it. Few rows are kept as they are: for compressed columns Spark would
+    compile code."""
     return gathered(frame).localCheckpoint(eager=False) if is_of_few(frame) else frame.cache()
 
 
 def gathered(frame: DataFrame) -> DataFrame:
-    """Few rows all in one place: no step needs a shuffle then."""
+    """The frame; few rows in one partition, so that no step needs a shuffle."""
     return frame.coalesce(1) if is_of_few(frame) else frame
 
 
@@ -100,7 +100,7 @@ def _table(name: str, making: Making) -> DataFrame:
 
 
 def _placed(table: DataFrame) -> DataFrame:
-    """With the campaign and the day (UTC), which a run's name says: `<plan>/<utc>-<seed>`."""
+    """The table with campaign and day (UTC) from the run's name: `<plan>/<utc>-<seed>`."""
     return table.withColumns(
         {
             "campaign": F.substring_index("run", "/", 1),
@@ -109,20 +109,20 @@ def _placed(table: DataFrame) -> DataFrame:
     )
 
 
-def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, found: DataFrame) -> DataFrame:
+def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, scanned: DataFrame) -> DataFrame:
     """The rows that a function of `workers` yields for these runs. A few runs are read in this process: that takes
     less time than starting the workers.
     """
-    asked = found.select("run", "path")
-    if not is_of_few(found):
+    asked = scanned.select("run", "path")
+    if not is_of_few(scanned):
         return asked.mapInArrow(function, schema)
     import pyarrow
 
     rows = pyarrow.RecordBatch.from_pylist([row.asDict() for row in asked.collect()])
     batches = list(function([rows]))
     if not batches:
-        return gathered(found.sparkSession.createDataFrame([], schema))
-    return gathered(found.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema))
+        return gathered(scanned.sparkSession.createDataFrame([], schema))
+    return gathered(scanned.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema))
 
 
 def _in_form(table: DataFrame, name: str) -> DataFrame:
@@ -185,7 +185,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
     "slowest": frozenset({"latency"}),
     "fault_coverage": frozenset({"faults", "runs"}),
 }
-"""Which tables have to be written before another one is made: what they compute is then at hand."""
+"""The tables that have to be written before another one is made: their results are then at hand."""
 
 AGGREGATED = ("runs", "latency", "anomalies", "findings", "faults")
 """The tables that the aggregates are made of."""

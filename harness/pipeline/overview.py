@@ -45,7 +45,7 @@ class Overview:
             raise StoreError(f"cannot write the overview to {target}: {error.strerror}") from error
 
     def publish(self, address: Address) -> str:
-        """Put the page beside the tables at their address; where it is then."""
+        """Put the page beside the tables at their address; returns its address."""
         from harness.results.objects import ObjectStore
 
         target = address / PAGE
@@ -53,7 +53,7 @@ class Overview:
         return str(target)
 
     def lines(self, report: Report, page: Path | str) -> list[str]:
-        """The screen."""
+        """The lines of the screen."""
         counts = self._counts()
         lines = [
             f"{report.new} new, {report.changed} changed, {report.known} known runs; {report.seconds:.1f} s",
@@ -66,14 +66,16 @@ class Overview:
             lines.append(
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )
-        if found := len(self.rows["recurring_findings"]):
-            lines.append(f"{_many(found, 'fingerprint')} of findings, which break no promise: see the page")
-        lines += [printable(said) for said in (*report.says, *self._skipped(report, "skipped   "))]
+        if findings := len(self.rows["recurring_findings"]):
+            lines.append(
+                f"{_many(findings, 'fingerprint')} of findings, which break no promise: see the page"
+            )
+        lines += [printable(sentence) for sentence in (*report.says, *self._skipped(report, "skipped   "))]
         lines += [f"tables    {self._place}", f"page      {page}"]
         return lines
 
     def as_json(self, report: Report, page: Path | str) -> dict[str, Any]:
-        skipped = [{"path": each.place, "why": each.why} for each in [*report.left_out, *report.foreign]]
+        skipped = [{"path": entry.place, "why": entry.why} for entry in [*report.left_out, *report.foreign]]
         return {
             "tables": self._place,
             "page": str(page),
@@ -94,7 +96,7 @@ class Overview:
     def _skipped(self, report: Report, word: str = "") -> list[str]:
         """The first entries that were left out, with their reasons."""
         shown = [*report.left_out, *report.foreign][:LEFT_OUT_SHOWN]
-        return [f"{word}{each.place}: {each.why}" for each in shown]
+        return [f"{word}{entry.place}: {entry.why}" for entry in shown]
 
     @property
     def _place(self) -> str:

@@ -22,7 +22,7 @@ def place_of(given: Path) -> Path | Address:
         return given
     if scheme == "file":
         return Path("/" + unquote(rest).lstrip("/"))
-    known = ", ".join(f"{each}://" for each in dict.fromkeys(SCHEMES.values()))
+    known = ", ".join(f"{prefix}://" for prefix in dict.fromkeys(SCHEMES.values()))
     raise WrongUse(
         f"expected a folder, file://… or an object store ({known}), got {scheme}://{rest.lstrip('/')}; "
         "try: mount it and give the folder"

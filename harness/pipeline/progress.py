@@ -15,7 +15,7 @@ EVERY_S = 2.0
 
 @contextmanager
 def shown(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Step]:
-    """The function to tell of progress; whatever is shown is gone or complete at the end."""
+    """The function that shows progress; at the end its output is gone or complete."""
     if wants_colour(stream, environ):
         with _bar(stream) as step:
             yield step
@@ -33,8 +33,8 @@ def _bar(stream: TextIO) -> Iterator[Step]:
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("looking for new runs")
 
-        def step(what: str, done: int, of: int) -> None:
-            progress.update(task, description=what, completed=done, total=of)
+        def step(words: str, done: int, of: int) -> None:
+            progress.update(task, description=words, completed=done, total=of)
 
         yield step
 
@@ -42,11 +42,11 @@ def _bar(stream: TextIO) -> Iterator[Step]:
 def _lines(stream: TextIO) -> Step:
     last_s = 0.0
 
-    def step(what: str, done: int, of: int) -> None:
+    def step(words: str, done: int, of: int) -> None:
         nonlocal last_s
         now_s = time.monotonic()
         if now_s - last_s >= EVERY_S or done == of:
             last_s = now_s
-            print(f"qsync: {done}/{of} {what}", file=stream, flush=True)
+            print(f"qsync: {done}/{of} {words}", file=stream, flush=True)
 
     return step

@@ -1,6 +1,6 @@
 """Tables at an address of an object store, where nothing can be renamed, and readers hold no lock.
 
-    <address>/_manifest.json    which files the tables consist of, and which runs they hold: the truth
+    <address>/_manifest.json    the files of the tables, and the runs in them: only these count
     <address>/<table>/campaign=<plan>/date=<day>/<batch>-<n>-<token>.parquet
 
 A batch is made here, then its files are sent under names that were never used before, then the manifest is put in
@@ -51,7 +51,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class RemoteTables(Tables):
-    """The tables at `address`; `folder` is the copy here, which holds what was needed of them so far."""
+    """The tables at `address`; `folder` is the local copy of the files that were needed so far."""
 
     def __init__(self, address: Address, folder: Path, store: ObjectStore | None = None) -> None:
         super().__init__(folder)
@@ -63,7 +63,7 @@ class RemoteTables(Tables):
 
     @contextmanager
     def opened(self, *, anew: bool = False) -> Iterator[State]:
-        """Read the manifest; gives the state that it says."""
+        """Read the manifest; yields its state."""
         with super().opened(anew=anew) as state:
             yield state
 
@@ -79,9 +79,9 @@ class RemoteTables(Tables):
         return msgspec.convert(self._manifest.state, State)
 
     def _none_yet(self) -> Manifest:
-        """The first batch puts a manifest in place before it sends a file, so files without one have lost it. Which of
-        them counted, no file says."""
-        files = [each.name for each in self._store.found(self.address) if _OURS.fullmatch(each.name)]
+        """An empty manifest. StoreError if there are files: the first batch writes a manifest before any file, so this
+        one is lost, and no file shows whether it counted."""
+        files = [file.name for file in self._store.objects(self.address) if _OURS.fullmatch(file.name)]
         if files:
             raise StoreError(
                 f"{self.address}: {MANIFEST} is missing, and there are {len(files)} files of tables, so nothing is "
@@ -100,17 +100,17 @@ class RemoteTables(Tables):
 
     def _decoded(self, data: bytes) -> Manifest:
         try:
-            found = msgspec.json.decode(data, type=Manifest)
+            manifest = msgspec.json.decode(data, type=Manifest)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise StoreError(
                 f"{self.address / MANIFEST} is not ours: {error}; try: another --tables"
             ) from error
-        if (found.format, found.version) != (FORMAT, VERSION):
+        if (manifest.format, manifest.version) != (FORMAT, VERSION):
             raise StoreError(
-                f"{self.address / MANIFEST}: expected {FORMAT} {VERSION}, got {found.format} {found.version}; "
+                f"{self.address / MANIFEST}: expected {FORMAT} {VERSION}, got {manifest.format} {manifest.version}; "
                 "try: the qsync that wrote it"
             )
-        return found
+        return manifest
 
     def files(self, table: str) -> list[Path]:
         return self._copied(f"{table}/")
@@ -119,7 +119,7 @@ class RemoteTables(Tables):
         return self._copied(f"{table}/campaign={campaign}/date={date}/")
 
     def _copied(self, prefix: str) -> list[Path]:
-        """The files below a prefix, which are here then."""
+        """The local files below a prefix; those that are missing are fetched."""
         names = [name for name in self._names() if unquote(name).startswith(prefix)]
         at_once(self._copy, names)
         return [self.folder / name for name in names]
@@ -132,7 +132,7 @@ class RemoteTables(Tables):
             return False
 
     def _is_fetched(self, name: str) -> bool:
-        """Whether the file is here, as it was written; it is fetched if not."""
+        """Fetch the file unless it is here; whether it is as it was written."""
         if self._is_here(name):
             return True
         file = self.folder / name
@@ -147,7 +147,7 @@ class RemoteTables(Tables):
             )
 
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
-        """Send what lies in staging, then put the manifest in place."""
+        """Send the staged files, then put the manifest in place."""
         self._must_be_as_read()
         if self._read_as is None:
             self._put(Manifest())
@@ -195,18 +195,18 @@ class RemoteTables(Tables):
         shutil.rmtree(self.folder / STAGING, ignore_errors=True)
 
     def _tidy_up(self) -> None:
-        """Remove files that no reader can need any more. Files that cannot be removed now wait for the next batch."""
+        """Remove files that no reader needs any more. Files that cannot be removed now wait for the next batch."""
         now_s = time.time()
         manifest = self._manifest
         old = [name for name, at_s in manifest.gone.items() if now_s - at_s > READERS_NEED_S]
         try:
             left = [
-                each.name
-                for each in self._store.found(self.address, now_s)
-                if each.name.endswith(".parquet")
-                and each.age_s > KILLED_LEAVE_S
-                and each.name not in manifest.files
-                and each.name not in manifest.gone
+                file.name
+                for file in self._store.objects(self.address, now_s)
+                if file.name.endswith(".parquet")
+                and file.age_s > KILLED_LEAVE_S
+                and file.name not in manifest.files
+                and file.name not in manifest.gone
             ]
             at_once(lambda name: self._store.remove(self.address / name), [*old, *left])
         except StoreError:

@@ -24,31 +24,33 @@ class Report:
     left_out: list[LeftOut] = field(default_factory=list)
     foreign: list[LeftOut] = field(default_factory=list)
     damaged_tables: tuple[str, ...] = ()
-    """Files of the tables that were not as they had been written, and are no part of them any more."""
+    """Files of the tables that had changed since they were written, and are not part of them any more."""
     lost: tuple[str, ...] = ()
-    """Runs that are gone, and whose rows were in such files."""
+    """Removed runs with rows in such files."""
     changed_files: int = 0
-    """How many of `left_out` are runs with a file that is not the one that their hashes are of."""
+    """How many runs of `left_out` have a file that differs from its hash."""
     seconds: float = 0.0
     spark: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reasons(self) -> str:
-        """How many runs were left out for which reason: `2 half-written, 1 damaged`."""
-        kinds = Counter(re.split("[:;]", each.why)[0].removeprefix("it ") for each in self.left_out)
+        """The counts of left-out runs by reason: `2 half-written, 1 damaged`."""
+        kinds = Counter(re.split("[:;]", entry.why)[0].removeprefix("it ") for entry in self.left_out)
         return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
     @property
     def says(self) -> list[str]:
-        """What is not in the tables, in sentences."""
-        said = []
+        """Sentences on the rows that are not in the tables."""
+        sentences = []
         if self.left_out:
-            said.append(f"{len(self.left_out)} left out of the tables: {self.reasons}")
+            sentences.append(f"{len(self.left_out)} left out of the tables: {self.reasons}")
         if self.damaged_tables:
-            said.append(
+            sentences.append(
                 f"{len(self.damaged_tables)} files of the tables were damaged, such as {self.damaged_tables[0]}: "
                 "their rows are made anew from the runs that are there"
             )
         if self.lost:
-            said.append(f"{len(self.lost)} runs are gone, and so are their rows: {', '.join(self.lost[:5])}")
-        return said
+            sentences.append(
+                f"{len(self.lost)} runs are gone, and so are their rows: {', '.join(self.lost[:5])}"
+            )
+        return sentences

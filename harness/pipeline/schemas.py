@@ -1,4 +1,4 @@
-"""The schemas of what is read and of the curated tables: written down, never guessed.
+"""The schemas of the input files and of the curated tables: written down, never guessed.
 
 Every table begins with `run` (`<plan>/<utc>-<seed>`) and ends with its partition: `campaign` (the plan's name) and
 `date` (the day on which the run began, UTC). Times ending in `_ns` are nanoseconds since the run began; `index` counts

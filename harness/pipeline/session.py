@@ -48,17 +48,17 @@ def session(
     quick: bool = True,
     memory_mib: int | None = None,
 ) -> Iterator[SparkSession]:
-    """The session, stopped at the end. `log`: where the JVM's own words go (default: a temporary file).
+    """The session, stopped at the end. `log`: where the JVM's output goes (default: a temporary file).
 
     Errors of Spark during the session are raised as SparkError.
     """
-    found = java.find(os.environ)
+    jvm = java.find(os.environ)
     is_temporary = log is None
     log = log or Path(tempfile.gettempdir()) / f"qsync-spark-{os.getpid()}.log"
     with scratch("spark") as folder:
-        words = f"-Djava.io.tmpdir={folder} {class_archive.options(found)}"
+        words = f"-Djava.io.tmpdir={folder} {class_archive.options(jvm)}"
         settings = {**_settings(master, quick, memory_mib, words), **(conf or {})}
-        with _environment(found, master), _stderr_to(log):
+        with _environment(jvm, master), _stderr_to(log):
             spark = _started(master, settings, log)
         try:
             if not master.startswith("local"):
@@ -78,7 +78,7 @@ def in_one_line(kind: type[HarnessError], then: str) -> Iterator[None]:
     """Reduce an error of Spark to one line, because its messages are pages of Java. This works only within a session:
     later the message cannot be read.
 
-    `then`: what the message ends with.
+    `then`: the end of the message.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -131,7 +131,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _wait_for(process: Any) -> None:
-    """A JVM that does not end by itself is ended: all its work is done. One that keeps its classes takes its time."""
+    """Wait for the JVM; kill one that does not end: all its work is done. Writing a class archive may take longer."""
     try:
         process.wait(timeout=class_archive.TAKES_AT_MOST_S if class_archive.is_being_made() else 30)
     except subprocess.TimeoutExpired:
@@ -178,14 +178,14 @@ def _memory_mib() -> int:
 
 
 @contextmanager
-def _environment(found: java.Java, master: str) -> Iterator[None]:
+def _environment(jvm: java.Java, master: str) -> Iterator[None]:
     """Set the environment variables that Spark's scripts read. Workers run this Python. SPARK_HOME is unset, because
     it could start a different installation.
     """
-    wanted: dict[str, str] = {"JAVA_HOME": str(found.home), "PYSPARK_PYTHON": sys.executable}
+    wanted: dict[str, str] = {"JAVA_HOME": str(jvm.home), "PYSPARK_PYTHON": sys.executable}
     if not master.startswith("local"):
         wanted = {
-            "JAVA_HOME": str(found.home),
+            "JAVA_HOME": str(jvm.home),
             "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         }
     elif "SPARK_LOCAL_IP" not in os.environ:
@@ -205,7 +205,7 @@ def _environment(found: java.Java, master: str) -> Iterator[None]:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """The JVM inherits file descriptor 2: while it starts, that is the log."""
+    """Point file descriptor 2 at the log, while a JVM starts that inherits it."""
     sys.stderr.flush()
     saved = os.dup(2)
     with log.open("ab") as file:

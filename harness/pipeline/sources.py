@@ -1,7 +1,7 @@
 """Where runs come from: a folder, or an address of an object store, from which they are fetched as they are needed.
 
-Spark reads what lies in a folder that it and its workers see. Of runs at an address only what the tables are made of is
-fetched, a portion at a time, to the spool; it is removed as soon as its rows are in place.
+Spark reads files in a folder that it and its workers see. Of runs at an address only the files that the tables need are
+fetched, a portion at a time, to the spool; they are removed as soon as their rows are in place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORTION = 200
 RUNS = "runs"
 
 Fetched = Callable[[str], None]
-"""Told of progress, in words."""
+"""Reports progress, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Source(Protocol):
     """Something that holds runs."""
 
     def scan(self) -> Scan:
-        """All that is there."""
+        """All runs that are there."""
         ...
 
     def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
@@ -82,12 +82,12 @@ class AddressSource:
 
     def portions(self, runs: Sequence[StoredRun], tell: Fetched) -> Iterator[Portion]:
         for start in range(0, len(runs), PORTION):
-            some = runs[start : start + PORTION]
-            tell(f"fetching {start + len(some)} of {len(runs)} runs")
+            portion = runs[start : start + PORTION]
+            tell(f"fetching {start + len(portion)} of {len(runs)} runs")
             try:
-                left_out = [each for each in at_once(self._fetch, some) if each is not None]
-                gone = {each.path for each in left_out}
-                yield Portion([run for run in some if run.address not in gone], left_out)
+                left_out = [skipped for skipped in at_once(self._fetch, portion) if skipped is not None]
+                gone = {skipped.path for skipped in left_out}
+                yield Portion([run for run in portion if run.address not in gone], left_out)
             finally:
                 shutil.rmtree(self.spool, ignore_errors=True)
 
@@ -101,7 +101,7 @@ class AddressSource:
         assert run.address is not None
         try:
             there = fetch_run(self._store, run.address, run.path, _is_wanted)
-            names = {each.name for each in there}
+            names = {file.name for file in there}
             if not {COLUMNS, hashes.HASHES} <= names or _has_witnesses(RunFolder(run.path)):
                 fetch_run(self._store, run.address, run.path, _is_history)
             lacking = [name for name in (PLAN, VERDICT) if not (run.path / name).exists()]
@@ -120,8 +120,8 @@ def _is_wanted(name: str) -> bool:
 
 def _has_witnesses(run: RunFolder) -> bool:
     checks = (run.read_verdict() or {}).get("checks")
-    found = checks if isinstance(checks, list) else []
-    return any(isinstance(each, dict) and each.get("result") == "invalid" for each in found)
+    listed = checks if isinstance(checks, list) else []
+    return any(isinstance(check, dict) and check.get("result") == "invalid" for check in listed)
 
 
 def _is_history(name: str) -> bool:

@@ -3,8 +3,8 @@
 One task for each row group of the file splits its events by the hash of their key, as columns. The shuffle moves few
 rows with many events each, packed by Arrow, and never unpacks them. A second task for each
 hash has all events of its keys, and reads and decides them with the same compiled code as
-`checkers.linearizable.check`. It only names the keys that it does not find to be fine: those are judged again
-in this process, so verdict and witnesses are the same as there.
+`checkers.linearizable.check`. It only names the keys that it does not find valid: these are judged again in this
+process, so verdict and witnesses are the same as without Spark.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def check_parquet(
     *,
     failed_cas_observes: bool = True,
 ) -> Spread | None:
-    """The verdict on all registers in such a file; None if it takes more than columns to read it.
+    """The verdict on all registers in such a file; None if columns do not suffice to read it.
 
-    The limits that hold here hold in each task. Reads are judged as `promised_linearizable` says. A task may decide
-    what one process gives up on, because fewer keys share the steps of a search; never the other way round.
+    The limits of the scope hold in each task. Reads are judged as `promised_linearizable` says. A task may decide
+    a key that one process gives up on, because fewer keys share the steps of a search; never the other way round.
     HistoryError if the file has changed since it was written: the driver verifies all of it, the workers the pages that
     they read.
     """
@@ -72,11 +72,11 @@ def check_parquet(
     worker = _Worker(Elsewhere.now(), failed_cas_observes)
     groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
     split = groups.mapInArrow(_Splitter(str(path.absolute()), tasks), _SPLIT)
-    told = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
-    if any(answer.odd for answer in told):
+    answers = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
+    if any(answer.odd for answer in answers):
         return None
-    verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in told]
-    again = sorted({key for answer in told for key in answer.keys})
+    verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in answers]
+    again = sorted({key for answer in answers for key in answer.keys})
     rest = None
     if again:
         history = _only(path, again)
@@ -84,7 +84,7 @@ def check_parquet(
     whole = merging.merged(verdicts, rest)
     return Spread(
         verdict=replace(whole, seconds=round(time.monotonic() - began_s, 6)),
-        quantiles_ms=_quantiles(told),
+        quantiles_ms=_quantiles(answers),
         tasks=tasks,
     )
 
@@ -134,7 +134,7 @@ class _Splitter:
 
 
 def packed(events: Any) -> bytes:
-    """A table as Arrow's own bytes, compressed; its keys are only those that it has."""
+    """A table as Arrow's own bytes, compressed; its dictionary has only the keys that occur."""
     import pyarrow
 
     place = events.schema.get_field_index("key")
@@ -157,9 +157,9 @@ class _Worker:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
 
-        held = [events for batch in batches for events in batch.column("events")]
-        if held:
-            yield pyarrow.RecordBatch.from_pylist([self._answer(held)], schema=_answer_schema())
+        packs = [events for batch in batches for events in batch.column("events")]
+        if packs:
+            yield pyarrow.RecordBatch.from_pylist([self._answer(packs)], schema=_answer_schema())
 
     def _answer(self, batches: list[Any]) -> dict[str, Any]:
         import msgspec
@@ -187,10 +187,10 @@ def _history(columns: Columns) -> History:
     from checkers.history.columns import operations_at
     from checkers.history.stored import StoredOperations
 
-    def some(places: Any) -> list[Any]:
+    def at_places(places: Any) -> list[Any]:
         return operations_at(columns, places)
 
-    operations = StoredOperations(columns, lambda: operations_at(columns, slice(None)), some)
+    operations = StoredOperations(columns, lambda: operations_at(columns, slice(None)), at_places)
     return History(header=Header(), events=(), operations=operations)
 
 
@@ -211,11 +211,11 @@ def _answer_schema() -> Any:
 
 
 def unpacked(packs: list[Any]) -> Any:
-    """The events in their order, one batch. `packs` is emptied: they are held but once."""
+    """The events in their order, one batch. `packs` is emptied, so that the events are in memory only once."""
     import numpy
     import pyarrow
 
-    table = pyarrow.concat_tables([pyarrow.ipc.open_stream(each.as_buffer()).read_all() for each in packs])
+    table = pyarrow.concat_tables([pyarrow.ipc.open_stream(pack.as_buffer()).read_all() for pack in packs])
     packs.clear()
     table = table.unify_dictionaries().combine_chunks()
     table = table.take(pyarrow.array(numpy.argsort(table["index"].to_numpy(), kind="stable")))
@@ -224,7 +224,7 @@ def unpacked(packs: list[Any]) -> Any:
 
 
 def _histogram(columns: Columns) -> tuple[list[str], list[int], list[int]]:
-    """How many operations of which f ended ok within which latency."""
+    """Counts of operations that ended ok, as three lists: f, latency bucket, count."""
     import numpy
 
     from checkers.history.line_kernels import OK
@@ -234,14 +234,14 @@ def _histogram(columns: Columns) -> tuple[list[str], list[int], list[int]]:
     bucket = numpy.ceil(numpy.log10(took_ns) * BUCKETS_A_DECADE).astype(numpy.int64)
     together = columns.f[is_ok].astype(numpy.int64) * 10_000 + bucket
     different, many = numpy.unique(together, return_counts=True)
-    f = [str(columns.words[int(each) // 10_000]) for each in different]
-    return f, [int(each) % 10_000 for each in different], many.tolist()
+    f = [str(columns.words[int(code) // 10_000]) for code in different]
+    return f, [int(code) % 10_000 for code in different], many.tolist()
 
 
-def _quantiles(told: Iterable[Any]) -> Quantiles:
+def _quantiles(answers: Iterable[Any]) -> Quantiles:
     """The histograms of all workers, added up."""
     counts: dict[str, dict[int, int]] = {}
-    for answer in told:
+    for answer in answers:
         for f, bucket, many in zip(answer.f, answer.bucket, answer.many, strict=True):
             of_f = counts.setdefault(f, {})
             of_f[bucket] = of_f.get(bucket, 0) + many
@@ -250,15 +250,15 @@ def _quantiles(told: Iterable[Any]) -> Quantiles:
 
 def _of_histogram(counts: dict[int, int]) -> dict[str, float]:
     whole = sum(counts.values())
-    found: dict[str, float] = {}
+    quantiles: dict[str, float] = {}
     for name, share in (("p50", 0.50), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
         left = math.ceil(share * whole)
         for bucket in sorted(counts):
             left -= counts[bucket]
             if left <= 0:
-                found[name] = 10 ** (bucket / BUCKETS_A_DECADE) / 1e6
+                quantiles[name] = 10 ** (bucket / BUCKETS_A_DECADE) / 1e6
                 break
-    return {**found, "count": whole}
+    return {**quantiles, "count": whole}
 
 
 def _only(path: Path, keys: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""What the tables hold, as their state notes it; and the same from the data files alone, where the state is lost."""
+"""The content of the tables, as their state notes it, or from the data files alone, if the state is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BATCH = re.compile(r"/(\d+)-[^/]*$")
 
 @dataclass(slots=True)
 class State:
-    """run → its stamp; `schema` names the tables' schema: with another one all is made anew.
+    """`runs`: run → its stamp; `schema` names the tables' schema: with a different one all rows are made anew.
 
     `sums`: each data file → the SHA-256 of its content, by which it is verified before it is read.
     """
@@ -28,7 +28,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """`damaged`: files that are not as they were written. `lost`: runs that the state notes, and no file has."""
+    """`damaged`: files that are not as they were written. `lost`: runs of the state that are in no file."""
 
     state: State
     damaged: tuple[str, ...] = ()
@@ -36,18 +36,18 @@ class Stock:
 
 
 def taken_stock(names: Sequence[str], known: State, at: Callable[[str], Path]) -> Stock:
-    """Look into each data file. `known`: what the state still says; `at`: where the file of a name is.
+    """Look into each data file. `known`: the state, as far as it can be read; `at`: the path of a name's file.
 
     A file that the state does not know is whole if it can be read.
     """
 
     def whole_sum(name: str) -> str | None:
         try:
-            found = hashes.of_file(at(name)).sha256
+            digest = hashes.of_file(at(name)).sha256
         except OSError:
             return None
         noted = known.sums.get(name)
-        return found if (_is_readable(at(name)) if noted is None else found == noted) else None
+        return digest if (_is_readable(at(name)) if noted is None else digest == noted) else None
 
     sums = dict(zip(names, at_once(whole_sum, names), strict=True))
     whole = {name: found for name, found in sums.items() if found is not None}
@@ -70,8 +70,8 @@ def _is_readable(file: Path) -> bool:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as found:
-            for _ in found.iter_batches():
+        with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as table:
+            for _ in table.iter_batches():
                 pass
     except (OSError, pyarrow.ArrowException):
         return False
@@ -81,6 +81,6 @@ def _is_readable(file: Path) -> bool:
 def _runs(file: Path) -> list[str]:
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(file) as found:
-        names: list[str] = found.read(columns=["run"])["run"].to_pylist()
+    with pyarrow.parquet.ParquetFile(file) as table:
+        names: list[str] = table.read(columns=["run"])["run"].to_pylist()
     return names

@@ -1,7 +1,7 @@
-"""The folder of tables: what is in it, and how a batch of new rows gets in as a whole or not at all.
+"""The folder of tables: its files, and how a batch of new rows gets in as a whole or not at all.
 
     <folder>/<table>/campaign=<plan>/date=<day>/<batch>-<n>.parquet
-    <folder>/_state.json      which runs the tables hold, in what state each was when it was read, and their files
+    <folder>/_state.json      the runs in the tables, the stamp of each when it was read, and the tables' files
     <folder>/_commit.json     a batch that is being put in place
     <folder>/_staging/        where Spark writes
     <folder>/_damaged/        files of the tables that `--anew` found changed
@@ -12,8 +12,8 @@ it is killed after, the next call finishes it. Either way no reader finds half o
 at a time in.
 
 Nothing is written over tables whose state is lost, of another version, or not theirs. `--anew` is the way out: it takes
-stock of the files that are there, reads every run again, and commits the result as any batch. Until then the tables are
-as they were. The rows of runs that are gone stay.
+stock of the files that are there, reads every run again, and commits the result like any batch. Until then the tables
+do not change. The rows of removed runs stay.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ class Tables:
         self.folder = folder
         self.staging = folder / STAGING
         self.place = str(folder)
-        """Where they are, for people."""
+        """Where the tables are, for messages."""
         self.stock = Stock(State())
-        """Of tables that were opened to be made anew."""
+        """The stock of tables that were opened to be made anew."""
         self._sums: Mapping[str, str] = {}
 
     @contextmanager
     def opened(self, *, anew: bool = False) -> Iterator[State]:
-        """Hold the lock, finish what was committed, forget what was not; gives the present state.
+        """Hold the lock, finish a committed batch, drop an uncommitted one; yields the present state.
 
-        StoreError if the state does not fit the files. `anew`: of such tables too, gives what their files say.
+        StoreError if the state does not fit the files. With `anew` the state is that of the files.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ class Tables:
         return [self.folder / name for name in self._names() if name.startswith(f"{table}/")]
 
     def _names(self) -> list[str]:
-        """Of all data files that are part of the tables."""
+        """The names of all data files that are part of the tables."""
         there = (self._name(path) for path in self.folder.glob("[!_.]*/**/*.parquet"))
         return sorted({*there}.difference(self.stock.damaged))
 
@@ -119,12 +119,12 @@ class Tables:
         return files
 
     def is_whole(self, file: Path) -> bool:
-        """A data file is as it was written, as far as that was noted."""
+        """Whether a data file is as it was written; true if no hash was noted."""
         noted = self._sums.get(self._name(file))
         return noted is None or hashes.of_file(file).sha256 == noted
 
     def _note_sums(self, state: State, written: Mapping[str, Path], gone: Set[str]) -> None:
-        """Of the files that will be there: `written` by their names-to-be, and what is not `gone`."""
+        """Note the hashes of the future files: `written` by their names-to-be, and the present ones less `gone`."""
         kept = {name: known for name, known in state.sums.items() if name not in gone}
         state.sums = kept | {name: hashes.of_file(path).sha256 for name, path in written.items()}
         self._sums = state.sums
@@ -133,7 +133,7 @@ class Tables:
         return str(path.relative_to(self.folder))
 
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
-        """Put what lies in staging in place. `removed`: files that the batch replaces; `replaced`: whole tables."""
+        """Put the staged files in place. `removed`: files that the batch replaces; `replaced`: whole tables."""
         moves = [
             (self._name(path), self._place(path, state.batch, number))
             for number, path in enumerate(sorted(self.staging.glob("**/*.parquet")))
@@ -150,7 +150,7 @@ class Tables:
             "removes": sorted(gone - {to for _, to in moves}),
             "state": asdict(state),
         }
-        self._write(COMMIT, document)
+        self._write(COMMIT, document)  # from here on the batch counts, even if this process is killed
         self._finish_commit()
 
     def _place(self, staged: Path, batch: int, number: int) -> str:
@@ -158,7 +158,7 @@ class Tables:
         return str(inside / f"{batch:06d}-{number:05d}.parquet")
 
     def _finish_commit(self) -> None:
-        """Do what a commit says; every step may have been done already."""
+        """Carry out a commit; every step may have been done already."""
         document = self._read(COMMIT)
         if document is None:
             return
@@ -171,11 +171,11 @@ class Tables:
         for name in document["removes"]:
             (self.folder / name).unlink(missing_ok=True)
         self._write(STATE, {"format": FORMAT, "version": VERSION, **document["state"]})
-        (self.folder / COMMIT).unlink()
+        (self.folder / COMMIT).unlink()  # last: until then every step above can be done again
         shutil.rmtree(self.staging, ignore_errors=True)
 
     def _known(self) -> State:
-        """The state of the tables, which fits their files."""
+        """The state of the tables. Unfit if their files differ from it."""
         state, there = self._state(), {*self._names()}
         if added := sorted(there.difference(state.sums)):
             raise self._unfit(f"{added[0]} is not listed in {STATE}")
@@ -184,24 +184,24 @@ class Tables:
         return state
 
     def _state(self) -> State:
-        found = self._read(STATE)
-        if found is None:
+        document = self._read(STATE)
+        if document is None:
             if names := self._names():
                 raise self._unfit(f"{STATE} is missing, and there are {len(names)} files of tables")
             return State()
-        form, version = found.get("format"), found.get("version")
+        form, version = document.get("format"), document.get("version")
         expected = f"{STATE}: expected {FORMAT} {VERSION}, got {form} {version}"
         if form == FORMAT and isinstance(version, int) and version > VERSION:
             raise StoreError(f"{self.place}: {expected}; try: the qsync that wrote it")
         if (form, version) != (FORMAT, VERSION):
             raise self._unfit(expected)
         try:
-            return msgspec.convert(found, State)
+            return msgspec.convert(document, State)
         except msgspec.ValidationError as error:
             raise self._unfit(f"{STATE} is not ours: {error}") from error
 
     def _take_stock(self) -> Stock:
-        """What the files say, whatever became of the state. Changes nothing on the disk."""
+        """The stock by the files, even if the state is lost. Changes nothing on the disk."""
         try:
             known = self._state()
         except Unfit:
@@ -216,12 +216,12 @@ class Tables:
 
     def _read(self, name: str) -> Mapping[str, Any] | None:
         try:
-            found = msgspec.json.decode((self.folder / name).read_bytes())
+            document = msgspec.json.decode((self.folder / name).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise self._unfit(f"{name} cannot be read: {error}") from error
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
         unfinished = self.folder / f"{name}.unfinished"

@@ -1,13 +1,12 @@
-"""Which runs can go into the tables, and why a run cannot: its files are looked at before Spark reads any of them.
+"""Which runs can go into the tables, and why a run cannot: its files are checked before Spark reads any of them.
 
 A job of Spark reads many runs at once, and a file that it cannot read ends the job for all of them. So each run is
-looked at alone first:
+checked alone first:
 
 1. no file differs from its entry in hashes.json
-2. plan.json and verdict.json have what the tables are made of, in its type
+2. plan.json and verdict.json have the fields that the tables need, in their types
 3. history.parquet has the columns of a record, in their types
-4. where hashes.json vouches for record or columns no longer (it is missing, as of an early version), both are read
-   whole, and must say the same
+4. if hashes.json has no hash of record or columns (early versions wrote none), both are read whole, and must be equal
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from harness.results.run_folder import COLUMNS, HISTORY, PLAN, VERDICT
 
 Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 OUTCOMES = (*get_args(Outcome), "not-evidence")
-"""The last as early versions said."""
+"""The last one is of early versions."""
 NEEDED = ("index", "time_ns", "process", "type", "f", "value")
 """Columns that every version wrote."""
 _SAID = attrgetter("index", "time_ns", "type", "process", "f", "key", "value", "node", "error")
@@ -94,15 +93,15 @@ class _Verdict(msgspec.Struct):
 def usable(
     runs: Sequence[StoredRun], is_fetched: Callable[[str], bool]
 ) -> tuple[list[StoredRun], list[LeftOut]]:
-    """The runs that are whole, and the others with their reasons: a kill may have come between the verdict and the
-    columns, a disk may have spoilt a file.
+    """The runs that are whole, and the runs that are not, with their reasons: a kill between verdict and columns, or a
+    damaged file.
 
     `is_fetched`: which files of a run are here.
     """
     reasons = at_once(partial(why_not, is_fetched), runs)
-    found = list(zip(runs, reasons, strict=True))
-    broken = [LeftOut(run.address or run.path, why) for run, why in found if why is not None]
-    return [run for run, why in found if why is None], broken
+    pairs = list(zip(runs, reasons, strict=True))
+    broken = [LeftOut(run.address or run.path, why) for run, why in pairs if why is not None]
+    return [run for run, why in pairs if why is None], broken
 
 
 def why_not(is_fetched: Callable[[str], bool], run: StoredRun) -> str | None:
@@ -124,12 +123,12 @@ def why_not(is_fetched: Callable[[str], bool], run: StoredRun) -> str | None:
 def _of_documents(run: Path) -> str | None:
     for name, kind in ((PLAN, _Plan), (VERDICT, _Verdict)):
         try:
-            found: Any = msgspec.json.decode((run / name).read_bytes(), type=kind)
+            document: Any = msgspec.json.decode((run / name).read_bytes(), type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return f"damaged: {name} is not ours: {_in_one_line(error)}"
-        if name == VERDICT and found.outcome not in OUTCOMES:
+        if name == VERDICT and document.outcome not in OUTCOMES:
             expected = ", ".join(OUTCOMES[:-1])
-            return f"damaged: {name} is not ours: expected an outcome ({expected}), got {found.outcome!r}"
+            return f"damaged: {name} is not ours: expected an outcome ({expected}), got {document.outcome!r}"
     return None
 
 
@@ -137,12 +136,12 @@ def _of_columns(run: Path) -> str | None:
     import pyarrow
 
     try:
-        found = parquet.opened(run / COLUMNS).schema_arrow
+        schema = parquet.opened(run / COLUMNS).schema_arrow
     except FileNotFoundError:
         return None if _is_empty(run / HISTORY) else f"half-written: no {COLUMNS}"
     except (OSError, pyarrow.ArrowException, HistoryError):
         return f"half-written: {COLUMNS} is torn"
-    kinds = {field.name: _plain(field.type) for field in found}
+    kinds = {field.name: _plain(field.type) for field in schema}
     for field in parquet.schema():
         kind, expected = kinds.get(field.name), _plain(field.type)
         if kind is None and field.name in NEEDED:
@@ -161,7 +160,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _is_empty(history: Path) -> bool:
-    """Nothing but the header was recorded."""
+    """Whether only the header was recorded."""
     with segments.stream(history) as lines:
         return sum(1 for _, _ in zip(lines, range(2), strict=False)) < 2
 

@@ -1,7 +1,7 @@
 """The functions that run in Spark's Python workers: they read the files that only our own code can read.
 
-Each function takes and gives Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. A node's
-file that cannot be read, as faults of disks leave it, gives no rows from there on, and stops no other run.
+Each function takes and yields Arrow batches and touches no Spark: `mapInArrow` calls it where the data is. A node's
+file that a disk fault damaged gives rows up to the damage, and stops no other run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NODE_LOG = "run string, node string, number long, line string"
 
 def documents(batches: Batches) -> Iterator[Any]:
     """run, path → plan.json and verdict.json as text."""
-    return _each(batches, _documents, DOCUMENTS)
+    return _rows(batches, _documents, DOCUMENTS)
 
 
 def _documents(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
@@ -44,7 +44,7 @@ def _text(path: Path) -> str | None:
 
 def fingerprints(batches: Batches) -> Iterator[Any]:
     """run, path of runs with an invalid check → one row for each witness."""
-    return _each(batches, _fingerprints, FINGERPRINTS)
+    return _rows(batches, _fingerprints, FINGERPRINTS)
 
 
 def _fingerprints(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
@@ -54,13 +54,13 @@ def _fingerprints(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
     from harness.campaigns.fingerprint import sightings
 
     verdict = msgspec.json.decode((path / "verdict.json").read_bytes())
-    for found in sightings(verdict, jsonl.read(path / "history.jsonl")):
-        yield run, found.checker, found.number, found.fingerprint, found.shape
+    for sighting in sightings(verdict, jsonl.read(path / "history.jsonl")):
+        yield run, sighting.checker, sighting.number, sighting.fingerprint, sighting.shape
 
 
 def node_log(batches: Batches) -> Iterator[Any]:
     """run, path → the lines of its nodes' logs."""
-    return _each(batches, _node_log, NODE_LOG)
+    return _rows(batches, _node_log, NODE_LOG)
 
 
 def _node_log(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
@@ -72,7 +72,7 @@ def _node_log(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
 
 def wal(batches: Batches) -> Iterator[Any]:
     """run, path → the records of its nodes' write-ahead logs."""
-    return _each(batches, _wal, WAL)
+    return _rows(batches, _wal, WAL)
 
 
 def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
@@ -90,7 +90,7 @@ def _wal(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def _key_and_value(row: tuple[object, ...]) -> tuple[str | None, str | None]:
-    """Of a tuple its first field, and its second as JSON; nothing of a deletion."""
+    """The first field of a tuple, and the second as JSON; None for a deletion."""
     import msgspec
 
     if not row:
@@ -101,18 +101,18 @@ def _key_and_value(row: tuple[object, ...]) -> tuple[str | None, str | None]:
 
 ROWS_A_BATCH = 20_000
 UNREADABLE = (OSError, ArithmeticError, ValueError, LookupError, TypeError, HarnessError, HistoryError)
-"""Errors of files that went away, or whose bytes are no rows: a number may be too large for a column."""
+"""Errors of files that went away, or have bytes that are not rows: a number may be too large for a column."""
 
 
-def _each(
+def _rows(
     batches: Batches, read: Callable[[str, Path], Iterator[tuple[Any, ...]]], ddl: str
 ) -> Iterator[Any]:
     """The rows that `read` gives for every run, in batches of bounded size."""
     for batch in batches:
         for row in batch.to_pylist():
-            found = read(row["run"], Path(row["path"]))
+            records = read(row["run"], Path(row["path"]))
             with suppress(*UNREADABLE):
-                while rows := list(islice(_until_unreadable(found), ROWS_A_BATCH)):
+                while rows := list(islice(_until_unreadable(records), ROWS_A_BATCH)):
                     yield _batch(rows, ddl)
 
 

@@ -9,8 +9,8 @@ owner nor time.
 | manifest.json | format, version, kind, and for each member its length and SHA-256; the folders that are empty |
 | the archive's comment | the seal (`harness.results.seal`) over all bytes before it |
 
-A reader trusts nothing of it. The seal comes first; then every name, and the size that all members claim; then every
-length and hash. No link is followed and none is made, and nothing is written outside of the reader's folder.
+A reader trusts no part of it. It checks the seal first; then every name, and the size that all members claim; then
+every length and hash. It neither follows nor makes links, and writes nothing outside of its folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMAT = "qsync-bundle"
 VERSION = 1
 MEMBERS_MAX = 200_000
 BYTES_MAX = 16 << 30
-"""Of all members together."""
+"""The most bytes of all members together."""
 MANIFEST_BYTES_MAX = 64 << 20
 _MODE = (stat.S_IFREG | 0o644) << 16
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -53,7 +53,7 @@ Kind = Literal["run", "certificate"]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """manifest.json. `folders`: those without any file, which tell of a node that left none."""
+    """manifest.json. `folders`: the empty ones, such as that of a node without files."""
 
     kind: Kind
     files: dict[str, Hashed]
@@ -64,7 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What goes into a bundle: names → files, or bytes."""
+    """The members of a bundle: names → files, or bytes; and the empty folders."""
 
     kind: Kind
     files: Mapping[str, Path | bytes]
@@ -118,7 +118,7 @@ def _written(file: BinaryIO, content: Content) -> Manifest:
         files = {name: _add(archive, name, content.files[name]) for name in sorted(content.files)}
         manifest = Manifest(kind=content.kind, files=files, folders=tuple(sorted(content.folders)))
         _add(archive, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-        archive.comment = seal.EMPTY
+        archive.comment = seal.EMPTY  # room for the seal, which hashes all bytes before it
     return manifest
 
 
@@ -142,7 +142,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file is meant as a bundle, be it damaged or not."""
+    """Whether a file begins or ends as a bundle, or is called so; it may be damaged."""
     try:
         with path.open("rb") as file:
             begins = file.read(4)
@@ -165,14 +165,14 @@ def unpack(path: Path, to: Path, bytes_max: int = BYTES_MAX) -> Unpacked:
     `bytes_max`: the most that the members together may claim to be.
     """
     with _damaged(path):
-        found = seal.intact(path)
+        stored_seal = seal.intact(path)
         with zipfile.ZipFile(path) as archive:
-            manifest = _manifest(path, archive, found, min(bytes_max, shutil.disk_usage(to).free))
+            manifest = _manifest(path, archive, stored_seal, min(bytes_max, shutil.disk_usage(to).free))
             for name in manifest.folders:
                 (to / name).mkdir(parents=True)
             for name, expected in manifest.files.items():
                 _extract(path, archive, name, expected, to)
-    return Unpacked(manifest, found)
+    return Unpacked(manifest, stored_seal)
 
 
 @contextmanager
@@ -186,14 +186,14 @@ def _damaged(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} is damaged: {error}; try: copy it again") from error
 
 
-def _manifest(path: Path, archive: zipfile.ZipFile, found: Seal, room: int) -> Manifest:
+def _manifest(path: Path, archive: zipfile.ZipFile, stored_seal: Seal, room: int) -> Manifest:
     """The manifest of an archive with exactly these members, of which each may be unpacked. `room`: in bytes."""
     infos = archive.infolist()
     names = [info.orig_filename for info in infos]
     claimed = sum(info.file_size for info in infos)
     longest = max((info.file_size for info in infos if info.orig_filename == MANIFEST), default=0)
     for is_wrong, why in (
-        (archive.comment != found.encode(), "its seal is not its comment"),
+        (archive.comment != stored_seal.encode(), "its seal is not its comment"),
         (len(infos) > MEMBERS_MAX, f"it has {len(infos):,} members, at most {MEMBERS_MAX:,} are expected"),
         (claimed > room, f"its members claim {claimed:,} bytes, and there is room for {room:,}"),
         (len({*names}) < len(names), "a member stands in it twice"),
@@ -235,7 +235,7 @@ def _decoded(path: Path, data: bytes) -> Manifest:
 def _why_not(name: str) -> str:
     """Why a member must not have this name; "" if it may."""
     parts = name.split("/")
-    if not name or any(each in ("", ".", "..") for each in parts) or PurePosixPath(name).is_absolute():
+    if not name or any(part in ("", ".", "..") for part in parts) or PurePosixPath(name).is_absolute():
         return "it would be outside of the folder"
     if any(letter in "\\\0" or "\ud800" <= letter <= "\udfff" for letter in name):
         return "a letter of its name is not allowed in bundles"

@@ -55,7 +55,7 @@ class _Document(msgspec.Struct, kw_only=True):
 
 
 CHANGED = f"it differs from its {HASHES}"
-"""Begins the reason for which such a run is left out."""
+"""The beginning of the reason why a changed run is left out."""
 
 Files = Mapping[str, Hashed | None]
 """Names within the run's folder → hashes; None of a file that cannot be read."""
@@ -67,7 +67,7 @@ def of_file(path: Path) -> Hashed:
 
 
 def of_history(path: Path) -> Hashed:
-    """Of all bytes of a record, whether they lie in segments or not. Raises as `segments.record`."""
+    """The hash of all bytes of a record, with those in segments. Raises as `segments.record`."""
     return _of(segments.stream(path))
 
 
@@ -94,25 +94,25 @@ def document(files: Files) -> bytes:
 def listed(folder: Path) -> Files | None:
     """The hashes in the list of a run; None if it has no list. StoreError if the list cannot be read."""
     try:
-        found = msgspec.json.decode((folder / HASHES).read_bytes(), type=_Document)
+        stored = msgspec.json.decode((folder / HASHES).read_bytes(), type=_Document)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:  # DecodeError: of another form, too
         raise StoreError(f"{folder / HASHES} cannot be read: {error}") from error
-    if found.format == FORMAT and found.version == 1:
-        return {**dict.fromkeys(_names(folder, SINCE_2)), **found.files}
-    if (found.format, found.version) != (FORMAT, VERSION):
+    if stored.format == FORMAT and stored.version == 1:
+        return {**dict.fromkeys(_names(folder, SINCE_2)), **stored.files}
+    if (stored.format, stored.version) != (FORMAT, VERSION):
         raise StoreError(
-            f"{folder / HASHES}: expected {FORMAT} {VERSION}, got {found.format} {found.version}; "
+            f"{folder / HASHES}: expected {FORMAT} {VERSION}, got {stored.format} {stored.version}; "
             "try: the qsync that wrote it"
         )
-    return found.files
+    return stored.files
 
 
 def changed(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> list[str]:
     """The files of a run that differ from its list, in words; none if the run has no list.
 
-    `is_wanted`: of a copy that has some of the files only, which should be there. Raises StoreError as `listed`.
+    `is_wanted`: which files a partial copy of the run must have. Raises StoreError as `listed`.
     """
     was = listed(folder)
     if was is None:

@@ -83,7 +83,7 @@ def address_of(given: Path | str) -> Address | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredObject:
     """An object below an address: its relative name, its size in bytes, and a stamp that changes with every write."""
 
     name: str
@@ -97,25 +97,25 @@ class ObjectStore:
 
     def __init__(self, address: Address, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
-        with self._told(f"use {address}", address):
+        with self._as_store_error(f"use {address}", address):
             self.files = _file_system(address, environ)
 
-    def found(self, address: Address, now_s: float = 0.0) -> list[Found]:
+    def objects(self, address: Address, now_s: float = 0.0) -> list[StoredObject]:
         """All objects below an address, in order of names; none if there is nothing. `now_s`: for their ages."""
         from pyarrow.fs import FileType
 
-        with self._told(f"list {address}", address):
+        with self._as_store_error(f"list {address}", address):
             infos = self._below(address, recursive=True)
         files = [info for info in infos if info.type == FileType.File]
         return sorted(
-            (_found(info, address, now_s) for info in files), key=lambda each: each.name
+            (_object_of(info, address, now_s) for info in files), key=lambda stored: stored.name
         )  # markers of empty folders have no name
 
     def entries(self, address: Address) -> list[tuple[str, bool]]:
         """The entries directly below: names, and whether they have entries in turn."""
         from pyarrow.fs import FileType
 
-        with self._told(f"list {address}", address):
+        with self._as_store_error(f"list {address}", address):
             infos = self._below(address, recursive=False)
         return sorted((info.base_name, info.type == FileType.Directory) for info in infos)
 
@@ -130,7 +130,7 @@ class ObjectStore:
 
     def read(self, address: Address) -> bytes | None:
         """The content of an object; None if there is none."""
-        with self._told(f"read {address}", address):
+        with self._as_store_error(f"read {address}", address):
             try:
                 with self.files.open_input_file(address.key) as file:
                     return bytes(file.read())
@@ -140,7 +140,7 @@ class ObjectStore:
     def fetch(self, address: Address, target: Path) -> bool:
         """Copy an object to a file, which is whole or absent; False if there is no such object."""
         unfinished = target.with_name(f".{target.name}.unfinished")
-        with self._told(f"read {address}", address):
+        with self._as_store_error(f"read {address}", address):
             try:
                 source = self.files.open_input_file(address.key)
             except FileNotFoundError:
@@ -154,18 +154,18 @@ class ObjectStore:
         return True
 
     def _chunk(self, source: Any, address: Address) -> bytes:
-        with self._told(f"read {address}", address):
+        with self._as_store_error(f"read {address}", address):
             return bytes(source.read(CHUNK_BYTES))
 
     def write(self, address: Address, data: bytes) -> None:
         """Write an object: readers get the old one or the new one, never half."""
-        with self._told(f"write {address}", address), self._opened(address) as file:
+        with self._as_store_error(f"write {address}", address), self._opened(address) as file:
             file.write(data)
 
     def send(self, source: Path, address: Address) -> None:
         """Copy a file to an object."""
         try:
-            with source.open("rb") as file, self._told(f"write {address}", address):
+            with source.open("rb") as file, self._as_store_error(f"write {address}", address):
                 first = file.read(CHUNK_BYTES)
                 with self._opened(address) as target:
                     target.write(first)
@@ -180,15 +180,15 @@ class ObjectStore:
 
     def remove(self, address: Address) -> None:
         """Remove an object; nothing if there is none."""
-        with self._told(f"remove {address}", address):
+        with self._as_store_error(f"remove {address}", address):
             try:
                 self.files.delete_file(address.key)
             except FileNotFoundError:
                 return
 
     @contextmanager
-    def _told(self, doing: str, address: Address) -> Iterator[None]:
-        """A refusal as one line."""
+    def _as_store_error(self, doing: str, address: Address) -> Iterator[None]:
+        """Turn errors of the store into errors of one line, which say what could not be done (`doing`)."""
         import pyarrow
 
         try:
@@ -206,10 +206,10 @@ def on_disk(target: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
 
-def _found(info: Any, address: Address, now_s: float) -> Found:
+def _object_of(info: Any, address: Address, now_s: float) -> StoredObject:
     name = info.path[len(address.key) :].lstrip("/")
     at_ns = info.mtime_ns or 0
-    return Found(name, info.size, f"{info.size}.{at_ns}", now_s - at_ns / 1e9)
+    return StoredObject(name, info.size, f"{info.size}.{at_ns}", now_s - at_ns / 1e9)
 
 
 def endpoint_of(environ: Mapping[str, str]) -> str:

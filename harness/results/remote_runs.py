@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.errors import StoreError, WrongUse
-from harness.results.objects import Address, Found, ObjectStore, on_disk
+from harness.results.objects import Address, ObjectStore, StoredObject, on_disk
 from harness.results.run_folder import HISTORY, VERDICT
-from harness.results.scan import NO_RUNS_FILE, LeftOut, Scan, StoredRun, is_own, looked_at, sorted_out
+from harness.results.scan import NO_RUNS_FILE, LeftOut, Scan, StoredRun, entry_of, is_own, scan_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,53 +34,53 @@ class WentAway(StoreError):
 
 
 def scan_address(store: ObjectStore, root: Address, to: Path) -> Scan:
-    """Look at all runs below an address, as `scan` looks at results/; `to`: below which they will be fetched."""
-    found: list[StoredRun | LeftOut] = []
+    """All runs below an address, as `scan` lists those of results/; `to`: the folder for fetching them."""
+    entries: list[StoredRun | LeftOut] = []
     for campaign, is_folder in store.entries(root):
         if is_own(campaign):
             continue
         if not is_folder:
-            found.append(LeftOut(root / campaign, NO_RUNS_FILE))
+            entries.append(LeftOut(root / campaign, NO_RUNS_FILE))
             continue
-        found += _of_campaign(store, root / campaign, to / campaign)
-    return sorted_out(found)
+        entries += _of_campaign(store, root / campaign, to / campaign)
+    return scan_of(entries)
 
 
 def _of_campaign(store: ObjectStore, place: Address, to: Path) -> Iterator[StoredRun | LeftOut]:
     entries: dict[str, dict[str, str]] = {}
     files: list[str] = []
-    for each in store.found(place):
-        name, is_below, rest = each.name.partition("/")
+    for stored in store.objects(place):
+        name, is_below, rest = stored.name.partition("/")
         if is_below:
-            entries.setdefault(name, {})[rest] = each.stamp
+            entries.setdefault(name, {})[rest] = stored.stamp
         else:
             files.append(name)
     for name in sorted([*entries, *files]):
-        yield looked_at(to / name, to.name, name in entries, entries.get(name, {}), place / name)
+        yield entry_of(to / name, to.name, name in entries, entries.get(name, {}), place / name)
 
 
 def fetch_run(
     store: ObjectStore, run: Address, target: Path, wanted: Callable[[str], bool] = lambda name: True
-) -> list[Found]:
+) -> list[StoredObject]:
     """Copy the `wanted` files of a run (by their names in its folder); returns all of its files.
 
     WentAway if a file vanished meanwhile or has not its listed length: the run was written during the read.
     """
-    found = [each for each in store.found(run) if _is_plain(each.name)]
-    for each in found:
-        if not wanted(each.name):
+    objects = [stored for stored in store.objects(run) if _is_plain(stored.name)]
+    for stored in objects:
+        if not wanted(stored.name):
             continue
-        file = target / each.name
+        file = target / stored.name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not store.fetch(run / each.name, file) or file.stat().st_size != each.size:
+        if not store.fetch(run / stored.name, file) or file.stat().st_size != stored.size:
             raise WentAway(run)
-    return found
+    return objects
 
 
 def copy_of_run(run: Address, folder: Path) -> Path:
-    """A run at an address, whole, as `<plan>/<run>` below `folder`, in place of an earlier copy; WrongUse of none."""
+    """A run at an address, whole, as `<plan>/<run>` below `folder`, replacing an earlier copy. Raises WrongUse."""
     store = ObjectStore(run)
-    if HISTORY not in {each.name for each in store.found(run)}:
+    if HISTORY not in {stored.name for stored in store.objects(run)}:
         raise WrongUse(
             f"{run} is no run: expected an address with {HISTORY} below it; try: {run.scheme}://bucket/results/PLAN/RUN"
         )
@@ -99,7 +99,7 @@ def copy_of_run(run: Address, folder: Path) -> Path:
 
 
 def _is_plain(name: str) -> bool:
-    """A name that stays below the folder it is written to."""
+    """Whether a file of this name stays below its folder."""
     return bool(name) and ".." not in PurePosixPath(name).parts and not name.startswith("/")
 
 
@@ -117,7 +117,7 @@ def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
     if not (path / VERDICT).exists():
         raise StoreError(f"{path} has no verdict, so it must not pass for a finished run")
     place = _place_of(store, root / path.parent.name, path)
-    there = {each.name: each.size for each in store.found(place)}
+    there = {stored.name: stored.size for stored in store.objects(place)}
     verdict = (path / VERDICT).read_bytes()
     if VERDICT in there:
         if store.read(place / VERDICT) == verdict:
@@ -138,17 +138,17 @@ def _is_sent(file: Path) -> bool:
 
 
 def _place_of(store: ObjectStore, campaign: Address, path: Path) -> Address:
-    """The place of its own name, or with a number behind it if a different run has that name."""
+    """The place of the run: of its own name, or with a number if a different run has that name."""
     number = 1
     while True:
         place = campaign / (path.name if number == 1 else f"{path.name}-{number}")
-        there = store.found(place)
-        history = next((each for each in there if each.name == HISTORY), None)
+        there = store.objects(place)
+        history = next((stored for stored in there if stored.name == HISTORY), None)
         if not there or (history is not None and _is_same(store, place, history, path)):
             return place
         number += 1
 
 
-def _is_same(store: ObjectStore, place: Address, history: Found, path: Path) -> bool:
+def _is_same(store: ObjectStore, place: Address, history: StoredObject, path: Path) -> bool:
     ours = path / HISTORY
     return history.size == ours.stat().st_size and store.read(place / HISTORY) == ours.read_bytes()

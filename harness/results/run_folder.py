@@ -97,15 +97,15 @@ class RunFolder:
         return RunFolder(self.path / "restored" / cut)
 
     def put(self, files: Mapping[str, Mapping[str, bytes]]) -> None:
-        """Files for nodes to begin with."""
+        """Write the files with which nodes begin: node → name → bytes."""
         with _file_system(f"write to {self.nodes}"):
-            for node, held in files.items():
+            for node, contents in files.items():
                 (self.nodes / node).mkdir(parents=True, exist_ok=True)
-                for name, data in held.items():
+                for name, data in contents.items():
                     (self.nodes / node / name).write_bytes(data)
 
     def open_history(self) -> BinaryIO:
-        """The file for the record; refuses to touch one that is there."""
+        """A new file for the record; StoreError if there is one."""
         with _file_system(f"write the history to {self.path}"):
             return GuardedFile(SegmentedFile(self.history))  # type: ignore[return-value]
 
@@ -136,10 +136,10 @@ class RunFolder:
     def read_verdict(self) -> dict[str, object] | None:
         """The stored verdict; None if there is none that can be read."""
         try:
-            found = msgspec.json.decode((self.path / VERDICT).read_bytes())
+            verdict = msgspec.json.decode((self.path / VERDICT).read_bytes())
         except (OSError, msgspec.DecodeError):
             return None
-        return found if isinstance(found, dict) else None
+        return verdict if isinstance(verdict, dict) else None
 
     def read_verdict_outcome(self) -> str | None:
         """The stored outcome; None if there is none, or it cannot be read."""
@@ -158,7 +158,7 @@ class RunFolder:
             with _file_system(f"write to {self.path}"):
                 for name in making:
                     self._unfinished(name).replace(self.path / name)
-                _sync(self.path)
+                _sync(self.path)  # after the renames, which last only when the folder is on disk
         except BaseException:
             for name in making:
                 with suppress(OSError):
@@ -271,10 +271,10 @@ class RunSummary:
 def find_runs(root: Path) -> list[RunSummary]:
     """All runs under results/, oldest first."""
     folders = sorted(path.parent for path in root.glob(f"*/*/{PLAN}") if path.parent.parent.name != LATEST)
-    found = []
+    runs = []
     for folder in sorted(folders, key=lambda path: path.name):
-        found.append(RunSummary(RunFolder(folder), RunFolder(folder).read_verdict_outcome()))
-    return found
+        runs.append(RunSummary(RunFolder(folder), RunFolder(folder).read_verdict_outcome()))
+    return runs
 
 
 def resolve(path: Path) -> RunFolder:

@@ -38,7 +38,7 @@ class StoredRun:
 
     @property
     def place(self) -> str:
-        """Where it is kept."""
+        """Its folder or its address."""
         return str(self.path if self.address is None else self.address)
 
     @property
@@ -66,13 +66,13 @@ class LeftOut:
 
     @property
     def place(self) -> str:
-        """Where it is, in words that can be printed: a folder's name need not be UTF-8."""
+        """Its folder or its address, printable: a folder's name need not be UTF-8."""
         return os.fsencode(str(self.path)).decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All that was found, in order of names."""
+    """The entries of results/ in order of names."""
 
     runs: tuple[StoredRun, ...]
     unfinished: tuple[LeftOut, ...]
@@ -81,18 +81,18 @@ class Scan:
 
 def scan(root: Path) -> Scan:
     """The runs under results/; an unreadable entry does not hide the remaining ones."""
-    found: list[StoredRun | LeftOut] = []
-    for campaign in _entries(root, found):
+    entries: list[StoredRun | LeftOut] = []
+    for campaign in _entries(root, entries):
         if is_own(campaign.name):
             continue
         if not os.path.isdir(campaign):  # noqa: PTH112  # says no where a link leads in a circle
-            found.append(LeftOut(Path(campaign.path), NO_RUNS_FILE))
+            entries.append(LeftOut(Path(campaign.path), NO_RUNS_FILE))
             continue
-        found += [
-            _look(Path(entry.path), campaign.name, os.path.isdir(entry))  # noqa: PTH112
-            for entry in _entries(Path(campaign.path), found)
+        entries += [
+            _local_entry(Path(entry.path), campaign.name, os.path.isdir(entry))  # noqa: PTH112
+            for entry in _entries(Path(campaign.path), entries)
         ]
-    return sorted_out(found)
+    return scan_of(entries)
 
 
 def is_own(name: str) -> bool:
@@ -100,22 +100,22 @@ def is_own(name: str) -> bool:
     return name in _OWN or name.startswith(("_", "."))
 
 
-def sorted_out(found: Iterable[StoredRun | LeftOut]) -> Scan:
+def scan_of(entries: Iterable[StoredRun | LeftOut]) -> Scan:
     """Finished runs, unfinished runs, and entries that are not runs."""
-    left_out = [each for each in found if isinstance(each, LeftOut)]
-    foreign = [each for each in left_out if each.why.startswith(("no run", NO_RUNS_FILE))]
+    left_out = [entry for entry in entries if isinstance(entry, LeftOut)]
+    foreign = [entry for entry in left_out if entry.why.startswith(("no run", NO_RUNS_FILE))]
     return Scan(
-        tuple(each for each in found if isinstance(each, StoredRun)),
-        tuple(each for each in left_out if each not in foreign),
+        tuple(entry for entry in entries if isinstance(entry, StoredRun)),
+        tuple(entry for entry in left_out if entry not in foreign),
         tuple(foreign),
     )
 
 
 def _entries(folder: Path, left_out: list[StoredRun | LeftOut]) -> list[os.DirEntry[str]]:
-    """In the order of their names. A folder that cannot be listed is left out."""
+    """The entries of a folder in order of names. A folder that cannot be listed is added to `left_out`."""
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -123,15 +123,15 @@ def _entries(folder: Path, left_out: list[StoredRun | LeftOut]) -> list[os.DirEn
         return []
 
 
-def _look(path: Path, campaign: str, is_folder: bool) -> StoredRun | LeftOut:
+def _local_entry(path: Path, campaign: str, is_folder: bool) -> StoredRun | LeftOut:
     stamps = {name: stamp for name in _LOOKED_AT if (stamp := _stamp(path / name)) is not None}
-    return looked_at(path, campaign, is_folder, stamps)
+    return entry_of(path, campaign, is_folder, stamps)
 
 
-def looked_at(
+def entry_of(
     path: Path, campaign: str, is_folder: bool, stamps: Mapping[str, str], address: Address | None = None
 ) -> StoredRun | LeftOut:
-    """The kind of an entry of a campaign. `stamps`: of the run's existing files."""
+    """An entry of a campaign as a finished run, or left out with the reason. `stamps`: existing file → its stamp."""
     place = address or path
     if not is_folder or not _FOLDER.fullmatch(path.name):
         return LeftOut(place, "no run: its name is not <utc>-<seed>" if is_folder else "no run: a file")
@@ -170,7 +170,7 @@ def _is_text(name: str) -> bool:
 
 def _stamp(path: Path) -> str | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return f"{found.st_size}.{found.st_mtime_ns}"
+    return f"{status.st_size}.{status.st_mtime_ns}"

@@ -62,22 +62,22 @@ def sealed(file: BinaryIO, sign: Sign | None) -> Seal:
 
 
 def is_sealed(path: Path) -> bool:
-    """The file ends with what could be a seal. Raises OSError."""
+    """Whether the file ends with the mark of a seal. Raises OSError."""
     with path.open("rb") as file:
         return _last(file)[1].startswith(MARK)
 
 
 def intact(path: Path) -> Seal:
-    """The seal of a file that is as it was sealed; StoreError if it has no seal, or is not. Raises OSError."""
+    """The seal of an unchanged file; StoreError if it has no seal, or differs from it. Raises OSError."""
     with path.open("rb") as file:
         length, data = _last(file)
-        found = _FORM.fullmatch(data)
-        if found is None:
+        match = _FORM.fullmatch(data)
+        if match is None:
             raise StoreError(
                 f"{path} is damaged: it does not end with the seal of a bundle; try: copy it again"
             )
-        signature = None if found[2] == _UNSIGNED else bytes.fromhex(found[2].decode())
-        seal = Seal(bytes.fromhex(found[1].decode()), signature)
+        signature = None if match[2] == _UNSIGNED else bytes.fromhex(match[2].decode())
+        seal = Seal(bytes.fromhex(match[1].decode()), signature)
         if _digest(file, length) != seal.digest:
             raise StoreError(f"{path} is damaged: its bytes differ from its seal; try: copy it again")
     return seal
@@ -152,7 +152,7 @@ def private_key(path: Path) -> PrivateKey:
 
 
 def public_key(path: Path) -> PublicKey:
-    """The same of a public key."""
+    """The public Ed25519 key in a PEM file; WrongUse in one line."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 

@@ -1,4 +1,4 @@
-"""history.jsonl while it is written: a file that hands over what is full to a segment (`checkers.history.segments`).
+"""history.jsonl while it is written: a file that becomes a segment when it is full (`checkers.history.segments`).
 
 Segments are compressed in a thread beside the run. Where that fails, as on a full disk, the plain segment stays.
 """
@@ -15,14 +15,14 @@ from typing import BinaryIO, Final
 from checkers.history import segments
 
 SEGMENT_BYTES: Final = 64 << 20
-"""Of lines: some three minutes with 1,000 operations a second."""
+"""The size of a full file: some three minutes with 1,000 operations a second."""
 _BUFFER_BYTES = 1 << 18
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-"""Why a file system refuses a second name: there the record stays in one file."""
+"""Errors of a file system without hard links: the record stays in one file."""
 
 
 class SegmentedFile:
-    """A binary file that is written line by line. One that is there already is never overwritten (FileExistsError)."""
+    """A binary file that is written line by line. An existing file is never overwritten (FileExistsError)."""
 
     def __init__(self, path: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class SegmentedFile:
         return self._file.closed
 
     def close(self) -> None:
-        """Returns when the segments are compressed."""
+        """Close the file, and wait until the segments are compressed."""
         self._file.close()
         if self._packing is not None:
             self._packing.shutdown()

@@ -109,7 +109,7 @@ def _share(plan: Plan) -> Share | None:
 
 
 def _with_disk(plan: Plan, system: System) -> Plan:
-    """Under stores that are not ours a disk is mounted where theirs is to fail. WrongUse where none can be."""
+    """With a mounted disk, if faults need one under a store that is not ours. WrongUse where none can be mounted."""
     if plan.cluster not in MOUNTED:
         if plan.disk == "mounted":
             raise WrongUse(
@@ -167,7 +167,7 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the client cannot say what the workload asks."""
     missing = sorted(step.__name__ for step in workload.uses - system.client.speaks)
     if missing:
-        able = [name for name, each in WORKLOADS.items() if each.uses <= system.client.speaks]
+        able = [name for name, other in WORKLOADS.items() if other.uses <= system.client.speaks]
         raise WrongUse(
             f"the workload {plan.workload} asks for {', '.join(missing)}, which the client of --system {plan.system} "
             f"does not speak; try: --workload {' or '.join(able) or '(none fits)'}"
@@ -179,7 +179,7 @@ def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
     drawn = () if plan.drawn is None else plan.drawn.operations
     is_able = isinstance(workload, Deletes)
     if plan.deletes and not is_able:
-        able = " or ".join(name for name, each in WORKLOADS.items() if isinstance(each, Deletes))
+        able = " or ".join(name for name, other in WORKLOADS.items() if isinstance(other, Deletes))
         raise WrongUse(f"--deletes: the workload {plan.workload} deletes nothing; try: --workload {able}")
     asks = plan.deletes or (isinstance(workload, Deletes) and any(map(workload.is_deletion, drawn)))
     if asks and Delete not in system.client.speaks:
@@ -189,9 +189,9 @@ def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
 
 
 def _check_waits(plan: Plan, workload: Workload) -> None:
-    """An open write may excuse only itself: otherwise promises to other clients would be judged by less."""
+    """WrongUse where a write that is only submitted could excuse more than itself: promises to other clients."""
     if plan.submits and not isinstance(workload, Submits):
-        able = ", ".join(name for name, each in WORKLOADS.items() if isinstance(each, Submits))
+        able = ", ".join(name for name, other in WORKLOADS.items() if isinstance(other, Submits))
         raise WrongUse(
             f"--commit-wait {plan.commit_wait}: of the workload {plan.workload} a write that is only submitted would "
             f"excuse the loss of other writes; try one of: {able}"
@@ -234,7 +234,7 @@ def header(parts: Parts) -> Header:
 
 
 def _begins_elections(parts: Parts) -> bool:
-    """In the middle of the run, and then another node may lead."""
+    """The plan turns elections on in the middle of the run: another node may lead then."""
     plan, system = parts.plan, parts.system
     return plan.changes_options and system.settings.begins_elections(plan, faults_of(plan, system))
 

@@ -83,7 +83,7 @@ class Conductor:
     ended_by: str = ""
     """The violation at which the run ended early, if it did."""
     _remembering: Remembers | None = field(init=False)
-    """The workload, if it does: asking a protocol once an operation would cost more than most operations."""
+    """The workload, if it is one: an isinstance of a protocol for each operation costs more than most operations."""
 
     def __post_init__(self) -> None:
         plan, cluster, system = self.plan, self.cluster, self.system
@@ -221,7 +221,7 @@ class Conductor:
         phase: Phase = "load",
         client: int | None = None,
     ) -> Completion:
-        """One operation, recorded; how it ended. `client`: the process with the connection, if it is not `process`."""
+        """Perform and record one operation. `client`: the process with the connection, if it is not `process`."""
         workload, remembering, now_ns = self.workload, self._remembering, self.cluster.now_ns
         f, key, mode, wait = operation.f, operation.key, operation.mode, operation.wait
         value: Value = operation.value
@@ -270,8 +270,8 @@ class Conductor:
             transaction=outcome.transaction,
         )
         self.progress.count(done.type)
-        for each in workload.keys(operation):
-            self._keys[each] = None
+        for touched in workload.keys(operation):
+            self._keys[touched] = None
         if remembering is not None:
             remembering.remember(operation, done, seen)
         return done

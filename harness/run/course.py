@@ -36,7 +36,7 @@ class Course:
             self.interrupt()
 
     async def wait_until(self, time_ns: int) -> None:
-        """Sleep in short steps, so that an interrupt is heard."""
+        """Sleep in short steps, so that an interrupt takes effect soon."""
         time = self.time
         while (now_ns := time.now_ns()) < time_ns and not self.is_interrupted:
             await time.sleep_until(min(time_ns, now_ns + self.step_ns))

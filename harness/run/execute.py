@@ -98,10 +98,10 @@ class _Interrupts:
 
 
 def _note(record: Writer, why: str) -> None:
-    """A later judgement must know that the run was broken off. A record without an event shows that by itself."""
+    """Note for a later judgement that the run broke off. A record without an event shows that by itself."""
     if not record.time_ns:
         return
-    with suppress(HarnessError):  # a record that cannot be written any more is cut off, and tells it by that
+    with suppress(HarnessError):  # a record that cannot be written any more is cut off, which shows the same
         record.record("info", "harness", FAILED, time_ns=record.time_ns, value=why)
 
 
@@ -132,12 +132,12 @@ def _conduct(
 
 @contextmanager
 def _failing_fast(folder: RunFolder, plan: Plan) -> Iterator[Callable[[Conductor], None]]:
-    """In virtual time the watch takes none."""
+    """Watch a simulated run from within: looking takes no virtual time."""
     with closing(Watched(folder, plan)) as watched:
 
         def look(conductor: Conductor) -> None:
-            if not conductor.ended_by and (found := watched.look()):
-                conductor.interrupt(found)
+            if not conductor.ended_by and (violation := watched.look()):
+                conductor.interrupt(violation)
 
         yield look
 
@@ -155,9 +155,9 @@ async def _watching(folder: RunFolder, conductor: Conductor) -> AsyncIterator[No
     assert watch.stdin is not None
     assert watch.stdout is not None
 
-    async def heed(said: asyncio.StreamReader) -> None:
-        if found := (await said.readline()).decode(errors="replace").strip():
-            conductor.interrupt(found)
+    async def heed(output: asyncio.StreamReader) -> None:
+        if violation := (await output.readline()).decode(errors="replace").strip():
+            conductor.interrupt(violation)
 
     heeding = asyncio.create_task(heed(watch.stdout))
     try:
@@ -207,7 +207,7 @@ async def _in_real_time(
 async def _heeding(
     interrupts: _Interrupts, work: Coroutine[Any, Any, None], in_order: Callable[[], None] | None = None
 ) -> None:
-    """Do the work. Ctrl-C ends it by `in_order`, a second one, or the first if there is no such way, at once."""
+    """Do the work. Ctrl-C calls `in_order`; a second one, or the first without `in_order`, cancels the work."""
     task = asyncio.current_task()
     assert task is not None
 
@@ -232,16 +232,16 @@ def _starting_in(folder: RunFolder, interrupts: _Interrupts) -> Start:
     """Second clusters, each in a folder of its own."""
 
     def start(parts: Parts, cut: str, files: NodeFiles, work: Work) -> NodeFiles:
-        its = folder.second(cut)
+        second = folder.second(cut)
         if interrupts.asked:
             return {}
         if parts.plan.cluster == "sim":
-            cluster = simulated(parts, its.nodes, files=files)
+            cluster = simulated(parts, second.nodes, files=files)
             cluster.run(work(cluster))
             return cluster.files()
-        its.put(files)
-        asyncio.run(_heeding(interrupts, _real_work(parts, its.path, work)))
-        return files_in(its.nodes, parts.plan)
+        second.put(files)
+        asyncio.run(_heeding(interrupts, _real_work(parts, second.path, work)))
+        return files_in(second.nodes, parts.plan)
 
     return start
 

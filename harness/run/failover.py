@@ -67,13 +67,13 @@ def owner_within_ns(plan: Plan) -> int:
 
 
 def may_keep_owners_away(
-    others: Iterable[Fault], failover: Fault, members: Sequence[str], plan: Plan
+    faults: Iterable[Fault], failover: Fault, members: Sequence[str], plan: Plan
 ) -> bool:
     """These faults stop or cut off the node that was promoted, or leave no quorum that is not touched by one."""
     touched: set[str] = set()
-    for other in others:
-        if not hinders_no_owner(other.does, other.options, plan.expectations.decisive):
-            touched.update(other.nodes, *other.links)
+    for fault in faults:
+        if not hinders_no_owner(fault.does, fault.options, plan.expectations.decisive):
+            touched.update(fault.nodes, *fault.links)
     untouched = [node for node in members if node not in touched]
     return bool({*failover.nodes} & touched) or len(untouched) < plan.quorum_size
 

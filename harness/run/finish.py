@@ -61,11 +61,11 @@ class Failure(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, error: HarnessError) -> Failure:
-        kind = next((each for each in _KINDS if isinstance(error, each)), HarnessError)
+        kind = next((known for known in _KINDS if isinstance(error, known)), HarnessError)
         return cls(kind.__name__, error.message)
 
     def error(self) -> HarnessError:
-        kinds = {each.__name__: each for each in _KINDS}
+        kinds = {known.__name__: known for known in _KINDS}
         return kinds.get(self.kind, HarnessError)(self.message)
 
 
@@ -162,8 +162,8 @@ def judged(run: Stored) -> dict[str, Any]:
 
 def _strongest(case: Case, verdict: Mapping[str, Any]) -> str | None:
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
-    found = strongest(case.workload, case.history, verdicts)
-    return found if found is None or verdict["outcome"] == "anomaly" else excused(found, verdicts)
+    model = strongest(case.workload, case.history, verdicts)
+    return model if model is None or verdict["outcome"] == "anomaly" else excused(model, verdicts)
 
 
 def drawings_of(case: Case, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,7 +216,7 @@ def conclude(
     try:
         verdict = finish(folder, plan or plans.read(folder.plan_file), recorded, run_check=run_check)
     except StoreError as error:
-        raise failure or error from error  # what went wrong first is what is told
+        raise failure or error from error  # the first error is the one to report
     if failure is not None and _says_all(failure, verdict):
         raise failure
     code = int(verdict["exit_code"])

@@ -7,7 +7,7 @@
 | of cores and memory | local, docker | groups of processes; those of containers must be seen |
 | those that the system names (`why_not_here`) | local | what the system says: libfaketime for clocks of Tarantool |
 
-A fault that the user names is refused. A fault that only "all" asks for is left out: nobody asked for it. The plan of
+A fault that the user names is refused. A fault that only "all" asks for is left out. The plan of
 such a run leaves it out by name ("-clock"), so that the line that repeats the run draws the same on another machine.
 Faults of disks under a store with no disk layer of ours are never among "all".
 """
@@ -48,7 +48,7 @@ def without_what_it_lacks(plan: Plan, system: System) -> tuple[Plan, tuple[Lack,
     """The plan, with all that only "all" asks for and that cannot be done here left out by name."""
     if plan.drawn is not None or not plan.asks_for_all:
         return plan, ()
-    named = {each for word in plan.faults for each in TOGETHER.get(word, (word,))}
+    named = {fault for word in plan.faults for fault in TOGETHER.get(word, (word,))}
     lacks = _lacks(
         plan, system, {name: does for name, does in _asked(plan, system).items() if name not in named}
     )
@@ -68,7 +68,7 @@ def needs_packet_rules(plan: Plan, system: System) -> bool:
 
 
 def _asked(plan: Plan, system: System) -> dict[str, Does]:
-    """Name → what it does, of all faults that the plan may have."""
+    """Name → action, of all faults that the plan may have."""
     if plan.drawn is not None:
         return {fault.name: fault.does for fault in plan.drawn.faults}
     return {name: FAULTS[name].does for name in names_for(plan, system.abilities)}
@@ -83,11 +83,11 @@ def _lacks(plan: Plan, system: System, names: Mapping[str, Does]) -> tuple[Lack,
             if why:
                 reasons.setdefault(why, []).append(name)
                 break
-    return tuple(Lack(tuple(those), why) for why, those in reasons.items())
+    return tuple(Lack(tuple(faults), why) for why, faults in reasons.items())
 
 
 def _looks(does: Does, plan: Plan, system: System) -> Iterator[Look]:
-    """Each tells why such a fault cannot be done here; "" if it can."""
+    """Functions that give the reason why such a fault cannot be done here; "" if it can."""
     if plan.cluster == "docker" and does in PACKETS:
         from harness.cluster.containers import packet_filter
         from harness.cluster.containers.shaping import presence

@@ -40,11 +40,11 @@ class Monitor:
     course: Course
     present: Present
     operator: ReelectionOperator | None = None
-    """Promotes nodes when nothing else does; it acts on what the monitor sees."""
+    """Promotes nodes when nothing else does; it acts on the states that the monitor gets."""
     is_up: bool = False
     """All nodes came up once."""
     untold: tuple[str, ...] = ()
-    """The nodes of which nothing says whether they have settled."""
+    """The nodes that report nothing by which they could be seen to settle."""
     _has_looked_for_ends: bool = False
 
     async def watch(self) -> None:
@@ -95,7 +95,7 @@ class Monitor:
         return settled
 
     async def look_for_ends(self) -> None:
-        """Once a run, on a cluster that has to look: one that cannot look has waited for long."""
+        """Once in a run, on a cluster that has to look: a look that fails takes long."""
         if isinstance(self.cluster, LooksForEnds) and not self._has_looked_for_ends:
             self._has_looked_for_ends = True
             await self.cluster.look()
@@ -125,17 +125,17 @@ class Monitor:
     def note_rare_turns(self) -> None:
         """At the time of the last line: the run is over, and takes no longer for this.
 
-        A record without any line stays empty, which tells that the run was broken off.
+        A record without any line stays empty, which shows that the run was broken off.
         """
         writer = self.recorder.writer
         if not writer.time_ns:
             return
         if self.system.variety.rare_turns and isinstance(self.cluster, NotesRareTurns):
-            found = self.cluster.sometimes()
-            writer.record("info", "harness", RARE_TURNS, time_ns=writer.time_ns, value=dict(found))
+            turns = self.cluster.sometimes()
+            writer.record("info", "harness", RARE_TURNS, time_ns=writer.time_ns, value=dict(turns))
 
     def note_orphans(self) -> None:
         if isinstance(self.cluster, FindsOrphans):
-            for found in self.cluster.orphans():
-                value = {"what": found.what, "at_ns": found.time_ns}
-                self.recorder.record("info", "harness", "orphans", node=found.node, value=value)
+            for orphans in self.cluster.orphans():
+                value = {"what": orphans.what, "at_ns": orphans.time_ns}
+                self.recorder.record("info", "harness", "orphans", node=orphans.node, value=value)

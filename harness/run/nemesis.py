@@ -93,8 +93,8 @@ class Nemesis:
             if present is not None and present.does in STEPS:
                 present = await self._when_possible(present)
             if present is None or self._has_passed(present):
-                is_for_nobody = fault is not None and self.present.fault(fault) is None
-                self.recorder.left_out(drawn, GONE if is_for_nobody else LATE)
+                has_no_target = fault is not None and self.present.fault(fault) is None
+                self.recorder.left_out(drawn, GONE if has_no_target else LATE)
                 continue
             is_late = is_late or present.does in ADMINISTERED
             beside = self.excluded_by(present)
@@ -107,17 +107,19 @@ class Nemesis:
     async def _directed(self, fault: Fault) -> None:
         """One fault that runs beside the slots, when its time or its trigger has come."""
         await self.course.wait_until(fault.at_ns)
-        it = ""
+        trigger_node = ""
         if fault.on is not None and not self.course.is_interrupted:
             assert isinstance(self.cluster, WatchesMoments), "only the simulator knows moments"
-            it = await self.cluster.moment(fault.on)
+            trigger_node = await self.cluster.moment(fault.on)
         if self.course.is_interrupted or self._is_ending:
             return
         lasts_ns = fault.until_ns - fault.at_ns
         now_ns = self.cluster.now_ns()
         present = self.present
         leader = present.leader or present.first
-        resolved = present.of_members(in_place(fault, it, leader, self.plan.node_names, present.former))
+        resolved = present.of_members(
+            in_place(fault, trigger_node, leader, self.plan.node_names, present.former)
+        )
         if resolved is None or self._is_hindered(resolved):
             return
         self._begun[fault.id] = None
@@ -136,8 +138,11 @@ class Nemesis:
         return exclude(one, other, self.plan.expectations.decisive, is_real=self.plan.cluster != "sim")
 
     async def _behind(self, before: Fault, drawn: Fault) -> Fault | None:
-        """Real nodes take their time to be back, and containers more: the store has its quiet time all the same, and
-        the next fault the time in which it takes effect. To be called when `before` has been healed."""
+        """The fault to begin after `before`, which has been healed; None if no time is left for it.
+
+        Real nodes take time to be back, and containers more. The store has its quiet time all the same, and the next
+        fault its whole length.
+        """
         quiet_ns = drawn.at_ns - before.until_ns
         late_ns = self.cluster.now_ns() + quiet_ns - drawn.at_ns
         if late_ns <= LEFT_OUT_NS:
@@ -148,7 +153,7 @@ class Nemesis:
         return self._later(drawn)
 
     def _later(self, drawn: Fault) -> Fault | None:
-        """An operator action takes as long as it takes: a fault behind it begins later, and lasts as long."""
+        """The fault from now on, as long as before: an operator's action took too long. None if no time is left."""
         now_ns, lasts_ns = self.cluster.now_ns(), drawn.until_ns - drawn.at_ns
         at_ns = max(now_ns, drawn.at_ns)
         if at_ns + lasts_ns > self.plan.time_limit_ns:
@@ -166,14 +171,14 @@ class Nemesis:
         return self.present.of_members(step)
 
     def _has_passed(self, fault: Fault) -> bool:
-        """Its slot was busy healing the one before for so long that it has no time left in which to take effect."""
+        """Healing the fault before took so long that this one has no time left to take effect."""
         now_ns = self.cluster.now_ns()
         return now_ns - fault.at_ns > LEFT_OUT_NS and fault.until_ns - now_ns < self.plan.heartbeat_ns
 
     # ---- one fault
 
     async def begin_fault(self, fault: Fault) -> None:
-        """One that is in no schedule, and lasts until `end_fault`."""
+        """Begin a fault that is in no schedule; it lasts until `end_fault`."""
         self._announce(fault)
         await self._inject(fault)
 
@@ -181,7 +186,7 @@ class Nemesis:
         await self._heal(fault, None)
 
     def excluded_by(self, fault: Fault) -> Fault | None:
-        """A fault at work beside which this one cannot begin."""
+        """The active fault that keeps this one from beginning, if there is one."""
         return next((other for other in self.active.values() if self._exclude(fault, other)), None)
 
     def _announce(self, fault: Fault) -> None:
@@ -228,7 +233,7 @@ class Nemesis:
                 await self.cluster.change(fault, number)
 
     async def _heal(self, fault: Fault, broken: Exception | None) -> None:
-        """Undo a fault and write its end, whatever comes of it; raises what broke first."""
+        """Undo a fault and record its end in any case; raises the first error."""
         asked_ns = self.cluster.now_ns()
         evidence: Evidence | None = None
         try:
@@ -236,8 +241,8 @@ class Nemesis:
         except Exception as error:
             broken = broken or error
         finally:
-            told = evidence or _nothing_known(fault, asked_ns, broken)
-            value = {"id": fault.id, **msgspec.to_builtins(told)}
+            known = evidence or _nothing_known(fault, asked_ns, broken)
+            value = {"id": fault.id, **msgspec.to_builtins(known)}
             self.recorder.record("info", "nemesis", fault.name, value=value)
             del self.active[fault.id]
             self.recorder.show()
@@ -254,7 +259,7 @@ class Nemesis:
         return self._failovers.pop(fault.id).evidence(asked_ns, self.cluster.now_ns(), has_owner)
 
     async def _has_owner_again(self, failover: Fault) -> bool | None:
-        """Soon after a promotion a node owns the queue; None if another fault may keep that from being so."""
+        """Whether a node owns the queue soon after a promotion; None if another fault may prevent that."""
         deadline_ns = self.cluster.now_ns() + owner_within_ns(self.plan)
         states: Mapping[str, Mapping[str, object] | None] = await self.monitor.look()
         while self.system.owner_now(states) is None:
@@ -270,7 +275,7 @@ class Nemesis:
 
 
 def _nothing_known(fault: Fault, heal_asked_ns: int, broken: Exception | None) -> Evidence:
-    """Of a fault that could not be healed it is not even known whether it took effect."""
+    """The evidence of a fault that could not be healed: whether it took effect is not known either."""
     return Evidence(
         took_effect=False,
         asked_ns=fault.at_ns,

@@ -25,10 +25,10 @@ class Present:
     leader: str = ""
     """The node that takes writes now, as far as we know."""
     former: str = ""
-    """The node that did before; "" if there was none."""
+    """The node that took writes before; "" if there was none."""
 
     def leads(self, node: str) -> None:
-        """It was seen to lead."""
+        """Note that the node leads now."""
         if node != self.leader:
             self.former, self.leader = self.leader, node
 

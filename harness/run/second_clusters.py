@@ -47,8 +47,8 @@ PAUSE_NS = SECOND_NS // 20
 
 Work = Callable[[Cluster], Coroutine[Any, Any, None]]
 Start = Callable[[Parts, str, NodeFiles, Work], NodeFiles]
-"""(parts, cut, files, work): run a cluster whose nodes begin with these files, do the work there, and end it; what its
-nodes left."""
+"""(parts, cut, files, work): run a cluster whose nodes begin with these files, do the work there, and end it; returns
+the files that its nodes left."""
 
 
 def restore_drawn(parts: Parts, record: Writer, files: NodeFiles, start: Start) -> None:
@@ -69,8 +69,8 @@ def restore_drawn(parts: Parts, record: Writer, files: NodeFiles, start: Start) 
             if isinstance(rows, str):
                 lines.note(BROKE, "", {"why": f"its cut {second.named}: {rows}", "ended": []})
             else:
-                for node, each in rows.items():
-                    lines.note(AGAIN, node, {"rows": each})
+                for node, node_rows in rows.items():
+                    lines.note(AGAIN, node, {"rows": node_rows})
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class SecondCluster:
             await cluster.stop()
 
     def _note_ended(self, cluster: Cluster, why: str) -> None:
-        ended = [f"{each.node} ({each.how})" for each in cluster.ended()]
+        ended = [f"{end.node} ({end.how})" for end in cluster.ended()]
         if why or ended:
             self.lines.note(
                 BROKE, "", {"why": why or f"ended by themselves: {', '.join(ended)}", "ended": ended}
@@ -139,22 +139,22 @@ class SecondCluster:
         await self._look(cluster, clients, LAST)
 
     async def _look(self, cluster: Cluster, clients: Performs, when: str) -> None:
-        """Read everything at every node, and what each one holds."""
+        """Read everything at every node, and dump the data of each."""
         workload = self.parts.workload
         assert isinstance(workload, ReadsSecondClusters)
         everything = workload.everything(self.parts.plan)
         for node in self.parts.plan.node_names:
-            found = await self._asked(cluster, clients, node, everything)
+            done = await self._done(cluster, clients, node, everything)
             rows = [
                 [step.space, step.key, value]  # type: ignore[union-attr]  # steps that read one key
-                for step, value in zip(everything.steps, found.results, strict=True)
+                for step, value in zip(everything.steps, done.results, strict=True)
             ]
             self.lines.note(READ, node, {"when": when, "rows": rows})
         for node in self.parts.plan.node_names:
-            (dump,) = (await self._asked(cluster, clients, node, Dump())).results
+            (dump,) = (await self._done(cluster, clients, node, Dump())).results
             self.lines.note(DUMP, node, {"when": when, "rows": _rows(dump)})
 
-    async def _asked(self, cluster: Cluster, clients: Performs, node: str, asked: Transaction | Dump) -> Done:
+    async def _done(self, cluster: Cluster, clients: Performs, node: str, asked: Transaction | Dump) -> Done:
         deadline_ns = cluster.now_ns() + PATIENCE_NS
         while True:
             outcome = await clients.perform(next(self._processes), node, asked, PATIENCE_NS)
@@ -167,7 +167,9 @@ class SecondCluster:
     async def _write(self, clients: Performs, worker: int) -> None:
         """The first writes of the workload, as fast as they are answered."""
         plan, system, workload = self.parts.plan, self.parts.system, self.parts.workload
-        drawn = (each for each in operations_of(plan, system, workload, worker) if _writes(self.parts, each))
+        drawn = (
+            draft for draft in operations_of(plan, system, workload, worker) if _writes(self.parts, draft)
+        )
         for operation in islice(drawn, WRITES_EACH):
             asked = asked_of(workload, operation, operation.value)
             outcome = await clients.perform(next(self._processes), operation.node, asked, PATIENCE_NS)

@@ -53,7 +53,7 @@ STORED_POLICY = (
     "sandbox allow-scripts allow-popups allow-modals allow-downloads; connect-src 'none'; object-src 'none'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Of a stored page, beside the policy that it carries itself: an origin of its own, and no requests."""
+"""For stored pages, beside their own policies: an origin of their own, and no requests."""
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -79,10 +79,10 @@ class Served:
         self._under_way = Kept(UnderWay)
 
     def warm_up(self) -> int:
-        """Read the index and compile the templates, so that the first page is as quick as the next; the runs."""
-        found = self.index.runs()
-        sheets.html(sheets.runs(found, {}, 0))
-        return len(found)
+        """Read the index and compile the templates, so that the first page is not slow; returns the number of runs."""
+        runs = self.index.runs()
+        sheets.html(sheets.runs(runs, {}, 0))
+        return len(runs)
 
     def routes(self) -> list[Route]:
         run = "/runs/{plan}/{name}"
@@ -115,44 +115,44 @@ class Served:
         return _html(sheets.runs(self.index.runs(), asked, _number(request, "page")))
 
     def run(self, request: Request) -> Response:
-        found = self._run(request)
-        files = list(_files(found.path))
+        run = self._run(request)
+        files = list(_files(run.path))
         has_report = any(name == REPORT for name, _ in files)
-        stored = side_by_side.Stored.read(found)
-        return _html(sheets.run(found, stored, files, has_report, (found.path / HISTORY).exists()))
+        stored = side_by_side.Stored.read(run)
+        return _html(sheets.run(run, stored, files, has_report, (run.path / HISTORY).exists()))
 
     def operations_of_a_name(self, request: Request) -> Response:
-        """A page that was opened from disk knows the run's folder, and not always the plan."""
+        """Redirect by the run's folder alone: a page that was opened from disk may not know the plan."""
         name = request.path_params["name"]
-        found = self.index.named(name)
-        if not found:
+        runs = self.index.named(name)
+        if not runs:
             raise HTTPException(404, f"There is no run {name} in results/.")
-        return RedirectResponse(f"{sheets.run_link(found[0])}/operations?from={_number(request, 'from')}")
+        return RedirectResponse(f"{sheets.run_link(runs[0])}/operations?from={_number(request, 'from')}")
 
     def operations(self, request: Request) -> Response:
-        found, asked = self._run(request), _number(request, "from")
+        run, asked = self._run(request), _number(request, "from")
 
         def read(lines: Lines) -> tuple[int, int, list[bytes]]:
             whole = max(lines.count() - 1, 0)  # without the header
             first = max(min(asked, whole - 1) - sheets.AROUND, 0)
             return first, whole, lines.read(first + 1, sheets.EVENTS)
 
-        first, whole, lines = self._lines.use(self._record(found.path), read)
-        return _html(sheets.operations(found, lines, first, whole, asked))
+        first, whole, lines = self._lines.use(self._record(run.path), read)
+        return _html(sheets.operations(run, lines, first, whole, asked))
 
     def live(self, request: Request) -> Response:
-        found = self._run(request)
+        run = self._run(request)
 
-        def look(seen: UnderWay) -> Sheet:
-            seen.look()
-            return sheets.live(found, seen)
+        def read(progress: UnderWay) -> Sheet:
+            progress.look()
+            return sheets.live(run, progress)
 
-        return _html(self._under_way.use(self._record(found.path), look))
+        return _html(self._under_way.use(self._record(run.path), read))
 
     def bundle(self, request: Request) -> Response:
-        found = self._run(request)
-        file = _bundled(found)
-        named = quote(f"{found.plan}-{found.name}.zip")
+        run = self._run(request)
+        file = _bundled(run)
+        named = quote(f"{run.plan}-{run.name}.zip")
         headers = {
             "content-disposition": f"attachment; filename*=utf-8''{named}",
             "content-length": str(os.fstat(file.fileno()).st_size),
@@ -160,8 +160,8 @@ class Served:
         return StreamingResponse(_chunks(file), media_type="application/zip", headers=headers)
 
     def file(self, request: Request) -> Response:
-        found = self._run(request)
-        path = self._inside(found.path, request.path_params["path"])
+        run = self._run(request)
+        path = self._inside(run.path, request.path_params["path"])
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
     def two_runs(self, request: Request) -> Response:
@@ -216,17 +216,17 @@ class Served:
 
     def _run(self, request: Request) -> Run:
         plan, name = request.path_params["plan"], request.path_params["name"]
-        found = self.index.run(plan, name)
-        if found is None:
+        run = self.index.run(plan, name)
+        if run is None:
             raise HTTPException(404, f"There is no run {plan}/{name} in results/.")
-        return found
+        return run
 
     def _named(self, request: Request, side: str) -> Run:
         plan, _, name = _text(request, side).partition("/")
-        found = self.index.run(plan, name)
-        if found is None:
+        run = self.index.run(plan, name)
+        if run is None:
             raise HTTPException(404, f"{side}: expected a run of results/ as PLAN/RUN, got {plan}/{name}.")
-        return found
+        return run
 
     def _campaign(self, name: str, begun: str) -> Journal:
         book = self.index.campaign(name, begun)
@@ -235,17 +235,17 @@ class Served:
         return book
 
     def _of_name(self, book: Journal) -> list[Journal]:
-        return [each for each in self.index.campaigns() if each.folder.parent == book.folder.parent]
+        return [other for other in self.index.campaigns() if other.folder.parent == book.folder.parent]
 
     def _record(self, folder: Path) -> Path:
-        """The history of a run; 404, as of `_inside`, if a segment of the history leads elsewhere."""
+        """The history of a run; 404, as of `_inside`, if it or a segment is outside of the folder."""
         path = self._inside(folder, HISTORY)
         for segment in segments.segments(folder / HISTORY):
             self._inside(folder, f"{segments.FOLDER}/{segment.name}")
         return path
 
     def _inside(self, folder: Path, name: str) -> Path:
-        """A file below a folder of results/, in which all links are followed; 404 if it leads elsewhere."""
+        """A file below a folder of results/, with all links followed; 404 if it is outside of the folder."""
         try:
             path = (folder / name).resolve(strict=True)
             is_ours = path.is_relative_to(folder.resolve(strict=True)) and path.is_relative_to(self.results)
@@ -267,11 +267,11 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             continue
 
 
-def _bundled(found: Run) -> BinaryIO:
-    """A file with all of a run, which is gone when it is closed. Raises OSError or StoreError."""
+def _bundled(run: Run) -> BinaryIO:
+    """The open bundle of a run; its file vanishes when it is closed. Raises OSError or StoreError."""
     with tempfile.TemporaryDirectory(prefix="qsync-bundle-") as folder:
         path = Path(folder) / "bundle.zip"
-        bundle.write(path, bundle.of_run(found.path))
+        bundle.write(path, bundle.of_run(run.path))
         return path.open("rb")
 
 
@@ -300,18 +300,18 @@ def _html(sheet: Sheet, status: int = 200) -> Response:
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "There is no such page.", 405: "Expected GET."}
-    said = (
+    sentence = (
         error.detail if error.detail not in ("Not Found", "Method Not Allowed") else words[error.status_code]
     )
-    return _html(sheets.plain(error.status_code, said), error.status_code)
+    return _html(sheets.plain(error.status_code, sentence), error.status_code)
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
-    """A file that went away, or that cannot be read: not a defect of ours."""
-    said = f"A file cannot be read: {getattr(error, 'strerror', error)}."
+    """The page for a file that vanished or cannot be read, which is not a defect of ours."""
+    sentence = f"A file cannot be read: {getattr(error, 'strerror', error)}."
     if isinstance(error, HarnessError):
-        said = error.message
-    return _html(sheets.plain(404, said), 404)
+        sentence = error.message
+    return _html(sheets.plain(404, sentence), 404)
 
 
 def _broke(request: Request, error: Exception) -> Response:
@@ -343,7 +343,7 @@ def is_ours(header: str, host: str) -> bool:
 
 
 def application(results: Path, host: str, tell: Callable[[Exception], None]) -> tuple[Application, Served]:
-    """The ASGI application, and what stands behind it. `tell`: of errors that are defects of ours."""
+    """The ASGI application and its pages. `tell`: receives errors that are defects of ours."""
     served = Served(results)
     handlers: dict[Any, Any] = {
         HTTPException: _refused,
@@ -365,7 +365,10 @@ def application(results: Path, host: str, tell: Callable[[Exception], None]) -> 
                 has_begun = True
                 there = {name.lower() for name, _ in message["headers"]}
                 added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(one for one in added if one[0] not in there)]
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in added if header[0] not in there),
+                ]
             await send(message)
 
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]

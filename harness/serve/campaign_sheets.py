@@ -51,14 +51,14 @@ def _state(book: Journal) -> str:
 
 
 def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
-    """One campaign, also under way: its grid, the comparison with the night before, the trend."""
+    """One campaign, finished or not: its grid, the comparison with the night before, the trend."""
     night = compare.night(book)
     before = compare.previous(book, others)
     name = book.folder.parent.name
     links = [("Page as stored", f"/results/_campaigns/{quote(name)}/{quote(book.folder.name)}/index.html")]
     if before is not None:
         links.append(("Compare with the night before", nights_link(before, book)))
-    upto = [each for each in others if each.head.begun <= book.head.begun]
+    upto = [other for other in others if other.head.begun <= book.head.begun]
     sections = [_grid(book), coverage.section(coverage.covered(book))] if book.ended else []
     sections += [compared.trend_section(compare.trend(upto, NIGHTS))] if book.ended else []
     if before is not None:
@@ -96,7 +96,7 @@ def _grid(book: Journal) -> Section:
 
 
 def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:
-    upto = [each for each in others if each.head.begun <= later.head.begun]
+    upto = [other for other in others if other.head.begun <= later.head.begun]
     page = compared.page(compare.compare(earlier, later), compare.trend(upto, NIGHTS), _link_of_run)
     return _of_page(page, "Campaigns", (("A", campaign_link(earlier)), ("B", campaign_link(later))))
 
@@ -114,8 +114,8 @@ def _of_page(page: Page, place: str, links: tuple[tuple[str, str], ...]) -> Shee
     )
 
 
-def under_way(found: Iterable[Run], books: Iterable[Journal]) -> Sheet:
-    runs = [run for run in found if run.outcome == GOES_ON]
+def under_way(all_runs: Iterable[Run], books: Iterable[Journal]) -> Sheet:
+    runs = [run for run in all_runs if run.outcome == GOES_ON]
     nights = [book for book in books if goes_on(book)]
     rows = [
         (Cell(run.id, link=f"{run_link(run)}/live"), run.system, run.cluster, run.workload) for run in runs

@@ -53,13 +53,13 @@ class _Plan(msgspec.Struct):
     workload: str = ""
     seed: int = 0
     options: msgspec.Raw = msgspec.Raw()
-    """Those of its system; different systems have different ones."""
+    """The options of its system."""
 
     @property
     def configuration(self) -> str:
-        found = _decoded(bytes(self.options), dict[str, Any])
-        told = (found or {}).get("configuration")
-        return told if isinstance(told, str) else ""
+        options = _decoded(bytes(self.options), dict[str, Any])
+        name = (options or {}).get("configuration")
+        return name if isinstance(name, str) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +87,14 @@ class Run:
 
     @functools.cached_property
     def text(self) -> str:
-        """Everything that a search looks in."""
+        """The text that a search looks in, in lower case."""
         words = (self.id, self.outcome, self.system, self.cluster, self.workload, self.configuration)
         return " ".join((*words, *self.kinds, self.sentence)).lower()
 
 
 @dataclass(slots=True)
 class Index:
-    """`look` brings it up to date; all other methods answer from memory."""
+    """The runs and campaigns of results/, in memory. `look` reads the changed ones."""
 
     results: Path
     clock: Callable[[], float] = time.monotonic
@@ -109,16 +109,17 @@ class Index:
         with self._lock:
             if self.clock() - self._looked_s < LOOK_EVERY_S:
                 return
-            found = {f"{plan}/{entry.name}": (plan, entry) for plan, entry in _folders(self.results)}
-            for gone in self._runs.keys() - found.keys():
+            folders = {f"{plan}/{entry.name}": (plan, entry) for plan, entry in _folders(self.results)}
+            for gone in self._runs.keys() - folders.keys():
                 del self._runs[gone]
                 self._stamps.pop(gone, None)
-            for name, (plan, entry) in found.items():
+            for name, (plan, entry) in folders.items():
                 self._read(name, plan, entry)
             self._looked_s = self.clock()
 
     def _read(self, name: str, plan: str, entry: os.DirEntry[str]) -> None:
         try:
+            # Before the files: a change during the read gives a newer stamp, and is read at the next look.
             stamp = entry.stat(follow_symlinks=False).st_mtime_ns
         except OSError:
             return
@@ -130,7 +131,7 @@ class Index:
             self._runs[name], self._stamps[name] = run, stamp
 
     def runs(self) -> list[Run]:
-        """All, newest first."""
+        """All runs, newest first."""
         self.look()
         with self._lock:
             return sorted(self._runs.values(), key=lambda run: (run.name, run.plan), reverse=True)
@@ -147,16 +148,16 @@ class Index:
             return [run for run in self._runs.values() if run.name == name]
 
     def campaigns(self) -> list[Journal]:
-        """All that can be read, newest first."""
+        """All readable campaigns, newest first."""
         root = self.results / journal.FOLDER
         books = [book for folder in _campaign_folders(root) if (book := self._book(folder)) is not None]
         return sorted(books, key=lambda book: book.head.begun, reverse=True)
 
     def campaign(self, name: str, begun: str) -> Journal | None:
-        found = (
+        matching = (
             book for book in self.campaigns() if (book.folder.parent.name, book.folder.name) == (name, begun)
         )
-        return next(found, None)
+        return next(matching, None)
 
     def _book(self, folder: Path) -> Journal | None:
         stamp = tuple(_stamp(folder / name) for name in (journal.HEAD, journal.RUNS))
@@ -173,7 +174,7 @@ class Index:
 
 
 def goes_on(book: Journal) -> bool:
-    """A campaign without a summary whose journal grew lately, or that waits for a run."""
+    """Whether a campaign has no summary and runs are left or interrupted."""
     return not (book.folder / journal.SUMMARY).exists() and bool(book.interrupted or book.left())
 
 
@@ -217,11 +218,11 @@ def _campaign_folders(root: Path) -> Iterator[Path]:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """The folders in it that are no links, and have names that an address can carry."""
+    """The folders in `folder` that are not links and have printable names, which a URL can carry."""
     try:
-        with os.scandir(folder) as found:
+        with os.scandir(folder) as entries:
             yield from (
-                each for each in found if each.is_dir(follow_symlinks=False) and each.name.isprintable()
+                entry for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name.isprintable()
             )
     except OSError:
         return

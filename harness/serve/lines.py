@@ -1,8 +1,8 @@
 """The lines of a record that may still grow: by number, without reading the file each time, and only the new ones.
 
 The count of lines before every block of 256 KiB is kept: a record of a million operations has a thousand blocks. A
-line is found in the block that holds its beginning. A record only grows; one that became shorter, or begins otherwise,
-is read anew. A torn last line is not there yet.
+line is found in the block that holds its beginning. A record only grows; a record that became shorter, or has
+a different beginning, is read anew. A torn last line does not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ R = TypeVar("R")
 BLOCK_BYTES = 1 << 18
 BEGIN_BYTES = 1 << 10
 LINE_BYTES_MAX = 1 << 20
-"""A longer line is cut: no page shows so much of one."""
+"""A longer line is cut, because no page shows so much."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Lines:
     path: Path
     block_bytes: int = BLOCK_BYTES
     _before: list[int] = field(default_factory=lambda: [0])
-    """_before[i]: the newlines before block i; the last entry: all that were counted."""
+    """_before[i]: the newlines before block i; the last entry: of all blocks."""
     _size: int = 0
     _begin: bytes = b""
     """Its first bytes: the header tells one run from another."""
@@ -52,14 +52,14 @@ class Lines:
             return []
         # The newline that ends line first - 1 is number `first` of all; line 0 begins with the file.
         block = max(bisect_right(self._before, first - 1) - 1, 0) if first else 0
-        found: list[bytes] = []
+        lines: list[bytes] = []
         with segments.stream(self.path) as file:
             file.seek(block * self.block_bytes)
             for _ in range(first - self._before[block] if first else 0):
                 _read_line(file.readline)
             for _ in range(last - first):
-                found.append(_read_line(file.readline))
-        return found
+                lines.append(_read_line(file.readline))
+        return lines
 
     def _extend(self) -> None:
         with segments.stream(self.path) as file:
@@ -96,7 +96,7 @@ class Kept(Generic[T]):
         self._lock = threading.Lock()
 
     def use(self, path: Path, use: Callable[[T], R]) -> R:
-        """Only one thread at a time uses a value."""
+        """The result of `use` on the value of a path. Only one thread at a time uses a value."""
         with self._lock:
             if path not in self._kept:
                 self._kept[path] = (threading.Lock(), self._make(path))

@@ -25,7 +25,7 @@ PLACES = (("Runs", "/runs"), ("Campaigns", "/campaigns"), ("Under way", "/live")
 ROWS = 50
 EVENTS = 100
 AROUND = 10
-"""Events shown before the one that was asked for."""
+"""The number of events shown before the requested one."""
 VALUE_MAX = 300
 FILES_MAX = 400
 SORTS = {
@@ -78,13 +78,13 @@ def script() -> str:
 
 
 def plain(status: int, sentence: str) -> Sheet:
-    """What went wrong, in a sentence."""
+    """A page with one sentence, for a refusal or an error."""
     return Sheet(title=f"{status}: {sentence}", sentence=sentence, tone="inconclusive", badge=str(status))
 
 
-def runs(found: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
-    """The list. `asked`: text, plan, outcome, sort, as they were given."""
-    fitting = _fitting(found, asked)
+def runs(all_runs: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
+    """The list of runs. `asked`: text, plan, outcome, sort, as the request has them."""
+    fitting = _fitting(all_runs, asked)
     last = max((len(fitting) - 1) // ROWS, 0)
     page = min(page, last)
     shown = fitting[page * ROWS : (page + 1) * ROWS]
@@ -98,7 +98,7 @@ def runs(found: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
         link(page + 1) if page < last else "",
     )
     outcomes = [("", "any")] + [(word, word) for word in GRAVITY]
-    plans = [("", "any")] + [(name, name) for name in sorted({run.plan for run in found})]
+    plans = [("", "any")] + [(name, name) for name in sorted({run.plan for run in all_runs})]
     filters = {
         "text": asked.get("text", ""),
         "choices": [
@@ -111,18 +111,18 @@ def runs(found: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
     return Sheet(
         title="Runs",
         place="Runs",
-        sentence=f"{len(found):,} runs"
-        if len(fitting) == len(found)
-        else f"{len(fitting):,} of {len(found):,} runs",
+        sentence=f"{len(all_runs):,} runs"
+        if len(fitting) == len(all_runs)
+        else f"{len(fitting):,} of {len(all_runs):,} runs",
         body=macro("runs")(rows, filters, pages),
     )
 
 
-def _fitting(found: Sequence[Run], asked: Mapping[str, str]) -> list[Run]:
+def _fitting(runs: Sequence[Run], asked: Mapping[str, str]) -> list[Run]:
     words = asked.get("text", "").lower().split()
     fitting = [
         run
-        for run in found
+        for run in runs
         if asked.get("outcome", "") in ("", run.outcome)
         and asked.get("plan", "") in ("", run.plan)
         and all(word in run.text for word in words)
@@ -155,14 +155,14 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def run(
-    found: Run,
+    given: Run,
     stored: side_by_side.Stored,
     files: Sequence[tuple[str, int]],
     has_report: bool,
     has_bundle: bool,
 ) -> Sheet:
-    """One run: what it says, and everything that lies in its folder."""
-    base = run_link(found)
+    """One run: its verdict, its documents, the files of its folder."""
+    base = run_link(given)
     links = [("Report", f"/results{base.removeprefix('/runs')}/report.html")] if has_report else []
     links += [("Operations", f"{base}/operations"), ("Live view", f"{base}/live")]
     links += [("Download as one bundle", f"{base}/bundle")] if has_bundle else []
@@ -172,23 +172,23 @@ def run(
     ]
     more = f" The first {FILES_MAX} of {len(files):,}." if len(files) > FILES_MAX else ""
     return Sheet(
-        title=f"{found.outcome}: {found.id}",
+        title=f"{given.outcome}: {given.id}",
         place="Runs",
         crumbs=(
             ("runs", "/runs"),
-            (found.plan, "/runs?" + urlencode({"plan": found.plan})),
-            (found.name, ""),
+            (given.plan, "/runs?" + urlencode({"plan": given.plan})),
+            (given.name, ""),
         ),
-        tone=_tone(found.outcome),
-        badge=found.outcome.replace("-", " ").upper(),
-        sentence=found.sentence or _without_verdict(found),
+        tone=_tone(given.outcome),
+        badge=given.outcome.replace("-", " ").upper(),
+        sentence=given.sentence or _without_verdict(given),
         facts=(
-            ("system", found.system, found.configuration),
-            ("workload", found.workload, f"on {found.cluster}"),
-            ("seed", str(found.seed), ""),
-            ("began (UTC)", found.began, ""),
-            ("succeeded", f"{found.ok:,}", "operations"),
-            ("faults in effect", ", ".join(found.kinds) or "none", ""),
+            ("system", given.system, given.configuration),
+            ("workload", given.workload, f"on {given.cluster}"),
+            ("seed", str(given.seed), ""),
+            ("began (UTC)", given.began, ""),
+            ("succeeded", f"{given.ok:,}", "operations"),
+            ("faults in effect", ", ".join(given.kinds) or "none", ""),
         ),
         links=tuple(links),
         body=shown(
@@ -206,8 +206,8 @@ def run(
     )
 
 
-def _without_verdict(found: Run) -> str:
-    return "The run goes on." if found.outcome == GOES_ON else "The run has no verdict. Try: qsync check"
+def _without_verdict(run: Run) -> str:
+    return "The run goes on." if run.outcome == GOES_ON else "The run has no verdict. Try: qsync check"
 
 
 def two_runs(one: side_by_side.Stored, other: side_by_side.Stored) -> Sheet:
@@ -231,40 +231,44 @@ def two_runs(one: side_by_side.Stored, other: side_by_side.Stored) -> Sheet:
     )
 
 
-def live(found: Run, seen: UnderWay) -> Sheet:
+def live(run: Run, progress: UnderWay) -> Sheet:
     """A run from its record so far."""
-    told = seen.to_json()
-    is_over = found.outcome != GOES_ON
+    counts = progress.to_json()
+    is_over = run.outcome != GOES_ON
     styles = {"up": "valid", "down": "anomaly", "paused": "unknown", "silent": "inconclusive"}
     nodes = [
         (name, Cell(condition, f"word {styles.get(condition, '')}"), role)
-        for name, condition, role in seen.nodes()
+        for name, condition, role in progress.nodes()
     ]
-    over = [(name, "took effect", f"{count:,}") for name, count in seen.faults_over.items()]
+    over = [(name, "took effect", f"{count:,}") for name, count in progress.faults_over.items()]
     faults = [
-        (Cell(name, "word effect"), "active", ", ".join(nodes)) for name, _, nodes in seen.faults.values()
+        (Cell(name, "word effect"), "active", ", ".join(nodes)) for name, _, nodes in progress.faults.values()
     ]
-    notes = " More was recorded than this look read; the next one reads on." if seen.is_behind else ""
-    if seen.unreadable:
-        notes += f" {seen.unreadable:,} lines cannot be read."
+    notes = " More was recorded than this look read; the next one reads on." if progress.is_behind else ""
+    if progress.unreadable:
+        notes += f" {progress.unreadable:,} lines cannot be read."
     return Sheet(
-        title=f"{told['ok']:,} ok: {found.id}",
+        title=f"{counts['ok']:,} ok: {run.id}",
         place="Under way",
-        crumbs=(("runs", "/runs"), (found.id, run_link(found)), ("live", "")),
-        tone=_tone(found.outcome) if is_over else "list",
+        crumbs=(("runs", "/runs"), (run.id, run_link(run)), ("live", "")),
+        tone=_tone(run.outcome) if is_over else "list",
         badge="OVER" if is_over else "UNDER WAY",
-        sentence=(found.sentence or "The record no longer grows.")
+        sentence=(run.sentence or "The record no longer grows.")
         if is_over
-        else f"{told['seconds']:,.1f} s, {told['phase'] or 'before the load'}",
+        else f"{counts['seconds']:,.1f} s, {counts['phase'] or 'before the load'}",
         facts=(
-            ("asked", f"{seen.asked:,}", "operations"),
-            *((word, f"{told[word]:,}", "operations") for word in ("ok", "fail", "info")),
-            ("faults now", f"{len(seen.faults):,}", f"{sum(seen.faults_over.values()):,} took effect before"),
-            ("record", f"{seen.offset:,}", "bytes read"),
+            ("asked", f"{progress.asked:,}", "operations"),
+            *((word, f"{counts[word]:,}", "operations") for word in ("ok", "fail", "info")),
+            (
+                "faults now",
+                f"{len(progress.faults):,}",
+                f"{sum(progress.faults_over.values()):,} took effect before",
+            ),
+            ("record", f"{progress.offset:,}", "bytes read"),
         ),
         links=(
-            ("The run", run_link(found)),
-            ("Operations", f"{run_link(found)}/operations?from={max(seen.lines - 2, 0)}"),
+            ("The run", run_link(run)),
+            ("Operations", f"{run_link(run)}/operations?from={max(progress.lines - 2, 0)}"),
         ),
         body=shown(
             [
@@ -284,13 +288,13 @@ def live(found: Run, seen: UnderWay) -> Sheet:
                 ),
             ]
         ),
-        refreshes_ms=0 if is_over and not seen.is_behind else 300 if seen.is_behind else 1000,
+        refreshes_ms=0 if is_over and not progress.is_behind else 300 if progress.is_behind else 1000,
     )
 
 
-def operations(found: Run, lines: Sequence[bytes], first: int, whole: int, asked: int) -> Sheet:
-    """Events from number `first` on; `whole`: how many the record has. `asked`: the one that is marked."""
-    base = f"{run_link(found)}/operations"
+def operations(run: Run, lines: Sequence[bytes], first: int, whole: int, asked: int) -> Sheet:
+    """Events from number `first` on. `whole`: the number of events in the record; `asked`: the number to mark."""
+    base = f"{run_link(run)}/operations"
     after = first + EVENTS
     pages = Pages(
         f"events {first:,}–{first + len(lines) - 1:,} of {whole:,}"
@@ -301,9 +305,9 @@ def operations(found: Run, lines: Sequence[bytes], first: int, whole: int, asked
     )
     rows = [_event_row(first + place, line) for place, line in enumerate(lines)]
     return Sheet(
-        title=f"Operations of {found.id} from {first}",
+        title=f"Operations of {run.id} from {first}",
         place="Runs",
-        crumbs=(("runs", "/runs"), (found.id, run_link(found)), ("operations", "")),
+        crumbs=(("runs", "/runs"), (run.id, run_link(run)), ("operations", "")),
         sentence=f"Events around number {asked:,}",
         body=macro("operations")(rows, pages, base, asked),
     )
@@ -357,8 +361,8 @@ def table(name: str, section: Section) -> Sheet:
     )
 
 
-def run_link(found: Run) -> str:
-    return f"/runs/{quote(found.plan, safe='')}/{quote(found.name, safe='')}"
+def run_link(run: Run) -> str:
+    return f"/runs/{quote(run.plan, safe='')}/{quote(run.name, safe='')}"
 
 
 def compare_link(one: Run, other: Run) -> str:

@@ -17,7 +17,7 @@ from harness.results.run_folder import HISTORY, PLAN, VERDICT
 from harness.serve.index import Run
 
 READ_BYTES_MAX = 8 << 20
-"""Fingerprints need the record; of a larger one they are left out, so that a page is quick."""
+"""A page needs the record for fingerprints, and leaves them out for a larger record."""
 TEXT_MAX = 300
 COUNTS = ("asked", "ok", "fail", "info", "ok_under_fault", "skipped", "rollbacks", "stalls")
 
@@ -27,7 +27,7 @@ Rows = dict[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A run and its documents; empty ones where there are none."""
+    """A run and its documents, which are empty if they cannot be read."""
 
     run: Run
     plan: Json
@@ -50,7 +50,7 @@ def sections(one: Stored, other: Stored) -> Iterator[Section]:
 
 
 def alone(of: Stored) -> Iterator[Section]:
-    """The same of one run."""
+    """Tables of one run."""
     for title, rows in (
         ("Checks", _checks(of)),
         ("Faults", _faults(of)),
@@ -79,20 +79,18 @@ def _section(title: str, caption: str, one: Mapping[str, str], other: Mapping[st
 
 
 def _outcome(of: Stored) -> dict[str, str]:
-    found = {"outcome": of.run.outcome, "sentence": of.run.sentence}
+    rows = {"outcome": of.run.outcome, "sentence": of.run.sentence}
     strongest = of.verdict.get("strongest")
     if isinstance(strongest, str | Mapping):
-        found["strongest model that held"] = _text(strongest)
+        rows["strongest model that held"] = _text(strongest)
     evidence = _mapping(of.verdict.get("evidence"))
-    found |= {
+    rows |= {
         f"operations: {word.replace('_', ' ')}": f"{evidence[word]:,}"
         for word in COUNTS
         if _is_number(evidence.get(word))
     }
     missing = evidence.get("missing")
-    return found | (
-        {"lacks": "; ".join(map(_text, missing))} if isinstance(missing, list) and missing else {}
-    )
+    return rows | ({"lacks": "; ".join(map(_text, missing))} if isinstance(missing, list) and missing else {})
 
 
 def _checks(of: Stored) -> dict[str, str]:
@@ -122,8 +120,8 @@ def _anomalies(of: Stored) -> dict[str, str]:
     for check in _mappings(of.verdict.get("checks")):
         for witness in _mappings(check.get("witnesses")):
             rules[f"{_text(check.get('checker'))}: {_text(witness.get('rule'))}"] += 1
-    found = {name: f"{count:,}" for name, count in rules.items()}
-    return found | {f"fingerprint {each}": shape for each, shape in _fingerprints(of)}
+    rows = {name: f"{count:,}" for name, count in rules.items()}
+    return rows | {f"fingerprint {fingerprint}": shape for fingerprint, shape in _fingerprints(of)}
 
 
 def _fingerprints(of: Stored) -> list[tuple[str, str]]:
@@ -156,7 +154,7 @@ def _mapping(value: object) -> Json:
 
 
 def _mappings(value: object) -> list[Json]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is_number(value: object) -> bool:

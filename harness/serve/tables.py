@@ -12,12 +12,12 @@ TEXT_MAX = 200
 
 
 def names(results: Path) -> list[str]:
-    """The tables with any file. Links are skipped."""
+    """The names of the folders below _tables/. Links are skipped."""
     try:
-        found = sorted(path for path in (results / FOLDER).iterdir() if not path.name.startswith(("_", ".")))
+        paths = sorted(path for path in (results / FOLDER).iterdir() if not path.name.startswith(("_", ".")))
     except OSError:
         return []
-    return [path.name for path in found if path.is_dir() and not path.is_symlink()]
+    return [path.name for path in paths if path.is_dir() and not path.is_symlink()]
 
 
 def first_rows(results: Path, name: str) -> Section:

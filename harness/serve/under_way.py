@@ -1,4 +1,4 @@
-"""A run that goes on, from what its record has so far: read from where the last look ended, in bounded portions."""
+"""The progress of an active run, from its record: each look reads on where the last one ended, in bounded portions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkers.history import segments
 from checkers.history.jsonl import NOT_JSON
 
 PORTION_BYTES = 8 << 20
-"""Read at most so much at one look: a page is not kept waiting for a record of gigabytes."""
+"""The most that one look reads, so that no page waits for a record of gigabytes."""
 DEAD = frozenset({"kill", "terminate", "power", "damage", "oom"})
 
 
@@ -36,7 +36,7 @@ class _Header(msgspec.Struct):
 
 @dataclass(slots=True)
 class UnderWay:
-    """The state of a run after the lines that were read. `look` reads what is new."""
+    """The state of a run after the lines that were read. `look` reads new lines."""
 
     path: Path
     offset: int = 0
@@ -48,7 +48,7 @@ class UnderWay:
     outcomes: Counter[str] = field(default_factory=Counter)
     asked: int = 0
     faults: dict[int, tuple[str, str, tuple[str, ...]]] = field(default_factory=dict)
-    """Those active now: id → name, what it does, nodes."""
+    """The active faults: id → name, kind (`does`), nodes."""
     faults_over: Counter[str] = field(default_factory=Counter)
     """Name → how many ended and took effect."""
     without_effect: int = 0
@@ -75,7 +75,7 @@ class UnderWay:
 
     @property
     def is_behind(self) -> bool:
-        """More was written than this look took."""
+        """Whether the record has much more than the last look read."""
         return self.size - self.offset > PORTION_BYTES // 8
 
     def _take(self, line: bytes) -> None:
@@ -99,8 +99,8 @@ class UnderWay:
         elif event.process == "nemesis":
             self._fault(event)
         elif event.process == "monitor" and event.f == "state" and event.node is not None:
-            found = msgspec.json.decode(event.value) if bytes(event.value) else None
-            self.states[event.node] = found if isinstance(found, dict) else {}
+            state = msgspec.json.decode(event.value) if bytes(event.value) else None
+            self.states[event.node] = state if isinstance(state, dict) else {}
 
     def _fault(self, event: _Event) -> None:
         value = msgspec.json.decode(event.value) if bytes(event.value) else None
@@ -118,8 +118,8 @@ class UnderWay:
                 self.without_effect += 1
 
     def nodes(self) -> list[tuple[str, str, str]]:
-        """Name, condition, role; those of the header, then those that joined."""
-        does = {node: what for _, what, nodes in self.faults.values() for node in nodes}
+        """(name, condition, role) of the nodes in the header, then of nodes that joined."""
+        does = {node: kind for _, kind, nodes in self.faults.values() for node in nodes}
         names = list(dict.fromkeys((*self.header.nodes, *self.states)))
         return [(name, self._condition(name, does.get(name, "")), self._role(name)) for name in names]
 
@@ -133,9 +133,9 @@ class UnderWay:
 
     def _role(self, node: str) -> str:
         state = self.states.get(node) or {}
-        told = [str(state[word]) for word in ("role", "state") if isinstance(state.get(word), str)]
-        told += [f"term {state['term']}"] if isinstance(state.get("term"), int) else []
-        return ", ".join(dict.fromkeys(told))
+        words = [str(state[word]) for word in ("role", "state") if isinstance(state.get(word), str)]
+        words += [f"term {state['term']}"] if isinstance(state.get("term"), int) else []
+        return ", ".join(dict.fromkeys(words))
 
     def to_json(self) -> dict[str, Any]:
         return {

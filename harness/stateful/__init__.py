@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| stepped.py | a run that goes on only when it is told to: operations, faults, time; its verdict at the end |
+| stepped.py | a run in steps: operations, faults, time; its verdict at the end |
 | machine.py | `ClusterMachine`: rules over such a run, and the checkers as its invariants |
 
     from harness.stateful import ClusterMachine

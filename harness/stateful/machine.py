@@ -80,7 +80,7 @@ class ClusterMachine(RuleBasedStateMachine):
     check_every: ClassVar[int] = 25
     """Steps between two looks of the checkers that can judge a run which goes on; 0: only at the end."""
     keep: ClassVar[Path | None] = None
-    """Where the plan of a failure is written, for `qsync run --plan`; the last one that is written is the smallest."""
+    """The folder for the plans of failures, for `qsync run --plan`; the last plan that is written is the smallest."""
 
     _without_success: ClassVar[dict[type, int]] = {}
     """Machine → examples until now, as long as no operation of one succeeded."""
@@ -115,14 +115,14 @@ class ClusterMachine(RuleBasedStateMachine):
         """
         patience_ms = self.pace_ms if patience_ms is None else patience_ms
         node = node or self.run.first
-        done = self.run.ask(f, key, value, node=node, mode=mode, patience_ms=patience_ms)
-        what = " ".join(str(word) for word in (f, key, value, mode) if word is not None)
-        self.say(f"{what} at {node}: {'no answer yet' if done is None else _shown(done)}")
-        return done
+        answer = self.run.ask(f, key, value, node=node, mode=mode, patience_ms=patience_ms)
+        operation = " ".join(str(word) for word in (f, key, value, mode) if word is not None)
+        self.say(f"{operation} at {node}: {'no answer yet' if answer is None else _shown(answer)}")
+        return answer
 
     def begin(self, name: str, does: Does, **fields: Any) -> Any:
-        """A fault that lasts until `recover`, by the fields of `harness.faults.fault.Fault`: what a rule returns to the
-        bundle of faults, from which `recover` takes it. Nothing if a fault at work excludes it."""
+        """Begin a fault with these fields of `harness.faults.fault.Fault`. A rule returns the result to the bundle of
+        faults, from which `recover` takes it. `multiple()` if an active fault excludes it."""
         number = self.run.begin(name, does, **fields) if len(self.run.active) < FAULTS_AT_ONCE else None
         if number is None:
             self.say(f"no {name}: not beside the faults at work")
@@ -139,7 +139,7 @@ class ClusterMachine(RuleBasedStateMachine):
         note(f"  {(self.run.now_ns() - self._began_ns) / SECONDS_NS:8.3f} s  {text}")
 
     def can(self, fault: str, does: Does) -> bool:
-        """The rule is wanted, and the nodes can do it."""
+        """Whether the subclass wants the rule, and the nodes can do it."""
         plan, system = self.run.plan, self.run.parts.system
         return (
             fault in self.faults
@@ -148,7 +148,7 @@ class ClusterMachine(RuleBasedStateMachine):
         )
 
     def _drafted(self, number: int) -> Draft:
-        """The same number is the same operation, up to what makes its values unique."""
+        """The operation of this number: always the same, except for values that must be unique."""
         chance = random.Random(number)
         time_ns = self.run.now_ns()
         while True:
@@ -172,7 +172,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, DRAWN - 1))
     def operation(self, number: int) -> None:
-        """One of the workload's: the number decides which, and on which key."""
+        """One operation of the workload; the number decides which, and on which key."""
         asked = self._drafted(number)
         self.ask(asked.f, asked.key, asked.value, node=asked.node, mode=asked.mode)
 
@@ -198,7 +198,7 @@ class ClusterMachine(RuleBasedStateMachine):
         direction=st.sampled_from(("both", "to", "from")),
     )
     def partition(self, group: tuple[str, ...], direction: str) -> Any:
-        """The group neither hears the other nodes nor is heard by them; "to": it is deaf, "from": it is mute."""
+        """No message passes between the group and the other nodes; "to": none to the group, "from": none from it."""
         others = [node for node in self.nodes if node not in group]
         kept = {"both": (0, 1), "from": (0,), "to": (1,)}[direction]
         links = tuple(link for number, link in enumerate(between(group, others)) if number % 2 in kept)
@@ -237,7 +237,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(target=started, node=_machine.flatmap(lambda machine: st.sampled_from(machine.nodes)))
     def slow_links(self, node: str) -> Any:
         """All its links are slow."""
-        others = [each for each in self.nodes if each != node]
+        others = [other for other in self.nodes if other != node]
         return self.begin("slow", "slow", links=between([node], others), delay_ns=50_000_000)
 
     # Named so that it comes behind `operation`, by which Hypothesis sorts: its first choice should always be possible.
@@ -251,10 +251,10 @@ class ClusterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._is_due())
     @invariant()
     def nothing_is_violated(self) -> None:
-        """By what is known so far."""
-        if found := self.run.violated():
+        """Checks that can judge an unfinished run."""
+        if breach := self.run.violated():
             self._is_over = True
-            raise Anomaly(found)
+            raise Anomaly(breach)
 
     def _is_due(self) -> bool:
         self._steps += 1
@@ -270,7 +270,7 @@ class ClusterMachine(RuleBasedStateMachine):
         event(f"outcome: {verdict['outcome']}")
         self._count_successes(verdict["evidence"]["ok"])
         if verdict["outcome"] == "anomaly":
-            raise Anomaly(self._told(verdict))
+            raise Anomaly(self._failure_text(verdict))
 
     def _count_successes(self, ok: int) -> None:
         tried = self._without_success.get(type(self), 0)
@@ -281,14 +281,14 @@ class ClusterMachine(RuleBasedStateMachine):
             if tried >= TRIED_WITHOUT_SUCCESS:
                 raise NothingSucceeds(f"no operation of {tried + 1} examples succeeded: nothing is tested")
 
-    def _told(self, verdict: Mapping[str, Any]) -> str:
+    def _failure_text(self, verdict: Mapping[str, Any]) -> str:
         wrong = [check for check in verdict["checks"] if check["checker"] in verdict["violations"]]
         lines = [verdict["sentence"], f"violated: {', '.join(verdict['violations'])}"]
         lines += [f"  {line}" for check in wrong[:1] for line in check["witnesses"][0]["explanation"]]
-        return "\n".join((*lines, *self._kept()))
+        return "\n".join((*lines, *self._kept_plan()))
 
-    def _kept(self) -> Iterator[str]:
-        """The steps as a plan in a file. Its workers wait by themselves, so it may take another course."""
+    def _kept_plan(self) -> Iterator[str]:
+        """Write the steps as a plan to a file. Its workers wait by themselves, so the run may take another course."""
         if self.keep is None:
             return
         plan = self.run.drawn

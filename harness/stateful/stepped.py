@@ -1,8 +1,8 @@
-"""A simulated run that goes on only when it is told to: one operation, one fault, some time after the other.
+"""A simulated run in steps: it goes on for one operation, one fault or some time at each call.
 
-The conductor is that of every run. Its workers wait for operations that are given to them, instead of drawing them; its
-nemesis begins and ends the faults that it is told. So history, evidence and verdict are those of `qsync run`, and the
-steps are kept as a drawn-out plan, which `qsync run --plan` does again.
+The conductor is that of every run. Its workers wait for given operations instead of drawing them; its nemesis begins
+and ends given faults. So history, evidence and verdict are those of `qsync run`. The steps are kept as a drawn-out
+plan, which `qsync run --plan` repeats.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Commanded(Conductor):
 
     @property
     def active(self) -> dict[int, Fault]:
-        """The faults at work; one that is healing is among them until it has healed."""
+        """The active faults; a fault stays active until it has healed."""
         return self._nemesis.active
 
     @property
@@ -82,7 +82,7 @@ class _Commanded(Conductor):
         return self._course.failure
 
     def drawn_name(self, node: str) -> str:
-        """The name that a drawn-out plan has for this node: the present leader stands there as the first one."""
+        """The name of this node in a drawn-out plan, which names the present leader as the first node."""
         return self._present.name(node)
 
     @property
@@ -188,6 +188,7 @@ class Stepped:
         )
         self.parts.workload.asked(operation, operation.value)  # refuses what it does not know
         self._operations.append(operation)
+        # Before the worker goes on: an old answer would count as the one to this operation.
         self._conductor.answers.pop(worker, None)
         self._conductor.waiting.pop(worker).resolve(operation)
         is_late = self._timer(patience_ms)
@@ -214,7 +215,7 @@ class Stepped:
         return number
 
     def end(self, number: int, patience_ms: float = 0.0) -> None:
-        """Heal it, or restart what it stopped; healing goes on beside the next steps if it takes longer than that."""
+        """Heal the fault. Healing that takes longer than `patience_ms` goes on beside the next steps."""
         if number in self._healing:
             return
         fault = self._begun[number]
@@ -231,11 +232,11 @@ class Stepped:
 
     @property
     def history(self) -> History:
-        """All that was recorded so far."""
+        """The record so far."""
         return jsonl.parse(self._record.getvalue())
 
     def violated(self) -> str:
-        """Violations of the record by now, whatever follows: checks of single keys, and crashes; "" if nothing.
+        """A violation in the record so far, by checks of single keys and crashes; "" if there is none.
 
         The other checks need the end of the run.
         """
@@ -272,12 +273,12 @@ class Stepped:
         return self.verdict
 
     def close(self) -> None:
-        """Leave a run that nobody will judge."""
+        """Cancel the tasks of a run that will not be judged."""
         for task in (*self._tasks, self._run):
             task.cancel()
 
     def _as_done(self) -> Plan:
-        """The plan with what was done drawn out: it decides what the system promised."""
+        """The plan with the operations and faults of the steps drawn out; the promise depends on it."""
         begun = (fault for number, fault in self._begun.items() if number not in self._healing)
         faults = tuple(sorted((*self._faults, *begun), key=lambda fault: fault.id))
         return msgspec.structs.replace(

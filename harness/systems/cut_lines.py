@@ -40,7 +40,7 @@ class AskedCut:
         return str(self.value.get("why", ""))
 
     def causes(self, history: History, after_ns: int) -> Sequence[str]:
-        """The actions of the harness that may keep it from finishing: faults, up to `after_ns` after their end."""
+        """The causes that may have kept the cut from finishing. Faults count up to `after_ns` after their end."""
         if self.state == "refused":
             return [f"it was refused: {self.why}"]
         if self.state == "unknown" and self.ended_ns < 0:
@@ -55,10 +55,9 @@ class AskedCut:
 
 
 def times_of(cuts: Sequence[AskedCut]) -> dict[str, tuple[int, int]]:
-    """By the name that nodes gave a cut: from when it was asked for to its end, or only when, if it did not end."""
+    """Name in nodes' logs → when the cut was asked for, and when it ended; twice the first if it did not end."""
     return {
-        str(each.value.get("named", each.cut)): (each.asked_ns, max(each.asked_ns, each.ended_ns))
-        for each in cuts
+        str(cut.value.get("named", cut.cut)): (cut.asked_ns, max(cut.asked_ns, cut.ended_ns)) for cut in cuts
     }
 
 
@@ -66,16 +65,16 @@ def series_of(cuts: Sequence[AskedCut], variant: str) -> list[dict[str, object]]
     """For the page (`harness.pages.cut_table`): of every requested cut the time, the node, and the reported state."""
     return [
         {
-            "cut": each.value.get("named", each.cut),
-            "asked_for": each.cut,
-            "begun_ns": each.asked_ns,
-            "ended_ns": each.ended_ns if each.ended_ns >= 0 else None,
-            "by": each.node,
+            "cut": cut.value.get("named", cut.cut),
+            "asked_for": cut.cut,
+            "begun_ns": cut.asked_ns,
+            "ended_ns": cut.ended_ns if cut.ended_ns >= 0 else None,
+            "by": cut.node,
             "variant": variant,
-            "state": each.state,
-            "why": each.why or ("" if each.value else NOT_OVER),
+            "state": cut.state,
+            "why": cut.why or ("" if cut.value else NOT_OVER),
         }
-        for each in cuts
+        for cut in cuts
     ]
 
 
@@ -90,7 +89,7 @@ def unfinished(history: History) -> Sequence[str]:
 
 
 def asked_cuts(history: History) -> list[AskedCut]:
-    """In the order in which they were asked for."""
+    """All requested cuts, in the order of the requests."""
     lines = list(history.told("operator", ASKED, ENDED))
     ended = {event.value["cut"]: event for event in lines if event.f == ENDED}
     return [

@@ -1,6 +1,6 @@
 """The client of a reference store that talks in `nodes.framed`: a transaction is one request, and has one answer.
 
-A request is `[word, number, …]`, its answer `["answer", number, told]`. What is told of a transaction is a map with a
+A request is `[word, number, …]`, its answer `["answer", number, body]`. The body for a transaction is a map with a
 `type`:
 
 | type | and | means |
@@ -51,7 +51,7 @@ class FramedClient:
     named: str
     """The field of an answer with the store's own name for the transaction."""
     role: str | None = None
-    """Of the node that answers: "replica" if what one node alone says may be old."""
+    """The role of the node that answers: "replica" if the answer of a single node may be stale."""
     has_modes: bool = False
     """Reads are served in the mode that they ask for."""
 
@@ -70,8 +70,8 @@ class FramedClient:
     def outcome_of(self, asked: Asked, reply: Reply) -> Outcome:
         """The outcome of the request, from its answer or the lack of one."""
         match reply:
-            case Replied([_, _, dict() as told]) if isinstance(asked, Transaction):
-                return self._answered(told, asked)
+            case Replied([_, _, dict() as answer]) if isinstance(asked, Transaction):
+                return self._answered(answer, asked)
             case Replied([_, _, {"spaces": dict() as spaces}]):
                 return Done(({"spaces": spaces},))
             case NotSent(reason):
@@ -81,11 +81,11 @@ class FramedClient:
             case Replied(response):
                 return unexpected(response, is_read=asked.is_read)
 
-    def _answered(self, told: dict[Any, Any], asked: Transaction) -> Outcome:
-        name, role = told.get(self.named), self.role
+    def _answered(self, answer: dict[Any, Any], asked: Transaction) -> Outcome:
+        name, role = answer.get(self.named), self.role
         transaction = name if isinstance(name, str) else None
         mode = asked.mode if asked.is_read and self.has_modes else None
-        match told:
+        match answer:
             case {"type": "ok", "results": list() as results} if len(results) == len(asked.steps):
                 return Done(results, role, mode, transaction=transaction)
             case {"type": "mismatch", "step": int() as number, "found": found}:
@@ -96,7 +96,7 @@ class FramedClient:
                 is_read = asked.is_read
                 return Completion("fail" if is_read else "info", None, error, role, transaction=transaction)
             case _:
-                return unexpected(told, is_read=asked.is_read)
+                return unexpected(answer, is_read=asked.is_read)
 
 
 def _words(step: Step) -> list[Any]:

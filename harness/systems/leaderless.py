@@ -21,14 +21,14 @@ POLL_NS = SECOND_NS // 50
 
 
 class Leaderless(System):
-    """That part of `harness.systems.system.System`."""
+    """The part of `harness.systems.system.System` that these stores share."""
 
     hosted: ClassVar[str]
     """Its name in `nodes.host.systems`."""
     store: ClassVar[str]
     """What sentences call it: "the TxLog"."""
     not_met: ClassVar[str]
-    """What has not come about if a cluster is not settled in time."""
+    """The words for a cluster that does not settle in time."""
 
     @abstractmethod
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]: ...

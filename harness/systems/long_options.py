@@ -59,7 +59,7 @@ def _parts(hint: Any) -> list[Any]:
     if get_origin(hint) is Annotated:
         return _parts(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return [part for each in get_args(hint) for part in _parts(each)]
+        return [part for member in get_args(hint) for part in _parts(member)]
     return [hint]
 
 

@@ -106,7 +106,7 @@ class OwnStore(System):
     summary: str
     start: Command | None = None
     hosted: str = ""
-    """In the stead of `start`, for nodes that are written for `nodes.host`: "module:function" or "file.py:function",
+    """Instead of `start`, for nodes that are written for `nodes.host`: "module:function" or "file.py:function",
     from the bytes of a configuration to a `nodes.host.systems.Hosted`. They run in the simulator, too, if the wire can
     be simulated."""
     promised: Mapping[str, str] = field(default_factory=dict)
@@ -158,13 +158,13 @@ class OwnStore(System):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """Members change if the client speaks that. The leader is asked to change them."""
+        """Members can change if the client speaks of that; the leader is asked to change them."""
         is_asked = self.leader != "none" and self.client.speaks >= MEMBER_CHANGES
         return frozenset((*self.able, *(("members", "newcomers") if is_asked else ())))
 
     @property
     def are_dialed_unready(self) -> bool:
-        """A library's store is asked whether it is ready; it need not say at which port it came to be."""
+        """A store with a library client is asked whether it is ready; it need not print its port."""
         return self.wire is None
 
     def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]:
@@ -239,7 +239,7 @@ class OwnStore(System):
         return REPORTS
 
     def promise(self, plan: Plan) -> Promise:
-        """As configuration C, but for what is only known of nodes of ours: that an owner rolls back.
+        """As configuration C, without the rollback of an isolated owner, which is known of our nodes only.
 
         Where the leader may change, a read that a node answers alone is promised nothing: the client gives it the role
         "replica".
@@ -335,15 +335,15 @@ def load_entry_point(name: str) -> System:
     """Raises WrongUse; KeyError if no package has one of that name."""
     point = entry_points()[name]
     try:
-        found = point.load()
+        system = point.load()
     except Exception as error:
         raise WrongUse(
             f"the entry point {name} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    return _a_system(found, f"the entry point {name} ({point.value}) is no system")
+    return _a_system(system, f"the entry point {name} ({point.value}) is no system")
 
 
-def _a_system(found: Any, otherwise: str) -> System:
-    if not isinstance(found, System):
+def _a_system(system: Any, otherwise: str) -> System:
+    if not isinstance(system, System):
         raise WrongUse(f"{otherwise}; expected harness.systems.own.OwnStore or another System")
-    return found
+    return system

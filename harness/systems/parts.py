@@ -56,7 +56,7 @@ class Inspected(Protocol):
 
 class Logs:
     """The files of nodes: logs, which are decoded once into the records that `checkers.logs.wal` audits, and files
-    that checks of the system's own judge. As it is: nothing."""
+    that the system's own checks judge. By default there are none."""
 
     suffixes: tuple[str, ...] = ()
     """Of log files that a person can look into; the first is that of logs that a crash may tear."""
@@ -102,7 +102,7 @@ class Reports:
         return (f"term {term}",) if isinstance(term, int) else ()
 
     def stopped(self, status: Status) -> Mapping[str, str]:
-        """The nodes that it follows no more for good, because their logs contradict its own, and why."""
+        """Peer → why the node never follows it again: their logs contradict each other."""
         return {}
 
     def rollbacks(self, status: Status) -> int | None:
@@ -110,7 +110,7 @@ class Reports:
         return None
 
     def untold(self, statuses: Statuses) -> tuple[str, ...]:
-        """The nodes that report nothing by which they could be seen to settle: they may be behind."""
+        """The nodes whose reports do not show whether they have settled: they may lag."""
         return ()
 
 
@@ -122,16 +122,16 @@ class Variety:
     """
 
     has_all_loads: bool = False
-    """All that a hunt may ask clients to do makes sense to it; else it is asked for what any system knows."""
+    """The system takes every load that a hunt draws; else it gets only what every system takes."""
     rare_turns: tuple[str, ...] = ()
     scenes: Mapping[str, Scenes] = {}
     """Name in the table of faults (`holds`, `moments`) → the scenes that it draws, of moments of the nodes and kinds of
     their messages."""
     reference: str = ""
-    """Of a real system: the name of that with its reference node, in which bugs can be switched on in its stead."""
+    """For a real system, the name of the system with its reference node, where bugs can be switched on."""
 
     def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
-        """How often each of those came about that nodes do not count."""
+        """Rare turn that nodes do not count → how often it happened."""
         return {}
 
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Pictures:
     """What a system draws of a run for the page, in values that `harness.pages` has a picture for."""
 
     are_there: bool = False
-    """They are made of what the nodes left."""
+    """There are pictures, drawn from the files of the nodes."""
 
     def of(
         self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
@@ -191,7 +191,7 @@ class Members:
     are_added_running: bool = False
     """Nodes run, and are no members until every member is asked to count them."""
     are_listed: bool = False
-    """Nodes do not learn the members from each other: an operator tells each."""
+    """Nodes do not learn the members from each other: an operator gives each node the list."""
 
     def newcomer(
         self,
@@ -227,7 +227,7 @@ class Members:
     async def tell(
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
     ) -> str | None:
-        """The node's replication sources and the quorum; None if it has taken them, else why not."""
+        """Give the node its replication sources and the quorum; None if it took them, else why not."""
         raise _lacking("members.tell")
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
@@ -273,7 +273,7 @@ class Settings:
 
 
 class Parts:
-    """The parts of a system that has none of its own, and what else a system need not say."""
+    """The defaults of a system: its parts, and all else that it need not define."""
 
     @property
     def logs(self) -> Logs:
@@ -370,7 +370,7 @@ class Parts:
         return iter(())
 
     def why_no_cuts(self, plan: Plan) -> str:
-        """Why no consistent cut is taken, though nobody said so; "" if cuts are, or a person asked for none."""
+        """Why no consistent cut is taken by default; "" if cuts are taken, or if the user asked for none."""
         return ""
 
     # ---- an operator from outside
@@ -380,7 +380,7 @@ class Parts:
         return False
 
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
-        """Do so until the run's load is over and all has settled."""
+        """Operate the cluster until the run's load is over and all has settled."""
 
 
 NO_LOGS, NO_REPORTS, NO_VARIETY, NO_PICTURES = Logs(), Reports(), Variety(), Pictures()

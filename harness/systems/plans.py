@@ -121,7 +121,7 @@ MOVED: Mapping[str, object] = {"commit_wait": "complete", "read": None, "start":
 
 
 def _without_old_nulls(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
-    """Without each null that says nothing any more: today's field has a word for it."""
+    """The fields without nulls that today's fields replace by a word."""
     nulls = {field.name for field in msgspec.structs.fields(kind) if field.default is None}
     return {
         name: value

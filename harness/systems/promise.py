@@ -73,7 +73,7 @@ ASYNCHRONOUS_WRITES = Clause("asynchronous writes", "as synchronous")
 """Acknowledged asynchronous transactions: they keep to the order of the log on all nodes, like synchronous ones;
 "where answered": they stay on the node that acknowledged them; other nodes need not have them."""
 LEADERS = Clause("leaders", "one leader a term")
-"""Promised nothing: there may be several, and none that knows it."""
+"""Without the promise several nodes may lead, and none of them know it."""
 LOGS = Clause("logs", "logs that agree")
 """The nodes' own logs. Promised nothing: they may contradict each other, which is then a finding."""
 PLAIN_WRITES = Clause("plain writes", "as writes")
@@ -113,17 +113,17 @@ class Promise:
     has_leader: bool = True
     """One node takes writes at a time, and calls itself "owner"."""
     has_dumps: bool = True
-    """Nodes say all that they hold."""
+    """Nodes answer a dump of all their data."""
     may_end_under: tuple[str, ...] = ()
     """The effects of faults (`checkers.replicas.crash.CAUSES`) under which a node may end: "disk-error" for a node
     that stops when its disk is full. The node must come up again when the fault is over."""
     isolated_owner_rolls_back: bool = False
-    """An owner that is cut off for longer than twice the synchro timeout rolls back what waits: a run in which it did
-    not has shown nothing of that."""
+    """An owner that is cut off for longer than twice the synchro timeout rolls back what waits. A run without
+    such a rollback is inconclusive about that."""
 
     def model(self, answers: Clause) -> str:
         """The model that is promised of this class of answers; "" for nothing."""
-        return next((each.model for each in self.clauses if each.answers == answers.answers), "")
+        return next((clause.model for clause in self.clauses if clause.answers == answers.answers), "")
 
     def of_read(self, role: str | None, mode: str | None) -> str:
         """The model that is promised of a read, by the role and mode in its answer. An answer without them counts as a
@@ -131,9 +131,9 @@ class Promise:
         """
         role, mode = role or "owner", mode or "read-confirmed"
         fitting = (
-            each.model
-            for each in self.clauses
-            if each.check == OWNER_READS.check and each.role in ("", role) and each.mode in ("", mode)
+            clause.model
+            for clause in self.clauses
+            if clause.check == OWNER_READS.check and clause.role in ("", role) and clause.mode in ("", mode)
         )
         return next(fitting, "")
 
@@ -141,9 +141,9 @@ class Promise:
         """The same with other models, by the names of `CLAUSES`, or other fields; `documented`: checker → source."""
         models = {CLAUSES[name].answers: changed.pop(name) for name in CLAUSES if name in changed}
         kept = tuple(
-            replace(each, model=models[each.answers]) if each.answers in models else each
-            for each in self.clauses
-            if documented is None or not each.source
+            replace(clause, model=models[clause.answers]) if clause.answers in models else clause
+            for clause in self.clauses
+            if documented is None or not clause.source
         )
         sources = tuple(Clause(checker, source=text) for checker, text in (documented or {}).items())
         return replace(self, clauses=kept + sources, **changed)
@@ -151,7 +151,7 @@ class Promise:
     @property
     def documented(self) -> Mapping[str, str]:
         """Checker → what the store's own documentation says of it."""
-        return {each.check: each.source for each in self.clauses if each.source}
+        return {clause.check: clause.source for clause in self.clauses if clause.source}
 
     @property
     def of_plain_writes(self) -> str:
@@ -178,7 +178,7 @@ class Promise:
 
     @property
     def has_fresh_reads(self) -> bool:
-        """Some answer at least must show what was acknowledged before it was asked for."""
+        """Some class of reads must show what was acknowledged before their invocation."""
         return "linearizable" in (self.model(OWNER_READS), self.model(LINEARIZABLE_READS))
 
 
@@ -211,5 +211,5 @@ def must_be_promises(promised: Mapping[str, str]) -> None:
         if name not in CHOICES:
             raise WrongUse(f"promised has no {name!r}; it has: {', '.join(CHOICES)}")
         if word not in CHOICES[name]:
-            choices = ", ".join(repr(each) for each in CHOICES[name])
+            choices = ", ".join(repr(model) for model in CHOICES[name])
             raise WrongUse(f"promised: {name} is one of {choices}; got {word!r}")

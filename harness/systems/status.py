@@ -23,7 +23,7 @@ Statuses = Mapping[str, Status | None]
 
 
 def has_synced(node: str, statuses: Statuses) -> bool:
-    """The node is back: it follows all other members, and has what they have that owned the queue when it was asked."""
+    """The node is back: it has loaded its data and follows all other members, and every member answers."""
     own = statuses.get(node)
     if own is None or own.get("role") == "loading":
         return False
@@ -34,7 +34,7 @@ def has_synced(node: str, statuses: Statuses) -> bool:
 
 
 def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
-    """The node has all of that in its log."""
+    """The node's log has all rows up to `vclock`."""
     if not vclock:
         return True
     own = status.get("vclock") if status is not None else None
@@ -43,16 +43,16 @@ def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bo
 
 def furthest(statuses: Statuses) -> dict[str, int]:
     """The greatest lsn of each origin that any of these nodes has."""
-    found: dict[str, int] = {}
+    lsns: dict[str, int] = {}
     for status in statuses.values():
         vclock = status.get("vclock") if status is not None else None
         if isinstance(vclock, Mapping):
             for origin, lsn in vclock.items():
-                found[str(origin)] = max(found.get(str(origin), 0), int(lsn))
-    return found
+                lsns[str(origin)] = max(lsns.get(str(origin), 0), int(lsn))
+    return lsns
 
 
 def rows_of(status: Status | None) -> int:
-    """All that it has in its log; 0 if it does not say."""
+    """How many rows the node has in its log; 0 if it does not report that."""
     vclock = (status or {}).get("vclock")
     return sum(int(lsn) for lsn in vclock.values()) if isinstance(vclock, Mapping) else 0

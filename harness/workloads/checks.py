@@ -17,7 +17,7 @@ from checkers.check import Check
 from checkers.domain import queue_order
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.replicas import availability, convergence, crash, kept, leadership, quorum
 from checkers.replicas.kept import Gone
 from harness.systems.promise import (
@@ -81,7 +81,7 @@ def of_objects(model: str, promised: str, reads: Reads) -> Check:
         promised,
         partial(linearizable.check, model=model, reads=reads, failed_cas_observes=observes),
         is_per_key=True,
-        judged=Judged(model=model, reads=reads, failed_cas_observes=observes),
+        judged=Terms(model=model, reads=reads, failed_cas_observes=observes),
     )
 
 

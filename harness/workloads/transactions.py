@@ -26,7 +26,7 @@ from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.replicas import dirty
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
@@ -181,14 +181,14 @@ class Transactions:
                 else f"transactions that write, and reads that must be fresh, are {judged}",
                 isolation,
                 lambda history: self._transactional(history, reads, judged),
-                judged=Judged(model=judged, reads=reads),
+                judged=Terms(model=judged, reads=reads),
             ),
             Check(
                 "snapshots",
                 "every read shows one moment of that order, and no node goes back",
                 forward,
                 self._snapshots,
-                judged=Judged(model=SNAPSHOTS, reads=_is_not_dirty, by_node=True),
+                judged=Terms(model=SNAPSHOTS, reads=_is_not_dirty, by_node=True),
             ),
             Check(
                 "dirty",

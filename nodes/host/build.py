@@ -15,13 +15,13 @@ DIGITS = 12
 
 
 def version() -> str:
-    """As the package lies on this disk."""
+    """The version of the package on this disk."""
     return f"{VERSION}+{digest(Path(nodes.__path__[0]))}"
 
 
 def digest(package: Path) -> str:
-    """Of all Python files below a folder, their names included."""
-    found = hashlib.sha256()
+    """The digest of all Python files below a folder, their names included."""
+    sha = hashlib.sha256()
     for path in sorted(package.rglob("*.py"), key=lambda path: path.relative_to(package).as_posix()):
-        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:DIGITS]
+        sha.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return sha.hexdigest()[:DIGITS]

@@ -1,9 +1,9 @@
-"""A node's two clocks in the real world: the machine's, or what a file makes of them.
+"""A node's two clocks in the real world: the machine's, or these clocks changed by a file.
 
-The file is JSON, `{"wall_offset_ns": N, "drift_ppm": N}`, and may be replaced (by rename) at any time; it is looked at
+The file is JSON, `{"wall_offset_ns": N, "drift_ppm": N}`, and may be replaced (by rename) at any time; it is read
 again every 10 ms. The wall clock jumps with the offset; both clocks run `drift_ppm` parts per million too fast from
-then on; what the wall clock gained is gone when the drift changes. The monotonic clock never goes back. The machine's
-own clock is never touched.
+then on. The time that the wall clock has gained is lost when the drift changes. The monotonic clock never goes back.
+The machine's own clock is never changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Clock:
         self._drift_ppm = 0
         self._since_ns = time.monotonic_ns()
         self._gained_ns = 0
-        """By how much our clocks had run ahead when the drift last changed."""
+        """How far the clocks had run ahead when the drift last changed."""
 
     def now(self) -> Instant:
         true_ns = time.monotonic_ns()
@@ -37,7 +37,7 @@ class Clock:
             return Instant(true_ns, time.time_ns())
         if true_ns - self._looked_ns >= LOOK_EVERY_NS:
             self._looked_ns = true_ns
-            self._look(true_ns)
+            self._read_file(true_ns)
         gained_ns = self._gained(true_ns)
         wall_ns = time.time_ns() + gained_ns - self._gained_ns + self._wall_offset_ns
         return Instant(true_ns + gained_ns, wall_ns)
@@ -49,11 +49,11 @@ class Clock:
     def _gained(self, true_ns: int) -> int:
         return self._gained_ns + (true_ns - self._since_ns) * self._drift_ppm // MILLION
 
-    def _look(self, true_ns: int) -> None:
+    def _read_file(self, true_ns: int) -> None:
         assert self._file is not None
         try:
-            found = Path(self._file).stat()
-            stamp = (found.st_mtime_ns, found.st_ino)
+            status = Path(self._file).stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
             if stamp == self._stamp:
                 return
             with Path(self._file).open("rb") as file:

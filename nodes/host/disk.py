@@ -1,6 +1,6 @@
-"""One thread that does to a node's files what the node wants: records in groups, and removals.
+"""One thread that works on a node's files: it writes records in groups, and removes files.
 
-The host hands over everything that has gathered (one *group*) and goes on; the thread writes and syncs it
+The host hands over all records that have gathered (one *group*) and goes on; the thread writes and syncs the group
 (`nodes.host.files`), reports, and takes the next.
 
 `written` (the seeded bug *ack-before-fsync*) reports a group when the operating system has it and syncs it later: a
@@ -48,7 +48,7 @@ class Disk:
         self._report = report
         self._writeback_s = writeback_s
         self._sync_at_s: float | None = None
-        """When what is written and not synced is to be synced."""
+        """When the written but unsynced records are to be synced."""
         self._has_begun = False
         self._groups: queue.SimpleQueue[Sequence[Persist] | Remove | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
@@ -64,11 +64,11 @@ class Disk:
         self._groups.put(group)
 
     def remove(self, name: str) -> None:
-        """Delete a file when what was handed over before is done; it is no misfortune if that fails."""
+        """Delete a file when all earlier orders are done; a failure is harmless."""
         self._groups.put(Remove(name))
 
     def close(self) -> None:
-        """Finish what was handed over and close all files."""
+        """Finish all orders and close all files."""
         self._groups.put(None)
         self._thread.join()
         self._files.close()

@@ -25,7 +25,7 @@ from nodes.kernel.outbox import Durability
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The outcome of a group: these records count as durable; with `error`, all behind them failed."""
+    """The outcome of a group: the records that count as durable; with `error`, all records behind them failed."""
 
     tokens: tuple[int, ...]
     error: str | None = None
@@ -42,16 +42,16 @@ class AppendFile:
         self._file = medium.open(folder, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._good_length = self._length = medium.length(self._file)
         self._entry_is_synced = False
-        """A file that is there may have been made by a process that was killed before it synced the folder."""
+        """An existing file may come from a process that was killed before it synced the folder."""
         self._torn = False
 
     @property
     def is_torn(self) -> bool:
-        """Something is at its end that should not be there."""
+        """The file has bytes behind its good content."""
         return self._torn or self._length != self._good_length
 
     def append(self, data: bytes) -> None:
-        """Write all of it or raise OSError."""
+        """Write all of `data`, or raise OSError."""
         if self._torn:
             self.cut_back()
         left = memoryview(data)
@@ -67,11 +67,11 @@ class AppendFile:
             self._entry_is_synced = True
 
     def accept(self) -> None:
-        """All that has been appended so far is good."""
+        """Accept everything appended so far as good."""
         self._good_length = self._length
 
     def cut_back(self) -> None:
-        """Drop what has been appended since `accept`; if that fails, before the next append."""
+        """Drop the bytes appended since `accept`. If that fails, the next append tries again first."""
         self._torn = True
         self._medium.cut(self._file, self._good_length)
         self._length = self._good_length
@@ -99,7 +99,7 @@ class Files:
 
     @property
     def has_unsynced(self) -> bool:
-        """`written` only."""
+        """Some files are written and not synced; with durability `written` only."""
         return bool(self._unsynced)
 
     def truncate(self, name: str, size: int) -> None:
@@ -142,7 +142,7 @@ class Files:
             raise
 
     def _put_whole(self, name: str, data: bytes) -> None:
-        """Written beside, synced, renamed: there is never half of it."""
+        """Write a file beside, sync and rename it: it is never there in part."""
         unfinished = name + UNFINISHED
         file = self._medium.open(self._folder, unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
@@ -157,10 +157,10 @@ class Files:
         self._medium.sync_folder(self._folder)
 
     def remove(self, name: str) -> None:
-        """Gone before anything else is done: of two, never the second alone. If it fails, the next start does it.
+        """Remove a file before the next call begins, so removals are ordered. A failed one is left to the next start.
 
         A file that was whole and synced stays in the folder `REMOVED`, which no node reads: an audit of a long run
-        needs the rows that its nodes have dropped. It begins later where the link cannot be made.
+        needs the rows that its nodes have dropped. If the link cannot be made, the audit begins at a later row.
         """
         is_whole = name not in self._unsynced and not (name in self._open and self._open[name].is_torn)
         self._forget(name)
@@ -172,13 +172,13 @@ class Files:
             self._medium.sync_folder(self._folder)
 
     def _forget(self, name: str) -> None:
-        """Nothing more is written to the file that is called so now."""
+        """Close the file of this name: no more records are written to it."""
         self._unsynced.pop(name, None)
         if file := self._open.pop(name, None):
             file.forget()
 
     def sync_later(self) -> list[str]:
-        """Sync what was only written; a sentence for each file that could not be synced."""
+        """Sync the unsynced files; returns a sentence for each file that could not be synced."""
         unsynced, self._unsynced = self._unsynced, {}
         failed: list[str] = []
         for name, file in unsynced.items():

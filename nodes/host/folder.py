@@ -1,4 +1,4 @@
-"""A node's data folder at start: locked for one process, read whole."""
+"""A node's data folder at the start: locked by one process, read as a whole."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def lock(directory: str) -> None:
-    """Make the folder ours until this process ends; raises BlockingIOError if it is another's."""
+    """Lock the folder until this process ends; raises BlockingIOError if another process has locked it."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # held open on purpose
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def contents(directory: str, except_for: Collection[str]) -> Mapping[str, bytes]:
-    """File name → bytes. `except_for` are paths of files that lie there and are not the node's, as its log."""
+    """File name → bytes. `except_for`: paths of files in the folder that are not the node's data, such as its log."""
     foreign = {os.path.realpath(path) for path in except_for}
     files: dict[str, bytes] = {}
     with os.scandir(directory) as entries:

@@ -1,9 +1,9 @@
-"""One node and its surroundings, joined: events in, effects out, in the order that the kernel promises.
+"""One node joined to the real world: events in, effects out, in the order that the kernel promises.
 
-Each event is one `node.step`. Timers and log lines that come out are done at once; sends, connects, disconnects and
-records go into the outbox. Once per turn of the loop the host *settles*: it does what the outbox releases and, if
-the disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and
-then the node hears `Persisted`; when it failed, the node hears `PersistFailed` before anything else.
+Each event is one `node.step`. Its timers and log lines are done at once; sends, connects, disconnects and records go
+into the outbox. Once per turn of the loop the host *settles*: it does the effects that the outbox releases and, if the
+disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and then the
+node gets `Persisted`; when it failed, the node gets `PersistFailed` before any other event.
 
 A node with a step that raises is broken, and must not close its connections in order: the process ends on the spot. So
 does a node that refuses to go on among its peers (`StartRefused`), with a line on stderr instead of a traceback.
@@ -49,11 +49,11 @@ from nodes.kernel.outbox import Durability, Outbox, Queued
 EXIT_REFUSED = 1
 EXIT_BROKEN = 70
 RARE_TURNS_EVERY_S = 1.0
-"""A node that is killed takes the rare turns since the last look with it."""
+"""How often rare turns are logged; the turns since the last time are lost when the node is killed."""
 
 
 class Host:
-    """Lives on the running loop. `deliver` is the one way into the node."""
+    """Runs on the running loop. All events enter the node through `deliver`."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Host:
         self._log = log
         self._trace = trace
         self.start_again: Callable[[], NoReturn] = lambda: self.end_broken("started again", StartAgain())
-        """Called for a node whose life is over; a process that can begin anew puts its own here."""
+        """Called when the node's life is over; a process that can start again sets its own function."""
         self._is_stopping = False
         self._rare_turns: dict[str, None] = {}
-        """Those that the log has."""
+        """The rare turns that are in the log."""
         self._outbox = Outbox()
         self._timers = Timers(self._loop, self._deliver_from_outside, self._clock)
         self.links = Links(codec, peers, self._deliver_from_outside, log)
@@ -89,7 +89,7 @@ class Host:
         self._settled = asyncio.Event()
 
     def start(self, files: Mapping[str, bytes]) -> None:
-        """The first event. Its exceptions go to the caller, which reports them."""
+        """Deliver the first event. Its exceptions go to the caller, which reports them."""
         self._take(self._stepped(Started(files)))
         if isinstance(self._node, CountsRareTurns):
             self._note_rare_turns_again(self._node)
@@ -101,7 +101,7 @@ class Host:
         return tracer.closed(self._node.step(tracer.opened(event), self._clock.now()))
 
     async def stop(self) -> None:
-        """Let the node say what it must, wait for the disk, close everything."""
+        """Let the node send its last messages, wait for the disk, close everything."""
         self._deliver_from_outside(Stopping())
         self._is_stopping = True
         self._timers.cancel_all()
@@ -114,7 +114,7 @@ class Host:
         self._note_rare_turns()
 
     def _look_at(self, medium: FaultyMedium) -> None:
-        """See soon what is to go wrong with the disk, whether or not anything is written."""
+        """Read the disk's faults regularly, also while no record is written."""
         medium.look()
         if not self._is_stopping:
             self._loop.call_later(LOOK_EVERY_S, self._look_at, medium)
@@ -190,7 +190,7 @@ class Host:
 
     def _settle(self) -> None:
         self._will_settle = False
-        if self._trace is not None:
+        if self._trace is not None:  # before any message that the rows record leaves
             self._write_trace(self._trace)
         for effect in self._outbox.take_released():
             match effect:
@@ -209,7 +209,7 @@ class Host:
         self._settled.set()
 
     def _write_trace(self, trace: MessageTrace) -> None:
-        """A node with a record that lacks rows ends: what it says from now on would look like the whole."""
+        """Write the trace's rows. If that fails the node ends: a trace without these rows would look complete."""
         try:
             trace.flush()
         except OSError as error:
@@ -245,7 +245,7 @@ class Host:
         self._log.line("error", str(context.get("message")), {"error": repr(error)})
 
     def end_broken(self, message: str, error: Exception) -> NoReturn:
-        """Without closing anything: an observer must see a crash."""
+        """End the process without closing connections: an observer must see a crash."""
         with suppress(Exception):  # a broken node may not know them; why it ends is what must be told
             self._note_rare_turns()
         self._log.line("error", message, fields_of_failure(error))

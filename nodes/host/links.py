@@ -1,8 +1,8 @@
 """TCP connections as numbered links.
 
-An accepted connection is a link at once: we greet, and the node gets `Accepted`. One that we made becomes a link when
-the other side's greeting has come whole; until then, or after GREETING_TIMEOUT_S, the node hears nothing of it
-but `ConnectFailed`. Numbers count up from 1 and are never used again.
+An accepted connection is a link at once: the host greets, and the node gets `Accepted`. A connection that the node made
+becomes a link when the other side's greeting is complete. If that fails, or takes GREETING_TIMEOUT_S, the node gets
+`ConnectFailed`. Numbers count up from 1 and are never reused.
 
 Writes gather until `flush`, which the host calls once per turn of the loop. A link holds at most OUTPUT_LIMIT bytes; it
 is closed beyond, because its other side does not read. (asyncio turns Nagle's algorithm off on every TCP socket.)
@@ -36,7 +36,7 @@ class Address:
 
 
 class Link(asyncio.BufferedProtocol):
-    """One connection. `number` is 0 until the node has got it in an event; `muted` when no more events may follow."""
+    """One connection. `number` is 0 until an event has it; `muted`: the node gets no more events of it."""
 
     def __init__(
         self, links: Links, decoder: Decoder, peer: str | None, chunk: memoryview, greeting: bytes = b""
@@ -92,7 +92,7 @@ class Link(asyncio.BufferedProtocol):
         self._links.ended(self, reason)
 
     def write(self, data: bytes) -> bool:
-        """Gather; true if this is the first since the last flush."""
+        """Gather data; True if it is the first since the last flush."""
         self._pending.append(data)
         self._pending_size += len(data)
         return len(self._pending) == 1
@@ -111,7 +111,7 @@ class Link(asyncio.BufferedProtocol):
             transport.write(data)
 
     def close(self) -> None:
-        """End it from our side, after what was written is out, or after LINGER_S without it."""
+        """Close the link when the written data is sent, or after LINGER_S."""
         self.muted = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
@@ -123,16 +123,16 @@ class Link(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def fail(self, reason: str) -> None:
-        """Close a link that cannot go on; the node hears `reason` when the socket is gone."""
+        """Close a link that cannot go on; the node gets `reason` when the socket is closed."""
         self._reason = reason
         self._links.failed(self, reason)
         self.abort()
 
     def connected_to_itself(self) -> bool:
-        """TCP's simultaneous open: dialling a free local port can meet our own end of the same connection."""
+        """Whether both ends are the same: by TCP's simultaneous open, dialling a free local port can do that."""
         assert self._transport is not None
-        mine, other = (self._transport.get_extra_info(name) for name in ("sockname", "peername"))
-        return mine is not None and mine == other
+        own, peer = (self._transport.get_extra_info(name) for name in ("sockname", "peername"))
+        return own is not None and own == peer
 
 
 class Links:
@@ -168,12 +168,12 @@ class Links:
             self._write(link, self._bytes(message))
 
     def hears(self, number: int) -> bool:
-        """The node may still get what comes on this link."""
+        """Whether the node still gets messages of this link."""
         link = self._by_number.get(number)
         return link is not None and not link.muted
 
     def mute(self, number: int) -> None:
-        """The node has done with this link: it hears no more of it."""
+        """The node has ended this link: it gets no more events of it."""
         if link := self._by_number.get(number):
             link.muted = True
 
@@ -188,7 +188,7 @@ class Links:
             link.flush()
 
     async def close(self) -> None:
-        """End all links, letting out what was written, for at most LINGER_S."""
+        """End all links; written data is still sent, for at most LINGER_S."""
         for dial in tuple(self._dials):
             dial.cancel()
         self.flush()

@@ -19,7 +19,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=st
 
 
 class NodeLog:
-    """The log file of one node. `status` is asked at each line."""
+    """The log file of one node. `status` is called for each line."""
 
     def __init__(
         self, path: str, node: str, epoch_ns: int, status: Callable[[], Mapping[str, object]]

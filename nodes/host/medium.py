@@ -1,7 +1,6 @@
 """The medium under a node's files: the machine's disk, or a faulty one.
 
-A `FaultyMedium` has a folder from which it reads its orders (a harness writes them), and into which
-it reports what it did:
+A `FaultyMedium` reads its orders from a folder (a harness writes them), and reports their effects into it:
 
 | file | written by | what |
 |---|---|---|
@@ -9,9 +8,9 @@ it reports what it did:
 | felt.json | here, by rename | `{"id": 3, "delayed": N, "failed": N}`: the orders read, how many calls they affected |
 | synced.txt | here, appended | `inode length`, a line a sync: how much of a file surely is on disk; the last counts |
 
-So if the power is taken away after a kill -9, when the page cache still has everything, the harness knows what a real
-disk would have kept. An inode with no line was never synced. A full disk takes half of what it is given before it
-refuses, as a real one may.
+So a harness that simulates a power loss by kill -9, after which the page cache still has all data, knows which data a
+real disk would have. An inode without a line was never synced. A full disk writes half of the data before it refuses,
+as a real one may.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Medium:
         self._sync_data(file)
 
     def sync_folder(self, folder: int) -> None:
-        """Which names there are, and of which files, is on disk."""
+        """The folder's names, and the files that they refer to, are on disk."""
         os.fsync(folder)
 
     def rename(self, folder: int, old: str, new: str) -> None:
@@ -83,7 +82,7 @@ class Medium:
         os.unlink(name, dir_fd=folder)
 
     def keep_aside(self, folder: int, name: str) -> None:
-        """Link the file into the folder of those that were removed, in the place of an older one of that name."""
+        """Link the file into the folder of removed files, in place of an older one of that name."""
         with suppress(FileExistsError):
             os.mkdir(REMOVED, dir_fd=folder)
         aside = f"{REMOVED}/{name}"
@@ -99,9 +98,9 @@ class Medium:
 
 
 class FaultyMedium(Medium):
-    """`look` is called by the host's loop now and then, `write` and `sync` in the disk's thread.
+    """The host's loop calls `look` regularly, the disk's thread calls `write` and `sync`.
 
-    Both report effects: one at a time, otherwise the thread could report orders that the loop has just replaced, and
+    Both report effects, under a lock: otherwise the thread could report orders that the loop has just replaced, and
     the report that the new ones were read would never be written.
     """
 
@@ -123,11 +122,11 @@ class FaultyMedium(Medium):
         self.look()
 
     def look(self) -> None:
-        """Read the orders again if they have changed; say that they were seen, until that has been said."""
+        """Read the orders again if they have changed; report that they were read, until the report is written."""
         path = self._folder / ORDERS
         try:
-            found = path.stat()
-            stamp = (found.st_mtime_ns, found.st_ino)
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
             orders = None if stamp == self._stamp else _orders(json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError, AttributeError):
             return
@@ -137,7 +136,7 @@ class FaultyMedium(Medium):
                 self._orders = orders
                 self._is_told = False
             if not self._is_told:
-                self._tell()
+                self._write_report()
 
     def write(self, file: int, data: bytes | memoryview) -> int:
         self._note_new(file)
@@ -167,23 +166,23 @@ class FaultyMedium(Medium):
         raise OSError(code, os.strerror(code))
 
     def _note_new(self, file: int) -> None:
-        """A new file may have the inode of an old one: nothing of it is synced."""
-        found = os.fstat(file)
-        if found.st_ino not in self._known:
-            self._known.add(found.st_ino)
-            if not found.st_size:
-                os.write(self._synced, b"%d 0\n" % found.st_ino)
+        """Note that no byte of a new file is synced: it may have the inode of an old one."""
+        status = os.fstat(file)
+        if status.st_ino not in self._known:
+            self._known.add(status.st_ino)
+            if not status.st_size:
+                os.write(self._synced, b"%d 0\n" % status.st_ino)
 
     def _note(self, file: int) -> None:
-        found = os.fstat(file)
-        os.write(self._synced, b"%d %d\n" % (found.st_ino, found.st_size))
+        status = os.fstat(file)
+        os.write(self._synced, b"%d %d\n" % (status.st_ino, status.st_size))
 
     def forget(self, file: int) -> None:
-        """The file is about to be removed: its inode may be another's soon."""
+        """The file is about to be removed: a new file may get its inode."""
         self._known.discard(os.fstat(file).st_ino)
 
     def _affected(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
-        """These orders affected a call; it is not counted for other orders, which may have come meanwhile."""
+        """Count a call that these orders affected, unless different orders have come meanwhile."""
         with self._telling:
             if orders is not self._orders:
                 return
@@ -191,15 +190,15 @@ class FaultyMedium(Medium):
             self._failed += failed
             is_first = self._delayed + self._failed == 1
             if is_first or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
-                self._tell()
+                self._write_report()
 
-    def _tell(self) -> None:
+    def _write_report(self) -> None:
         """Best effort: the next `look` repeats a report that failed."""
         self._told_ns = time.monotonic_ns()
         fresh = self._folder / f"{AFFECTED}.new"
         try:
-            told = {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
-            fresh.write_text(json.dumps(told))
+            report = {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
+            fresh.write_text(json.dumps(report))
             fresh.replace(self._folder / AFFECTED)
         except OSError:
             self._is_told = False
@@ -207,13 +206,13 @@ class FaultyMedium(Medium):
             self._is_told = True
 
 
-def _orders(asked: dict[str, object]) -> Orders:
-    """ValueError or TypeError if they are none."""
+def _orders(document: dict[str, object]) -> Orders:
+    """The orders in a JSON document. Raises ValueError or TypeError if it has none."""
     orders = Orders(
-        id=int(str(asked.get("id", -1))),
-        sync_delay_ns=int(str(asked.get("sync_delay_ns", 0))),
-        write_error=str(asked.get("write_error", "")),
-        sync_error=str(asked.get("sync_error", "")),
+        id=int(str(document.get("id", -1))),
+        sync_delay_ns=int(str(document.get("sync_delay_ns", 0))),
+        write_error=str(document.get("write_error", "")),
+        sync_error=str(document.get("sync_error", "")),
     )
     for name in (orders.write_error, orders.sync_error):
         if name and not hasattr(errno, name):

@@ -1,7 +1,7 @@
 """The files of `nodes.kernel.trace`: one for each life of a node, in a folder beside its data.
 
-Rows are JSON lines. They are written before the messages that they tell of leave the process, and not synced: a process
-that is killed loses none of them, and the folder is the harness's, so that no fault of the node's disk touches it.
+Rows are JSON lines. They are written before their messages leave the process, and not synced: a process that is killed
+loses none of them. The folder is the harness's, so faults of the node's disk do not affect it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MessageTrace:
         return bool(self._rows)
 
     def flush(self) -> None:
-        """Write the rows that wait. Raises OSError."""
+        """Write the gathered rows. Raises OSError."""
         if self._rows:
             text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in self._rows)
             self._rows.clear()
@@ -38,7 +38,7 @@ class MessageTrace:
 
 
 def _next_of(folder: Path) -> tuple[int, int]:
-    """The number of a life that the folder has no file of, and its new file."""
+    """The number of the next life, which has no file in the folder, and its new file."""
     life = 1 + max((int(file.stem.partition("-")[2]) for file in folder.glob("trace-*.jsonl")), default=0)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     return life, os.open(folder / TRACE_FILE.format(life), flags, 0o644)

@@ -40,23 +40,23 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
     """Raises WrongUse."""
-    given = _parser(systems).parse_args(arguments)
-    peers: list[tuple[str, Address]] = given.peer
+    parsed = _parser(systems).parse_args(arguments)
+    peers: list[tuple[str, Address]] = parsed.peer
     if len(dict(peers)) < len(peers):
         raise WrongUse("a peer is named twice")
     return Options(
-        system=given.system,
-        config=given.config,
-        data=given.data,
-        listen=given.listen,
+        system=parsed.system,
+        config=parsed.config,
+        data=parsed.data,
+        listen=parsed.listen,
         peers=dict(peers),
-        epoch_ns=given.epoch_ns,
-        log=given.log,
-        durability=cast(Durability, given.durability),
-        stdin_lifeline=given.stdin_lifeline,
-        clock=given.clock,
-        disk_faults=given.disk_faults,
-        trace=given.trace,
+        epoch_ns=parsed.epoch_ns,
+        log=parsed.log,
+        durability=cast(Durability, parsed.durability),
+        stdin_lifeline=parsed.stdin_lifeline,
+        clock=parsed.clock,
+        disk_faults=parsed.disk_faults,
+        trace=parsed.trace,
     )
 
 

@@ -1,4 +1,4 @@
-"""Orders about errors that a disk is to show, which faults give to the disk layer of a node."""
+"""Orders of a fault to a node's disk layer: the errors and delays that it is to produce."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The faults of a medium; the plain value: none. Errors by their names in `errno`."""
+    """The faults of a medium, by default none. Errors by their names in `errno`."""
 
     id: int = -1
     sync_delay_ns: int = 0

@@ -39,7 +39,7 @@ class NotStarted(Exception):
 
 
 DEEPEST = 4_000
-"""Messages have up to 1,024 lists and maps in each other. Showing one takes Python more than a call for each."""
+"""The recursion limit: messages nest up to 1,024 lists and maps, and `repr` needs more than one call for each."""
 
 
 def main(arguments: Sequence[str], systems: Mapping[str, System]) -> int:
@@ -152,8 +152,8 @@ async def _listening(host: Host, address: Address) -> asyncio.Server:
 
 
 def _error_of_bind(address: Address) -> int:
-    """The number of the error, 0 if there is none now: from Python 3.13 on, asyncio leaves it out if this machine does
-    not have the address."""
+    """The errno of binding to the address, 0 if that succeeds. From Python 3.13 on, asyncio's own error lacks it if
+    this machine does not have the address."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM
@@ -177,7 +177,7 @@ def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Opti
 
 
 def _start_again(listen: Address) -> NoReturn:
-    """The same process from its beginning, at the same address; its connections end, its files stay."""
+    """Execute the same program anew, at the same address; connections end, files stay."""
     program, *words = sys.orig_argv
     words[words.index("--listen") + 1] = str(listen)
     os.execv(sys.executable, [program, *words])
@@ -190,6 +190,6 @@ def _one_line(error: BaseException) -> str:
 
 
 def _say(line: Mapping[str, object]) -> None:
-    """One line for the process that started us; without a listener it is dropped."""
+    """Write one line for the parent process; without a reader it is dropped."""
     with suppress(OSError):
         os.write(1, json.dumps(line, separators=(",", ":")).encode() + b"\n")

@@ -1,7 +1,7 @@
 """The systems that can be hosted: a system's name → a function from its config's bytes to a node and its codec.
 
-A new system is one function and one line. Each imports what it needs only when it is asked for: a node starts in a
-fraction of the time that all of them would take.
+A new system is one function and one line. Each function imports its modules when it is called: a node starts in a
+fraction of the time that importing all systems would take.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from nodes.kernel.trace import Described
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A node, its own name ("n1"), and how it talks. `described`: which of its messages go to peers, for a host that
-    records them; None: nothing is recorded."""
+    """A node, its own name ("n1"), and its codec. `described`: as in `nodes.kernel.trace`, for a host that records
+    messages to peers; None: none is recorded."""
 
     name: str
     node: Node
@@ -73,16 +73,16 @@ class NoSystem(Exception):
 
 
 def system_of(name: str, systems: Mapping[str, System]) -> System:
-    """By its name in the table, or by "module:function" or "file.py:function". Raises NoSystem."""
+    """The system with this name in the table, or of "module:function" or "file.py:function". Raises NoSystem."""
     if name in systems:
         return systems[name]
     module, _, function = name.rpartition(":")
     try:
         code = of_file(module) if module.endswith(".py") else importlib.import_module(module)
-        found: System = getattr(code, function)
+        system: System = getattr(code, function)
     except (ImportError, AttributeError, OSError) as error:
         raise NoSystem(f"the system {name} cannot be hosted: {error}") from error
-    return found
+    return system
 
 
 def of_file(path: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Tarantool's error codes (ER_*), as far as a reference node or a checker meets them, with their messages.
+"""Tarantool's error codes (ER_*) that a reference node or a checker uses, with their messages.
 
 The name is Tarantool's without `ER_`; the message has its printf placeholders, `text` fills them in:
 

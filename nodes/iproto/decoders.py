@@ -1,7 +1,7 @@
 """Bytes of a link, as they come, to messages: one decoder for each of the three kinds of readers.
 
-The order in which things come on a link is in `frames.py`. A decoder keeps what is not yet whole. After a
-ProtocolError it is broken for good: the frames that follow cannot be told apart any more.
+`frames.py` describes the order of messages on a link. A decoder keeps the bytes of an incomplete frame. After a
+ProtocolError it is broken for good: the boundaries of the following frames are lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OK, _ERROR, _RAFT = int(Type.OK), int(Type.ERROR), int(Type.RAFT)
 
 
 class _Decoder:
-    """Greeting, frames, and refusing to go on after a fault; `_message` says what one frame means."""
+    """Reads the greeting and frames, and refuses to go on after a fault; `_message` decodes one frame."""
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.greeting: Greeting | None = None
@@ -58,7 +58,7 @@ class _Decoder:
         self._is_broken = False
 
     def feed(self, data: bytes) -> list[Message]:
-        """The messages that are now whole. Raises ProtocolError, and again at every call after that."""
+        """The messages that `data` completes. Raises ProtocolError, and again at every later call."""
         if self._is_broken:
             raise ProtocolError("this link broke the protocol before; end it")
         messages: list[Message] = []
@@ -157,7 +157,7 @@ def _reply(reply_type: int, header: Map, body: Map) -> Answer | Refusal:
 
 
 def _ok(header: Map, body: Map) -> Message:
-    """Which OK it is, its body says: 2.6 and later name the cluster in the answer to a SUBSCRIBE alone."""
+    """An OK, by its body: 2.6 and later name the cluster only in the answer to a SUBSCRIBE."""
     sync = _unsigned(header, _SYNC)
     if _BALLOT in body:
         return _ballot(sync, body[_BALLOT])
@@ -173,7 +173,7 @@ def _ok(header: Map, body: Map) -> Message:
 
 
 def _ballot(sync: int, ballot: object) -> Ballot:
-    """2.6 says `loading` under 4; later ones whether they are read-only at present."""
+    """A ballot. Key 4 means `loading` in 2.6, and read-only in later versions."""
     if isinstance(ballot, dict):
         is_read_only, vclock = ballot.get(1), ballot.get(2)
         gc_vclock, is_loading = ballot.get(3, {}), ballot.get(4, False)
@@ -257,7 +257,7 @@ class _Frames:
         self._wanted = 1
 
     def split(self, data: bytes) -> Iterator[bytes]:
-        """The payloads that are now whole."""
+        """The payloads that `data` completes."""
         if self._kept:
             self._kept += data
             if len(self._kept) < self._wanted:
@@ -275,7 +275,7 @@ class _Frames:
             start = end
 
     def _bounds(self, data: bytes, start: int) -> tuple[int, int]:
-        """Where a frame's payload begins and ends. If its length is cut off: where at least it must end."""
+        """The bounds of a frame's payload. If its length is cut off, the end is the least possible one."""
         first = data[start]
         width = _LENGTH_BYTES[first]
         begin = start + 1 + width

@@ -4,11 +4,11 @@
     ├── ProtocolError          a link: end it, nothing after this point can be trusted
     │   ├── MalformedGreeting    the other end is no Tarantool, or no binary port of one
     │   ├── MalformedFrame       a frame is not msgpack, or its fields are missing or of the wrong type
-    │   └── FrameTooLong         a frame says that it is longer than we are willing to keep
+    │   └── FrameTooLong         a frame is longer than a decoder is willing to keep
     └── XlogError              a file: it is no xlog at all, or its text header cannot be used
 
-A request that is well framed but unknown or incomplete is none of these: it is a message (`messages.Unknown`)
-and gets an answer. A torn or damaged xlog is none either: it is a value (`xlog.Xlog.damage`).
+A request that is well framed but unknown or incomplete is not an error here: it is a message (`messages.Unknown`)
+and gets an answer. Neither is a torn or damaged xlog: it is a value (`xlog.Xlog.damage`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nodes.iproto.messages import Message
 
 
 class FormatError(Exception):
-    """The root: the bytes are not what they should be."""
+    """The root: the bytes do not have the expected format."""
 
 
 class ProtocolError(FormatError):
-    """`messages` are those that the same `feed` had decoded before the fault, in order."""
+    """`messages`: the messages that the same `feed` had decoded before the fault, in order."""
 
     messages: tuple[Message, ...] = ()
 

@@ -6,12 +6,12 @@ first (`greeting`); after that both sides send frames. The decoders read, in thi
 
 | decoder | reads |
 |---|---|
-| `ServerDecoder` | requests; after a Subscribe also Acks, and Heartbeats of a replica with nothing to say |
+| `ServerDecoder` | requests; after a Subscribe also Acks, and Heartbeats of an idle replica |
 | `ApplierDecoder` | greeting; Ballot; Stages and Rows of a JOIN; Subscribed; Rows, Heartbeats; or a Refusal |
 | `ClientDecoder` | the greeting; Answers and Refusals |
 
-`feed` may be given any pieces of the stream: what comes out in total does not depend on where it was cut, but
-for one thing: rows that came in one piece are joined into one `Rows`. A `ProtocolError` ends a link; its
+`feed` may be given any pieces of the stream: the messages do not depend on where it was cut, with one exception:
+rows that came in one piece are joined into one `Rows`. A `ProtocolError` ends a link; its
 `messages` are those decoded before it by the same `feed`.
 
 Arrays: `Answer.data`, tuples, keys and arguments are Python tuples, arrays *inside* them are lists. A
@@ -125,7 +125,7 @@ def encode(message: Message) -> bytes:
 
 
 def _encoded_request(message: Message) -> bytes:
-    """Of a client."""
+    """The bytes of a client's request."""
     match message:
         case Select(sync, space_id, key, index_id, limit, offset, iterator):
             where = {_SPACE_ID: space_id, _INDEX_ID: index_id}
@@ -165,16 +165,16 @@ def _checked(version: int, request: Message) -> bytes:
 def _of_following(
     message: Subscribe | Subscribed | Vote | Ballot | Join | Register | Stage | JoinMeta | JoinSnapshot,
 ) -> bytes:
-    """How one comes to follow another: seldom said, so that these need not be found fast."""
+    """Messages by which a node begins to follow another one: they are rare, so they are matched last."""
     match message:
         case Subscribe():
             return _frame(_subscribe_header(message), _subscribe_body(message))
         case Subscribed(sync, cluster_uuid, vclock, replica_id, features):
             sender = {_REPLICA_ID: replica_id} if replica_id else {}
-            told: dict[int, object] = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
+            answer: dict[int, object] = {_CLUSTER_UUID: cluster_uuid, _VCLOCK: packed_vclock(vclock)}
             if features:
-                told[_FEATURES] = list(features)
-            return _frame({_TYPE: _OK, _SYNC: sync, **sender}, told)
+                answer[_FEATURES] = list(features)
+            return _frame({_TYPE: _OK, _SYNC: sync, **sender}, answer)
         case Stage(sync, vclock):
             return _frame({_TYPE: _OK, _SYNC: sync}, {_VCLOCK: packed_vclock(vclock)})
         case Vote(sync):
@@ -222,7 +222,7 @@ def _answer_body(data: tuple[object, ...]) -> bytes:
 
 
 def _refusal_body(code: int, text: str) -> bytes:
-    """The text as clients before 2.4 read it, and the stack of one error that later ones prefer."""
+    """The text for clients before 2.4, and the stack of one error for later ones."""
     error = {0: "ClientError", 1: "", 2: 0, 3: text, 4: 0, 5: code}
     return pack({_ERROR_24: text, _ERROR_STACK: {0: [error]}})
 
@@ -237,7 +237,7 @@ def _heartbeat_header(replica_id: int, timestamp: float) -> dict[int, int | floa
 
 
 def _raft_body(message: RaftState) -> dict[int, object]:
-    """As Tarantool: what is nothing is left out; a candidate's vclock stands under 3."""
+    """The body, as Tarantool writes it: zeros are left out; key 3 is a candidate's vclock."""
     body: dict[int, object] = {0: message.term}
     if message.vote:
         body[1] = message.vote
@@ -250,7 +250,7 @@ def _raft_body(message: RaftState) -> dict[int, object]:
 
 
 def _subscribe_header(message: Subscribe) -> dict[int, int]:
-    """Tarantool finds a replica's id by its UUID and overlooks the one we put here."""
+    """The header. Tarantool finds a replica's id by its UUID, and ignores the id here."""
     header = {_TYPE: _SUBSCRIBE, _SYNC: message.sync, _REPLICA_ID: message.replica_id}
     return {key: value for key, value in header.items() if value}
 

@@ -14,7 +14,7 @@ from nodes.iproto.errors import MalformedGreeting
 
 SIZE = 128
 SERVER_VERSION = "2.6.0"
-"""The version in our nodes' greeting to clients: with a later one, clients would ask for what 2.6 cannot do."""
+"""The version in the greeting to clients: with a later one, clients would send requests that 2.6 does not know."""
 _LINE = SIZE // 2
 _UUID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _FIRST_LINE = re.compile(rb"Tarantool +(\d+\.\d+\.\d+\S*) +\(([^)]*)\) *(" + _UUID + rb")? *\n")
@@ -47,10 +47,10 @@ def greeting(version: str, instance_uuid: str, salt: bytes) -> bytes:
 def parse_greeting(data: bytes) -> Greeting:
     """Raises MalformedGreeting."""
     first, second = data[:_LINE], data[_LINE:]
-    found = _FIRST_LINE.fullmatch(first)
-    if len(data) != SIZE or found is None or not second.endswith(b"\n"):
+    match = _FIRST_LINE.fullmatch(first)
+    if len(data) != SIZE or match is None or not second.endswith(b"\n"):
         raise MalformedGreeting(f"expected the {SIZE} bytes of Tarantool's greeting, got {data[:_LINE]!r}")
-    version, protocol, instance_uuid = found.groups()
+    version, protocol, instance_uuid = match.groups()
     if protocol != b"Binary" or instance_uuid is None:
         raise MalformedGreeting(f"expected a binary port with an instance UUID, got {first!r} (a console?)")
     return Greeting(version.decode("ascii"), instance_uuid.decode("ascii"), _salt(second))

@@ -1,7 +1,7 @@
-"""One line about an xlog or snap file, of any Tarantool or ours: its kind, or what is wrong and how much is good.
+"""One line about an xlog or snap file, of any Tarantool or of these nodes: its kind, or the damage and the good part.
 
-A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not, because it
-is unknown how much is missing. Nor is a log whose rows are not whole transactions (`nodes.iproto.transactions`).
+A log without an end marker is whole: its process was killed, or still writes. A snapshot without one is not whole,
+because it is unknown how much is missing. Neither is a log with incomplete transactions (`nodes.iproto.transactions`).
 """
 
 from __future__ import annotations
@@ -27,36 +27,42 @@ class Inspection:
 def inspect(data: bytes) -> Inspection:
     """Never raises: a file that is not an xlog is reported as well."""
     try:
-        found = xlog.decode(data)
+        log = xlog.decode(data)
     except XlogError as error:
         return Inspection(False, f"{error}; none of {len(data)} bytes is good")
-    if found.meta is None:
-        return Inspection(False, f"damaged: {found.damage}", xlog.is_torn(data, found))
-    what = _what(found.meta, found)
-    flaw = flaw_in(found)
+    if log.meta is None:
+        return Inspection(False, f"damaged: {log.damage}", xlog.is_torn(data, log))
+    description = _description(log.meta, log)
+    flaw = flaw_in(log)
     if flaw is not None:
-        return Inspection(False, f"{what} damaged: {flaw.sentence}; the {flaw.good} rows before are good")
-    if found.damage is not None:
-        is_torn = xlog.is_torn(data, found)
+        return Inspection(
+            False, f"{description} damaged: {flaw.sentence}; the {flaw.good} rows before are good"
+        )
+    if log.damage is not None:
+        is_torn = xlog.is_torn(data, log)
         if is_torn:
-            return Inspection(False, f"{what} damaged, as a crash leaves it: {found.damage}", is_torn=True)
-        return Inspection(False, f"{what} damaged: {found.damage}{_behind(data, found)}")
-    if found.meta.kind == "SNAP" and not found.finished:
-        good = f"the {len(found.rows)} rows in all {len(data)} bytes are good"
-        return Inspection(False, f"{what} damaged: a snapshot without its end marker is not whole; {good}")
-    end = "closed in order" if found.finished else "not closed (its process was killed, or still writes)"
-    return Inspection(True, f"{what} good: {len(found.rows)} rows in {len(data)} bytes, {end}")
+            return Inspection(
+                False, f"{description} damaged, as a crash leaves it: {log.damage}", is_torn=True
+            )
+        return Inspection(False, f"{description} damaged: {log.damage}{_behind(data, log)}")
+    if log.meta.kind == "SNAP" and not log.finished:
+        good = f"the {len(log.rows)} rows in all {len(data)} bytes are good"
+        return Inspection(
+            False, f"{description} damaged: a snapshot without its end marker is not whole; {good}"
+        )
+    end = "closed in order" if log.finished else "not closed (its process was killed, or still writes)"
+    return Inspection(True, f"{description} good: {len(log.rows)} rows in {len(data)} bytes, {end}")
 
 
-def _behind(data: bytes, found: xlog.Xlog[Row]) -> str:
-    """What shows that no crash left the damage."""
-    if xlog.goes_on(data, found.good_bytes):
+def _behind(data: bytes, log: xlog.Xlog[Row]) -> str:
+    """The evidence that the damage does not come from a crash."""
+    if xlog.goes_on(data, log.good_bytes):
         return "; more good rows stand behind the damage"
     return "; an end marker stands behind the damage" if data.endswith(xlog.encode_eof()) else ""
 
 
-def _what(meta: xlog.Meta, found: xlog.Xlog[Row]) -> str:
+def _description(meta: xlog.Meta, log: xlog.Xlog[Row]) -> str:
     kind = "log" if meta.kind == "XLOG" else "snapshot"
     later = {Type.RAFT.value, Type.PROMOTE.value, Type.DEMOTE.value}
-    hint = ", which 2.6 cannot read" if any(row.type in later for row in found.rows) else ""
+    hint = ", which 2.6 cannot read" if any(row.type in later for row in log.rows) else ""
     return f"{kind} of {meta.server_version or 'no version'} from {text(meta.vclock)} on{hint}:"

@@ -1,14 +1,14 @@
-"""The kinds of messages between nodes, in the words that people steer a run by ("hold every PROMOTE to n3").
+"""The kinds of messages between nodes, in the words of an operator who steers a run ("hold every PROMOTE to n3").
 
 | kind | messages |
 |---|---|
 | promote, demote, confirm, rollback | rows that carry one |
 | row | rows of transactions |
 | ack | acknowledgements |
-| raft | what a node says of its election |
-| candidate, vote, leader | of these: that it stands for election, that it has voted in this term, that it leads |
-| heartbeat, subscribe, join | as they are called |
-| joined | what a joining node is given |
+| raft | a node's report of its election |
+| candidate, vote, leader | such reports: it stands for election, it has voted in this term, it leads |
+| heartbeat, subscribe, join | the messages of these names |
+| joined | the data for a joining node |
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _STATES = {2: "candidate", 3: "leader"}
 
 
 def kinds_of(message: object) -> tuple[str, ...]:
-    """All kinds that a message is of; none for what clients and nodes say to each other."""
+    """All kinds of a message; none for messages between clients and nodes."""
     match message:
         case Rows(rows):
             return tuple(dict.fromkeys(_CONTROL.get(row.type, "row") for row in rows))

@@ -164,7 +164,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """Insert the tuple, or do the operations on the one that is there."""
+    """Insert the tuple, or do the operations on the existing one."""
 
     sync: int
     space_id: int
@@ -192,7 +192,7 @@ class Eval:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """SQL: a statement, or what else stands in the body of EXECUTE and PREPARE."""
+    """SQL: a statement, or the other content of the body of EXECUTE and PREPARE."""
 
     sync: int
     prepares: bool
@@ -201,7 +201,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """`proof` is the mechanism and the scramble; `salt` is the link's, put in by the decoder."""
+    """`proof` is the mechanism and the scramble; the decoder puts in the `salt` of the link."""
 
     sync: int
     user: str
@@ -211,7 +211,7 @@ class Auth:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A request that is only to be served under this schema version."""
+    """A request to be served only under this schema version."""
 
     schema_version: int
     request: ClientRequest
@@ -263,7 +263,7 @@ class Subscribe:
     is_anonymous: bool = False
     """An anonymous replica follows without being a member: it has no id and counts for no quorum."""
     features: tuple[int, ...] = ()
-    """The features of the sender beyond its version; other servers overlook it."""
+    """The features of the sender beyond its version; other servers ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +280,14 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A node that may want to join asks for our ballot."""
+    """A node that may want to join asks for a ballot."""
 
     sync: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The answer. `gc_vclock`: from where on our logs are kept; `is_loading`: we have no data yet."""
+    """The answer to `Vote`. `gc_vclock`: the beginning of the kept logs; `is_loading`: the node has no data yet."""
 
     sync: int
     is_read_only: bool
@@ -317,7 +317,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Begins or ends a part of what answers a JOIN: the vclock of the data before or behind it."""
+    """Begins or ends a part of the answer to a JOIN: the vclock of the data before or behind it."""
 
     sync: int
     vclock: Mapping[int, int]
@@ -325,21 +325,21 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class JoinMeta:
-    """From here to `JoinSnapshot`: the state of election and queue, as RAFT and PROMOTE rows (since 2.11)."""
+    """Up to `JoinSnapshot`, the state of election and queue follows as RAFT and PROMOTE rows (since 2.11)."""
 
     sync: int
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSnapshot:
-    """From here on: data."""
+    """The data of a JOIN follows."""
 
     sync: int
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A relay with nothing to say; with `sync` it asks for an acknowledgement that says the same number."""
+    """A relay has no rows to send; with `sync` it asks for an acknowledgement that repeats the number."""
 
     replica_id: int
     timestamp: float
@@ -348,7 +348,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The rows that a replica has on disk, and the term that it has on disk, read in one instant."""
+    """The vclock and the term that a replica has on disk, read in one instant."""
 
     vclock: Mapping[int, int]
     term: int

@@ -1,6 +1,6 @@
 """The one place that calls msgpack, with one set of options for links and files.
 
-Tarantool's strings are any bytes: what is not UTF-8 becomes lone surrogates and turns back into the same
+Tarantool's strings are any bytes: those that are not UTF-8 become lone surrogates and turn back into the same
 bytes. Arrays become lists, maps become dicts (a map with an array or a map as its key is refused), extension
 types become `msgpack.ExtType` and survive a round trip.
 """
@@ -18,7 +18,7 @@ from nodes.iproto.errors import MalformedFrame
 
 _NIL = b"\xc0"
 _ARRAY = 0x90
-"""With the number of its values, at most 15: how an array begins."""
+"""The first byte of an array, plus the number of its values, at most 15."""
 pack: Callable[[object], bytes] = Packer(unicode_errors="surrogateescape").pack
 
 
@@ -32,9 +32,9 @@ def unpack(data: bytes) -> object:
 
 
 def unpack_some(data: bytes, count: int | None = None, usual: int = 0) -> list[object]:
-    """The first `count` values that stand in `data` one after another, or all. Raises MalformedFrame.
+    """The first `count` consecutive values in `data`, or all. Raises MalformedFrame.
 
-    `usual`: so many there are as a rule, at most 15; if so, it takes a fifth of the time.
+    `usual`: the usual number of values, at most 15; if it is right, unpacking takes a fifth of the time.
     """
     if count is None:
         whole = (_array_of(usual, data) if usual else None) or _all_in(data)
@@ -44,7 +44,7 @@ def unpack_some(data: bytes, count: int | None = None, usual: int = 0) -> list[o
 
 
 def unpack_each(data: bytes) -> Iterator[tuple[object, int]]:
-    """All values that stand in `data` one after another, each with the place behind it. Raises MalformedFrame."""
+    """All consecutive values in `data`, each with the offset behind it. Raises MalformedFrame."""
     unpacker = _unpacker(len(data))
     unpacker.feed(data)
     end = 0
@@ -59,7 +59,7 @@ def unpack_each(data: bytes) -> Iterator[tuple[object, int]]:
 
 
 def _array_of(count: int, data: bytes) -> list[object] | None:
-    """All values at once, if there are so many."""
+    """All values at once; None if there are not `count` of them."""
     try:
         values: list[object] = unpackb(
             bytes((_ARRAY | count,)) + data, strict_map_key=False, unicode_errors="surrogateescape"
@@ -70,7 +70,7 @@ def _array_of(count: int, data: bytes) -> list[object] | None:
 
 
 def _all_in(data: bytes) -> list[object] | None:
-    """All values at once; None if the last one is cut off, or something else is wrong."""
+    """All values at once; None if the last one is cut off, or the bytes are malformed."""
     unpacker = _unpacker(len(data) + 1)
     unpacker.feed(data)
     unpacker.feed(_NIL)  # an object that is cut off takes it in

@@ -1,7 +1,7 @@
 """Blocks of rows that begin alike are unpacked once.
 
-A node takes many snapshots. Each begins with the same several hundred rows of system spaces, which differ in nothing
-but the time at which they were written.
+A node takes many snapshots. Each begins with the same several hundred rows of system spaces, which differ only in their
+timestamps.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from nodes.iproto.packing import unpack_each
 from nodes.iproto.rows import Wanted, rows_of
 
 USERS_FROM = 512
-"""The first id of a space that is no system space."""
+"""The first id of a user space."""
 KNOWN_MAX = 8
 _FLOAT = b"\xcb"
 
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """`length` bytes, as one number; `mask` has no bit where a time stands."""
+    """The first `length` bytes of a block, as one number; `mask` has no bits at the timestamps."""
 
     length: int
     mask: int
@@ -33,8 +33,8 @@ class _Beginning:
 
 
 class Recurring:
-    """`rows_of`, for many blocks of which the first rows insert the same into system spaces. Such a row is an object
-    that several blocks share, and has the time of the first of them."""
+    """`rows_of`, for many blocks whose first rows insert the same tuples into system spaces. The blocks share such a
+    row object, which has the timestamp of the first block."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -42,13 +42,13 @@ class Recurring:
 
     def __call__(self, payload: bytes) -> list[Row]:
         """The wanted rows. Raises MalformedFrame."""
-        known = (each for each in self._known if each.begins(payload))
-        found = max(known, key=lambda each: each.length, default=None)
-        if found is None:
-            found = self._learnt(payload)
-            if found.length:
-                self._known = [found, *self._known[: KNOWN_MAX - 1]]
-        return [*found.rows, *rows_of(payload[found.length :], self._wanted)]
+        known = (beginning for beginning in self._known if beginning.begins(payload))
+        longest = max(known, key=lambda beginning: beginning.length, default=None)
+        if longest is None:
+            longest = self._learnt(payload)
+            if longest.length:
+                self._known = [longest, *self._known[: KNOWN_MAX - 1]]
+        return [*longest.rows, *rows_of(payload[longest.length :], self._wanted)]
 
     def _learnt(self, payload: bytes) -> _Beginning:
         mask = bytearray(b"\xff" * len(payload))
@@ -70,7 +70,7 @@ class Recurring:
 
 
 def _is_system_insert(header: object, body: object) -> bool:
-    """A NOP has no body; no other row stands where these two were taken for one."""
+    """Whether the two are an insert into a system space. A NOP has no body, so they may belong to two rows."""
     if (
         type(header) is not dict
         or type(body) is not dict

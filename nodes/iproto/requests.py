@@ -1,4 +1,4 @@
-"""Reading what a client or a replica asks.
+"""Decoding the requests of clients and replicas.
 
 Inside a sound frame nothing is fatal: an unknown type, a missing field or a field of the wrong type becomes
 an `Unknown` that carries the refusal Tarantool would send, and the link lives on.
@@ -18,7 +18,7 @@ an `Unknown` that carries the refusal Tarantool would send, and the link lives o
 | JOIN, FETCH_SNAPSHOT | instance UUID (JOIN) | server version |
 | REGISTER | instance UUID, vclock | |
 
-A client may say under which schema version it wants to be served: then the request comes as a `Checked`.
+A client may name the schema version under which it wants to be served: then the request comes as a `Checked`.
 Tuples, keys and arguments come as Python tuples; arrays inside them are lists.
 """
 
@@ -121,7 +121,7 @@ def request_of(payload: bytes) -> Request:
 
 
 def _header_and_body(payload: bytes) -> tuple[Map, Map | None]:
-    """Without a body that can be read there may still be a header, and so a sync to answer to."""
+    """Header and body; if the body is malformed, the header may still have a sync to answer to."""
     try:
         return halves(payload)
     except MalformedFrame:
@@ -136,7 +136,7 @@ def _header_and_body(payload: bytes) -> tuple[Map, Map | None]:
 
 
 def _has_more(payload: bytes) -> bool:
-    """Something follows after the body."""
+    """More bytes follow the body."""
     try:
         return len(unpack_some(payload)) > 2
     except MalformedFrame:
@@ -233,12 +233,12 @@ def _eval(sync: int, header: Map, body: Map) -> Request:
     return Eval(sync, expression, tuple(arguments))
 
 
-def _called(body: Map, what: int) -> tuple[str, list[object]]:
-    """The name of the function, and its arguments, which may be left out."""
+def _called(body: Map, key: int) -> tuple[str, list[object]]:
+    """The name of the function, and its arguments, by default none."""
     arguments = body.get(_TUPLE, [])
     if type(arguments) is not list:
         raise Refused(Code.INVALID_MSGPACK, "packet body")
-    return _required(body, what, str), arguments
+    return _required(body, key, str), arguments
 
 
 def _execute(sync: int, header: Map, body: Map) -> Request:
@@ -268,9 +268,9 @@ def _subscribe(sync: int, header: Map, body: Map) -> Request:
 
 
 def features_of(body: Map) -> tuple[int, ...]:
-    """The features that the sender reports; anything but numbers is ignored."""
-    found = body.get(Key.FEATURES, [])
-    return tuple(each for each in found if type(each) is int) if isinstance(found, list) else ()
+    """The features that the sender reports; values that are not numbers are ignored."""
+    numbers = body.get(Key.FEATURES, [])
+    return tuple(number for number in numbers if type(number) is int) if isinstance(numbers, list) else ()
 
 
 def _vote(sync: int, header: Map, body: Map) -> Request:
@@ -297,10 +297,10 @@ def _vclock(body: Map) -> dict[int, int]:
     return packed_vclock(vclock)
 
 
-def _uuid(body: Map, key: int, what: str) -> str:
+def _uuid(body: Map, key: int, field: str) -> str:
     value = _required(body, key, str)
     if not _UUID.fullmatch(value):
-        raise Refused(Code.INVALID_MSGPACK, what)
+        raise Refused(Code.INVALID_MSGPACK, field)
     return value
 
 

@@ -86,9 +86,9 @@ _BODIES_MAX = 8192
 
 
 def packed_insert(pair: tuple[int, tuple[object, ...]], place: int, timestamp: float) -> bytes:
-    """The row that inserts (space, tuple) as a snapshot has it: numbered by its place, of no origin.
+    """The row of a snapshot that inserts (space, tuple): its lsn is its place, and it has no origin.
 
-    A node takes many snapshots, and most of its tuples are of system spaces and never change: their bodies are kept.
+    A node takes many snapshots, and most tuples are of system spaces and never change: their bodies are cached.
     """
     space, fields = pair
     known = _BODIES.get(id(fields))
@@ -129,11 +129,11 @@ def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
 
 
 Wanted = Callable[[int, dict[int, object]], bool]
-"""Of the type and the body of a row."""
+"""(type, body) → whether a row is wanted."""
 
 
 def rows_of(data: bytes, wanted: Wanted | None = None) -> list[Row]:
-    """The rows that stand one after another in `data`, or those that are wanted. Raises MalformedFrame."""
+    """The consecutive rows in `data`, or the wanted ones. Raises MalformedFrame."""
     pairs = _pairs(unpack_some(data, usual=2))
     if wanted is not None:
         pairs = (pair for pair in pairs if wanted(_unsigned(pair[0], _TYPE), pair[1]))

@@ -1,7 +1,7 @@
 """Whether the rows of a log are whole transactions, as Tarantool checks when it recovers (`wal_stream` in `box.cc`).
 
-The rows of a transaction stand one behind the other, the last one ends it, and the first one, or the first one that is
-not local, has its number. Four things are damage:
+The rows of a transaction are consecutive, the last one ends it, and the first one, or the first one that is not local,
+has its number. Four things are damage:
 
 - the log is over, and a transaction has no end
 - a row of another transaction, or a CONFIRM, ROLLBACK, PROMOTE, DEMOTE or RAFT, stands inside a transaction
@@ -26,12 +26,12 @@ _ALONE = frozenset(
     {each.value for each in (Type.RAFT, Type.PROMOTE, Type.DEMOTE, Type.CONFIRM, Type.ROLLBACK)}
 )
 _NUMBERED_SINCE = (2, 11, 1)
-"""Before, a replica whose triggers wrote local rows gave the master's rows around them the number of a transaction of
-its own (Tarantool's commit "wal: fix transaction boundaries for replicated transactions")."""
+"""In older versions, a replica whose triggers wrote local rows gave the master's rows around them the number of its own
+transaction (Tarantool's commit "wal: fix transaction boundaries for replicated transactions")."""
 
 
 class Numbered(Protocol):
-    """A row, or what is left of one: `nodes.iproto.messages.Row` has the words."""
+    """A row, or a part of one, with the fields of `nodes.iproto.messages.Row`."""
 
     @property
     def type(self) -> int: ...
@@ -52,21 +52,21 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """`good`: so many rows stand before the transaction that is not whole."""
+    """`good`: the number of rows before the transaction that is not whole."""
 
     good: int
     sentence: str
 
 
-def flaw_in(found: Xlog[N]) -> Flaw | None:
-    """What is wrong with the transactions of a log, if anything; the rows of a snapshot are none."""
-    if found.meta is None or found.meta.kind != "XLOG":
+def flaw_in(log: Xlog[N]) -> Flaw | None:
+    """The flaw in the transactions of a log; None if there is none, or the file is a snapshot."""
+    if log.meta is None or log.meta.kind != "XLOG":
         return None
-    return flaw_of(found.rows, found.meta)
+    return flaw_of(log.rows, log.meta)
 
 
 def flaw_of(rows: Sequence[Numbered], meta: Meta) -> Flaw | None:
-    """The same of the rows that stand behind a header."""
+    """The flaw in the transactions of the rows behind a header."""
     before = dict(meta.vclock)
     begin = 0
     for place, row in enumerate(rows):
@@ -76,8 +76,8 @@ def flaw_of(rows: Sequence[Numbered], meta: Meta) -> Flaw | None:
         if why is not None:
             return Flaw(begin, why)
         if row.is_commit:
-            for each in rows[begin : place + 1]:
-                before[each.replica_id] = each.lsn
+            for ended in rows[begin : place + 1]:
+                before[ended.replica_id] = ended.lsn
             begin = place + 1
     if begin < len(rows):
         return Flaw(
@@ -87,7 +87,7 @@ def flaw_of(rows: Sequence[Numbered], meta: Meta) -> Flaw | None:
 
 
 def _why_not_next(rows: Sequence[Numbered], begin: int, place: int) -> str | None:
-    """Why a row cannot stand behind those before it in one transaction."""
+    """Why a row cannot follow the previous rows of its transaction; None if it can."""
     if begin == place:
         return None
     row, first = rows[place], rows[begin]
@@ -106,7 +106,7 @@ def _why_not_next(rows: Sequence[Numbered], begin: int, place: int) -> str | Non
 
 
 def _why_not_whole(rows: Sequence[Numbered], before: Mapping[int, int], begin: int, meta: Meta) -> str | None:
-    """Why the rows of a transaction, which has its end, do not begin with its first one. `before`: the last lsns."""
+    """Why a transaction, which has its end, lacks its first rows; None if it has them. `before`: the last lsns."""
     first = rows[0]
     if first.tsn == first.lsn:
         return None

@@ -1,4 +1,4 @@
-"""Tarantool's log and snapshot files (`.xlog`, `.snap`) as bytes: what to append, and what a file holds.
+"""Tarantool's log and snapshot files (`.xlog`, `.snap`) as bytes: encoding what is appended, decoding whole files.
 
 A file is a text header (ended by an empty line), blocks, and, if it was closed in order, an end marker:
 
@@ -6,7 +6,7 @@ A file is a text header (ended by an empty line), blocks, and, if it was closed 
     0.13                                                  d5ba0bba  block of rows, packed with zstd
     Version: 3.2.0                                        d510aded  end marker
     Instance: 7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7
-    VClock: {1: 7}          (everything that older files hold; what follows in this one is newer)
+    VClock: {1: 7}          (the rows of all older files; the rows of this file are newer)
     PrevVClock: {1: 3}      (the VClock of the file before, if there is one)
 
 A block is written in one go, usually one transaction; it is good or bad as a whole. It begins with 19 bytes:
@@ -14,7 +14,7 @@ the magic, the length, 0, the checksum (CRC-32C without the usual inversions) an
 
 `decode` stops at the first wrong byte and describes the damage in one sentence (`Xlog.damage`). It raises only if
 the file is not a log. A crash may leave a new file empty, or with a header that is cut off or zeros. This is damage
-too, with no `meta` and no good byte. Whether the rows are whole transactions, `nodes.iproto.transactions` says.
+too, with no `meta` and no good byte. `nodes.iproto.transactions` checks that the rows are whole transactions.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from nodes.kernel import vclock as vclocks
 Kind = Literal["XLOG", "SNAP"]
 R = TypeVar("R")
 Unpacks = Callable[[bytes], Sequence[R]]
-"""The rows of a block, of which the bytes are good, in the form that a reader wants. Raises MalformedFrame."""
+"""The payload of a block with a good checksum → its rows, in the reader's form. Raises MalformedFrame."""
 
 _PLAIN = bytes.fromhex("d5ba0bab")
 _ZSTD = bytes.fromhex("d5ba0bba")
 _END = bytes.fromhex("d510aded")
 _BLOCK = bytes.fromhex("d5ba0b")
-"""How blocks of rows begin, packed or not."""
+"""The first bytes of a block of rows, packed or not."""
 _FIXHEADER_BYTES = 19
 _COMPRESS_FROM_BYTES = 2048
 _UNPACKED_BYTES_MAX = 1 << 30
@@ -69,17 +69,17 @@ class Meta:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Of the server: `2.6.0-0-g47aa4e01e` → (2, 6, 0)."""
+        """The version of the server: `2.6.0-0-g47aa4e01e` → (2, 6, 0)."""
         parts = takewhile(str.isdigit, self.server_version.split("-", maxsplit=1)[0].split("."))
         return tuple(map(int, parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Xlog(Generic[R]):
-    """The content of a file. Cut it at `good_bytes` before appending; `finished`: the end marker was seen.
+    """The content of a file. Cut it at `good_bytes` before appending; `finished`: it has the end marker.
 
-    `can_be_torn`: the damage is of bytes, as a crash leaves it; else a block was written wrong, or one of those bytes
-    has changed that no checksum covers.
+    `can_be_torn`: the damage is of bytes, as a crash leaves it; else a block was written wrong, or a byte has changed
+    that no checksum covers.
     """
 
     meta: Meta | None
@@ -132,7 +132,7 @@ def encode_block(rows: Sequence[Row], level: int = 3) -> bytes:
 
 
 def encode_packed(rows: Sequence[bytes], level: int = 3) -> bytes:
-    """The same of rows that are packed already."""
+    """A block of rows that are packed already."""
     assert rows, "Tarantool writes no empty block"
     payload = b"".join(rows)
     if _FIXHEADER_BYTES + len(payload) < _COMPRESS_FROM_BYTES:
@@ -150,7 +150,7 @@ def decode(data: bytes) -> Xlog[Row]: ...
 @overload
 def decode(data: bytes, unpacked: Unpacks[R]) -> Xlog[R]: ...
 def decode(data: bytes, unpacked: Unpacks[Any] = rows_of) -> Xlog[Any]:
-    """The rows, as `unpacked` gives those of a block. Raises XlogError if it is no xlog, or its header is unusable."""
+    """The content of a file; `unpacked` decodes a block. Raises XlogError if it is no xlog, or has a bad header."""
     offset = rows_at(data)
     if offset < 0:
         return _torn_header(data)
@@ -190,7 +190,7 @@ def rows_in(blocks: bytes) -> tuple[Row, ...]:
 def begun(logs: Sequence[bytes]) -> int:
     """The number of logs, oldest first, up to the last one with a whole header; a crash may have torn that log's end.
 
-    Those behind it are what a power loss leaves of files just made: nothing was in them.
+    The logs behind it are the remains of just created files after a power loss: they had no rows.
     """
     count = len(logs)
     while count and rows_at(logs[count - 1]) < 0:
@@ -199,21 +199,21 @@ def begun(logs: Sequence[bytes]) -> int:
 
 
 def rows_at(data: bytes) -> int:
-    """Where the first block of a file begins; -1 if its header is not whole."""
+    """The offset of the first block of a file; -1 if the header is not whole."""
     end = data.find(b"\n\n", 0, _HEADER_BYTES_MAX)
     return end if end < 0 else end + 2
 
 
 def plain_block(data: bytes, offset: int) -> tuple[bytes, int] | None:
-    """The block at `offset`, with plain rows where it is packed, and where it ends; None if it is none, or damaged."""
+    """The block at `offset`, unpacked, and the offset of its end; None if it is no block, or damaged."""
     payloads: list[bytes] = []
 
-    def kept(payload: bytes) -> list[Row]:
+    def verbatim(payload: bytes) -> list[Row]:
         payloads.append(payload)
         return []
 
     try:
-        _, end = _block(data, offset, kept)
+        _, end = _block(data, offset, verbatim)
     except _Damage:
         return None
     return _fixheader(_PLAIN, payloads[0]) + payloads[0], end
@@ -227,11 +227,11 @@ def goes_on(data: bytes, damage: int) -> bool:
     return place >= 0
 
 
-def is_torn(data: bytes, found: Xlog[R]) -> bool:
+def is_torn(data: bytes, log: Xlog[R]) -> bool:
     """True if the damage is a torn end, as a crash leaves it: no good row and no end marker stands behind it."""
-    if found.damage is None or not found.can_be_torn or found.finished or data.endswith(_END):
+    if log.damage is None or not log.can_be_torn or log.finished or data.endswith(_END):
         return False
-    return found.meta is None or not goes_on(data, found.good_bytes)
+    return log.meta is None or not goes_on(data, log.good_bytes)
 
 
 def _checksum(payload: bytes) -> int:
@@ -250,12 +250,12 @@ def _compressor(level: int) -> ZstdCompressor:
 
 
 def _torn_header(data: bytes) -> Xlog[Any]:
-    """A crash may leave nothing of a header, or its beginning, with zeros behind; all else is no xlog."""
+    """A file with a torn header: after a crash it is empty, or a beginning with zeros behind. Others are no xlog."""
     text = data.rstrip(b"\0")
     for kind in (b"XLOG\n0.13\n", b"SNAP\n0.13\n"):
         beginning = text[: len(kind)]
         if kind.startswith(beginning) and len(text) < _HEADER_BYTES_MAX and text.isascii():
-            what = (
+            damage = (
                 "the header is cut off"
                 if text
                 else "the file is empty"
@@ -263,7 +263,7 @@ def _torn_header(data: bytes) -> Xlog[Any]:
                 else "there are only zeros"
             )
             return Xlog(
-                None, (), 0, False, f"{what} at offset {len(text)}; none of {len(data)} bytes is good"
+                None, (), 0, False, f"{damage} at offset {len(text)}; none of {len(data)} bytes is good"
             )
     raise XlogError(f"expected an xlog, which begins with XLOG or SNAP, got {data[:16]!r}")
 
@@ -308,7 +308,7 @@ def _vclock(text: str) -> dict[int, int]:
 
 
 def _block(data: bytes, offset: int, unpacked: Unpacks[R]) -> tuple[Sequence[R], int]:
-    """The rows of the block at `offset`, and where it ends."""
+    """The rows of the block at `offset`, and the offset of its end."""
     begin = offset + _FIXHEADER_BYTES
     head = data[offset:begin]
     magic = head[:4]
@@ -334,7 +334,7 @@ def _block(data: bytes, offset: int, unpacked: Unpacks[R]) -> tuple[Sequence[R],
 
 
 def _no_block(data: bytes, offset: int) -> str:
-    """In words, what stands where a block should begin."""
+    """The bytes at the place where a block should begin, in words."""
     rest = data[offset:]
     if not rest.strip(b"\0"):
         return f"{len(rest)} zeros"

@@ -1,1 +1,1 @@
-"""The words every node is written in: events, effects, the order promise, vector clocks."""
+"""The types that all nodes use: events, effects, the order promise, vector clocks."""

@@ -1,4 +1,4 @@
-"""The effects of a step, and what continues when a record is on disk or a timer has fired."""
+"""The effects of a step, and the functions to call when a record is on disk or a timer has fired."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Then = Callable[[], None]
 
 
 class Continuations:
-    """Those of one node in one life. `out` holds the effects of the present step."""
+    """The continuations of one node in one life. `out` has the effects of the present step."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,15 +26,15 @@ class Continuations:
     def persist(
         self, file: str, data: bytes, record: str, then: Then | None = None, *, is_whole: bool = False
     ) -> None:
-        """Everything that is sent from here on leaves when the record is on disk; `then` is called at that time."""
+        """Write a record. All later messages leave when it is on disk; `then` is called at that time."""
         self._last_token += 1
         if then is not None:
             self._after_record[self._last_token] = then
         self.out.append(Persist(self._last_token, file, data, record, is_whole))
 
     def sync(self, file: str) -> None:
-        """What was read of a file may be written and not synced by a process that was killed: nothing that rests on it
-        leaves before it is on disk."""
+        """Sync a file that was read: a killed process may have written it without a sync. All later messages leave when
+        it is on disk."""
         self.persist(file, b"", "sync")
 
     def persisted(self, token: int) -> None:
@@ -46,7 +46,7 @@ class Continuations:
         raise StartRefused(f"the disk takes no more records ({error}): {self.name} stops")
 
     def after(self, name: str, after_ns: int, then: Then) -> None:
-        """Replaces what the timer of this name would do."""
+        """Call `then` after this time, in place of the function that the timer of this name would call."""
         self._after_time[name] = then
         self.out.append(SetTimer(name, after_ns))
 

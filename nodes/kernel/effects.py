@@ -32,12 +32,12 @@ class Persist:
 
 UNFINISHED = ".inprogress"
 REMOVED = "removed"
-"""The folder of files that a node removed, among those that it left: a log says more with its older parts."""
+"""The folder of the files that a node has removed: an audit reads these older parts of the log, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a file to which nothing will be written any more, if it is there; the node does not wait for it."""
+    """Delete a file, if it exists, to which no record will be written any more; the node does not wait for that."""
 
     file: str
 
@@ -60,7 +60,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """End a link from our side. No `Disconnected` follows."""
+    """End a link from this node's side. No `Disconnected` follows."""
 
     link: int
 
@@ -97,15 +97,15 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Deliver this event once more, behind the events that wait now: the node has something to do first."""
+    """Deliver this event once more, behind the events that wait now: the node must do different work first."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something has happened to the node's state at this place among its messages; `fields` are JSON values. A host
-    that traces messages writes it down (`nodes.kernel.trace`); any other host does nothing."""
+    """A change of the node's state at this place among its messages; `fields` are JSON values. A host that traces
+    messages records it (`nodes.kernel.trace`); any other host does nothing."""
 
     kind: str
     fields: Mapping[str, object] = field(default_factory=dict)

@@ -35,14 +35,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A client or peer connected to us."""
+    """A client or peer connected to this node."""
 
     link: int
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The connection to `peer` that a `Connect` effect asked for stands and its greeting has come."""
+    """The connection to `peer` of a `Connect` effect stands, and its greeting has come."""
 
     link: int
     peer: str
@@ -50,7 +50,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailed:
-    """A `Connect` came to nothing; `error` is for people."""
+    """A `Connect` failed; `error` is for people."""
 
     peer: str
     error: str
@@ -66,7 +66,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The link ended; nothing more comes from it and what is sent to it is dropped."""
+    """The link ended: no more messages come from it, and messages to it are dropped."""
 
     link: int
     reason: str
@@ -98,7 +98,7 @@ class PersistFailed:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """A clean stop was asked for: say what must still be said; the host closes everything afterwards."""
+    """A clean stop is requested: send the last messages; the host closes everything afterwards."""
 
 
 Event = (

@@ -22,7 +22,7 @@ class Node(Protocol):
 
 
 RARE_TURN = "rare turn"
-"""The message of a host's log line for a rare turn of its node; the field `row` names it. The first time in a life."""
+"""The message of a host's log line for the first time of a rare turn in a life; the field `row` names it."""
 
 
 @runtime_checkable
@@ -31,5 +31,5 @@ class CountsRareTurns(Protocol):
 
     @property
     def sometimes(self) -> Mapping[str, int]:
-        """Row → how often in this life."""
+        """Row → how often it occurred in this life."""
         ...

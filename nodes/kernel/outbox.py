@@ -1,10 +1,10 @@
 """The order promise, as one small queue that the real host and the virtual world share.
 
 Effects go in with `put`; `take_records` hands out the records that wait for a disk, and `take_released` the
-effects that may be done now: everything up to the first record that is not yet durable. The holder reports
+effects that may be done now: everything up to the first record that is not yet durable. The host reports
 `persisted` or `failed`.
 
-The holder decides by its `Durability` which records count as durable: "synced" is the promise; "written" is the seeded
+The host decides by its `Durability` which records count as durable: "synced" is the promise; "written" is the seeded
 bug *ack-before-fsync*, in which a record is reported as soon as the operating system has it.
 """
 
@@ -56,7 +56,7 @@ class Outbox:
         self._durable.add(token)
 
     def failed(self) -> tuple[int, ...]:
-        """The oldest outstanding record failed: it, all behind it, and the sends that hang on them are dropped."""
+        """The oldest outstanding record failed: drop it, all behind it, and the sends that wait for them."""
         tokens = tuple(self._outstanding)
         lost = set(tokens)
         self._queue = deque(
@@ -70,7 +70,7 @@ class Outbox:
         return tokens
 
     def take_released(self) -> list[Remove | Send | Connect | Disconnect]:
-        """Pop what may be done now, in order."""
+        """Pop the effects that may be done now, in order."""
         released: list[Remove | Send | Connect | Disconnect] = []
         queue = self._queue
         while queue:

@@ -4,14 +4,14 @@
 
 A formula is arithmetic as Lua has it, over doubles: `+ - * / % ^`, parentheses, `N`, and `math.` `ceil`, `floor`,
 `abs`, `min`, `max`, `sqrt` and `fmod`; its value is rounded down. It is parsed here, never evaluated as a program.
-`math.random`, which Tarantool allows, is refused: a quorum that is left to chance is none.
+`math.random`, which Tarantool allows, is refused: random quorums need not intersect.
 
 A formula must come to 1 … 31 for every N from 1 to 31, a number must be in that range itself; the messages are
 Tarantool's (`box_check_replication_synchro_quorum`).
 
 How many nodes a linearizable read asks (`replication_linearizable_quorum`, since 3.7) is written in the same way, with
-Q besides N: the quorum of writes. It must come to 1 … 31 for every N and every Q ≤ N. Nothing checks that it is N − Q
-+ 1 or more, as it must be for such reads to see all that was acknowledged.
+Q besides N: the quorum of writes. It must come to 1 … 31 for every N and every Q ≤ N. It is not checked that it is N −
+Q + 1 or more, which such reads need to observe every acknowledged write.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class BadQuorum(ValueError):
 
 
 def check(quorum: object) -> int | str:
-    """A quorum that can be used for every number of nodes; `BadQuorum` if it is none."""
+    """A quorum that is valid for every number of nodes; raises BadQuorum if it is not."""
     return _checked(quorum, DEFAULT_FORMULA, knows_writes=False)
 
 
 def check_linearizable(quorum: object) -> int | str:
-    """The same, for the quorum of linearizable reads."""
+    """A valid quorum of linearizable reads; raises BadQuorum if it is not."""
     return _checked(quorum, LINEARIZABLE_FORMULA, knows_writes=True)
 
 
@@ -75,7 +75,7 @@ def _checked(quorum: object, default: str, *, knows_writes: bool) -> int | str:
 
 @lru_cache(maxsize=64)
 def _try(formula: str, *, knows_writes: bool) -> None:
-    """For every number of nodes, and of writes that are a quorum of them."""
+    """Evaluate a formula for every N and, with `knows_writes`, every Q. Raises BadQuorum."""
     for nodes in range(1, NODES_MAX + 1):
         for writes in range(1, nodes + 1) if knows_writes else (0,):
             evaluate(formula, nodes, writes)
@@ -83,16 +83,16 @@ def _try(formula: str, *, knows_writes: bool) -> None:
 
 @lru_cache(maxsize=4096)
 def evaluate(quorum: int | str, nodes: int, writes: int = 0) -> int:
-    """The quorum of a cluster of so many nodes; `writes` is Q, which 0 says that the formula does not know."""
+    """The quorum of a cluster of `nodes`; `writes` is Q, or 0 if the formula does not have Q."""
     if isinstance(quorum, int):
         return quorum
-    found = _value(quorum, nodes, writes)
-    if not 1 <= found <= NODES_MAX:
+    value = _value(quorum, nodes, writes)
+    if not 1 <= value <= NODES_MAX:
         raise BadQuorum(
-            f"the formula is evaluated to the quorum {found} for replica number {nodes}"
+            f"the formula is evaluated to the quorum {value} for replica number {nodes}"
             f"{f', synchro quorum {writes}' * (writes > 0)}, which is out of range [1;{NODES_MAX}]"
         )
-    return found
+    return value
 
 
 def _value(formula: str, nodes: int, writes: int) -> int:
@@ -112,7 +112,7 @@ class _Parser:
         self._formula = formula
         self._variables = {"N": float(nodes)} | ({"Q": float(writes)} if writes else {})
         self._tokens: list[str] = [
-            next(group for group in found if group) for found in _TOKEN.findall(formula.rstrip())
+            next(group for group in groups if group) for groups in _TOKEN.findall(formula.rstrip())
         ]
         self._place = 0
         self._depth = 0

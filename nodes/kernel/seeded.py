@@ -1,7 +1,7 @@
-"""Seeded bugs of a node: each is a file that gives one decision of the node another answer.
+"""Seeded bugs of a node: each is a file that changes the answer of one decision of the node.
 
-A file is called as its bug, with underscores, and has it as `BUG`. In which configuration and under which faults a bug
-shows is the harness's business (`harness.campaigns.hunt`). The correct node's code mentions none of them.
+A file has the name of its bug, with underscores, and the bug as `BUG`. The harness chooses the configuration and the
+faults under which a bug shows (`harness.campaigns.hunt`). The correct node's code mentions none of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Decisions = TypeVar("Decisions")
 
 @dataclass(frozen=True, slots=True)
 class Bug(Generic[Decisions]):
-    """`does` says what is done wrong, `seen` what clients or cuts show; any of the checkers finds it."""
+    """`does`: what the node does wrong, `seen`: what clients or cuts show; any of `checkers` finds it."""
 
     decides: type[Decisions]
     does: str
@@ -45,12 +45,12 @@ class Bugs(Generic[Decisions]):
         self._class_of = cache(self._made)
 
     def _read(self, name: str) -> Bug[Decisions]:
-        """The bug of this name; a node reads only the files of those that it has. ValueError if there is none."""
+        """The bug of this name; a node imports only the files of its own bugs. Raises ValueError if there is none."""
         if name not in self.names:
             raise ValueError(f"unknown bug {name!r}; known: {', '.join(self.names)}")
-        found = importlib.import_module(f"{self._package}.{name.replace('-', '_')}").BUG
-        assert isinstance(found, Bug), name
-        return found
+        bug = importlib.import_module(f"{self._package}.{name.replace('-', '_')}").BUG
+        assert isinstance(bug, Bug), name
+        return bug
 
     def _made(self, names: tuple[str, ...]) -> type[Decisions]:
         return type("Decisions", (*(self._read(name).decides for name in names), self._correct), {})

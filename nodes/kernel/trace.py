@@ -1,4 +1,4 @@
-"""The record of what a node sends to its peers and takes from them, written by its host and not by the node.
+"""The record of the messages that a node sends to its peers and takes from them, written by its host.
 
 A *life* is one process of a node; lives count from 1. A host that traces puts each message to a peer into an
 `Envelope`, which names the message among all of the run: (node, life, seq). The node never sees it. The rows of one
@@ -9,7 +9,7 @@ life, in the order in which things happened to the node:
 | `["life", node, life, wall_ns, time_ns]` | the process starts |
 | `["send", seq, peer, what, about, time_ns]` | a step asks for it: what the node does later is not in the message |
 | `["receive", node, life, seq, time_ns]` | a step takes the message in, and does not ask for it `Again` |
-| `["mark", kind, fields, time_ns]` | a step says so by a `Mark` |
+| `["mark", kind, fields, time_ns]` | a step returns a `Mark` |
 
 `peer`: the name that the link was dialed by, "" on one that the peer dialed. `what` and `about` are what `Described`
 says of the message, such as the word and the transaction. `time_ns` is the host's monotonic clock, which no fault
@@ -29,7 +29,7 @@ TRACE_FILE: Final = "trace-{:06}.jsonl"
 """The file of a life, of a row a line."""
 Row = list[object]
 Described = Callable[[object], tuple[str, str] | None]
-"""A message → what it is and what it is about; None: it is not for a peer, and is not traced."""
+"""A message → its kind and its subject; None: it is not for a peer, and is not traced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Envelope:
 
 
 class Tracer:
-    """One life of one node. A host calls `opened` with each event, and `closed` with what the step gave back."""
+    """One life of one node. A host calls `opened` with each event, and `closed` with the effects of its step."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Tracer:
         self._last = 0
         self._peers: dict[int, str] = {}
         self._taken: tuple[Event, Event, Envelope] | None = None
-        """As it came, as the node gets it, and its envelope."""
+        """The event as it came, the event as the node gets it, and its envelope."""
         self._note("life", node, life, wall_ns)
 
     def opened(self, event: Event) -> Event:
@@ -80,7 +80,9 @@ class Tracer:
     def closed(self, effects: Sequence[Effect]) -> Sequence[Effect]:
         """The effects as the host does them: peers' messages in envelopes, without marks."""
         came, plain, envelope = self._taken or (None, None, None)
-        if envelope is not None and not any(type(each) is Again and each.event is plain for each in effects):
+        if envelope is not None and not any(
+            type(asked) is Again and asked.event is plain for asked in effects
+        ):
             self._note("receive", envelope.node, envelope.life, envelope.seq)
         done: list[Effect] = []
         for effect in effects:

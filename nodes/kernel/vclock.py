@@ -11,7 +11,7 @@ Vclock = dict[int, int]
 
 
 def signature(vclock: Mapping[int, int]) -> int:
-    """The sum of all components: names xlog files and tells two growing vclocks apart."""
+    """The sum of all components: it names xlog files and distinguishes two growing vclocks."""
     return sum(vclock.values())
 
 

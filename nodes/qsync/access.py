@@ -1,7 +1,7 @@
-"""Users, passwords (chap-sha1) and privileges: which user speaks on a link, and what it may do.
+"""Users, passwords (chap-sha1) and privileges: the user of each link, and its rights.
 
 A password is never sent: the server greets with a salt, the client answers with `scramble(password, salt)`, and the
-server, which keeps SHA-1 of SHA-1 of the password, can tell whether they fit. Privileges hold for everything
+server, which keeps SHA-1 of SHA-1 of the password, checks that they fit. Privileges hold for everything
 ("universe" in Tarantool's words); a user without any may read only what the role *public* may.
 """
 
@@ -28,7 +28,7 @@ _PUBLIC_VIEWS = tuple(VIEWS)
 
 
 def password_hash(password: str) -> str:
-    """The hash of a password that a server keeps."""
+    """The hash that a server keeps of a password."""
     return b64encode(_sha1(_sha1(password.encode()))).decode()
 
 
@@ -42,12 +42,12 @@ def _sha1(data: bytes) -> bytes:
     return hashlib.sha1(data, usedforsecurity=False).digest()  # the protocol says which
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 class Access:
-    """The users that are known, and which of them speaks on which link."""
+    """The known users, and the user of each link."""
 
     def __init__(self, users: Sequence[User]) -> None:
         self._users = {user.name: user for user in (GUEST, User(name="admin"), *users)}
@@ -82,23 +82,23 @@ class Access:
         self._sessions[link] = user
 
     def check(self, link: int, privilege: str, kind: str, name: object) -> None:
-        """Raises Rejected if the link's user may not: `privilege` is read, write or execute."""
+        """Raises Rejected if the link's user lacks the privilege: read, write or execute."""
         user = self._sessions.get(link, self._guest)
         if privilege not in user.may:
             raise Rejected(Code.ACCESS_DENIED, privilege.capitalize(), kind, name, user.name)
 
     def may_know(self, link: int, space_id: object) -> bool:
-        """Views show a user the spaces that it may use in any way."""
+        """Whether views show the space: the link's user has any privilege on it."""
         user = self.user_of(link)
         return "read" in user.may or "write" in user.may or space_id in (276, *_PUBLIC_VIEWS, 330)
 
 
 def _fits(answer: bytes, salt: bytes, user: User) -> bool:
-    kept = b64decode(user.hash) if user.hash else (_sha1(_sha1(b"")) if user.name == "guest" else b"")
-    if len(kept) != HASH_BYTES:
+    stored = b64decode(user.hash) if user.hash else (_sha1(_sha1(b"")) if user.name == "guest" else b"")
+    if len(stored) != HASH_BYTES:
         return False
-    once = _xor(answer, _sha1(salt[:HASH_BYTES] + kept))
-    return _sha1(once) == kept
+    once = _xor(answer, _sha1(salt[:HASH_BYTES] + stored))
+    return _sha1(once) == stored
 
 
 def users_and_privileges(users: Sequence[User]) -> tuple[list[Tuple], list[Tuple]]:

@@ -1,12 +1,12 @@
 """The maximum size of the queue: transactions that wait until there is room in it.
 
 The queue is full when its entries have as many bytes in the log as `replication_synchro_queue_max_size`, or more; while
-a byte is free, a whole transaction goes in. Only clients of the node that may write have to wait: rows of other nodes
-are taken in whatever the option is here, because the CONFIRM that makes room stands behind them (#11836).
+a byte is free, a whole transaction goes in. Only clients of the writable node have to wait: rows of other nodes are
+always taken in, because the CONFIRM that makes room stands behind them (#11836).
 
 The log is full, too, while more bytes than `wal_queue_max_size` are on their way to the disk: clients and rows of
-other nodes (`nodes.qsync.applier`) wait until some of them are there. In Tarantool all stand in one line; here the rows
-of other nodes go first, and what the node writes on its own (votes, CONFIRMs) does not wait.
+other nodes (`nodes.qsync.applier`) wait until some of these bytes are on disk. Tarantool has one line for all; here the
+rows of other nodes go first, and the node's own records (votes, CONFIRMs) do not wait.
 
 The *wait mode* says what a client's transaction waits for:
 
@@ -31,7 +31,7 @@ from nodes.qsync.sometimes import WAITED_FOR_ROOM
 
 
 class Admission:
-    """Those who wait; each is a function that tries again."""
+    """The waiting transactions, each as a function that submits it again."""
 
     def __init__(self, commits: Commits) -> None:
         self._commits = commits
@@ -42,7 +42,7 @@ class Admission:
 
     @property
     def is_shut(self) -> bool:
-        """There is no room, or transactions that came first still wait."""
+        """There is no room, or earlier transactions still wait."""
         return self._has_no_room or bool(self._waiting)
 
     @property
@@ -57,6 +57,6 @@ class Admission:
         self._waiting.append(again)
 
     def proceed(self, now: Instant) -> None:
-        """Let in as many as there is room for."""
+        """Admit as many transactions as there is room for."""
         while self._waiting and not self._has_no_room:
             self._waiting.popleft()(now)

@@ -1,8 +1,8 @@
-"""The first data of a cluster: the rows of Tarantool's system spaces, and those that describe this cluster.
+"""The first data of a cluster: the rows of Tarantool's system spaces, and the rows that describe this cluster.
 
-`bootstrap.snap` holds what Tarantool 2.6.0 makes itself for an empty data folder (`tarantoolctl cat` prints it): its
+`bootstrap.snap` is the file that Tarantool 2.6.0 makes for an empty data folder (`tarantoolctl cat` prints it): its
 collations, system spaces and their indexes, Lua functions, roles and privileges; only the cluster's UUID and members
-are left out. So a real Tarantool can join a cluster of ours, and recover from our files.
+are left out. So a real Tarantool can join a cluster of these nodes, and recover from their files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nodes.qsync.keys import Tuple
 from nodes.qsync.system_spaces import CLUSTER, INDEX, PRIVILEGE, SCHEMA, SPACE, USER
 
 CLUSTERS_MAX = 16
-"""The first rows of so many clusters are kept: a process that simulates has had thousands."""
+"""For how many clusters the first rows are cached: a simulating process has had thousands."""
 Stored = tuple[int, Tuple]
 """A space's id and one of its tuples."""
 
@@ -75,7 +75,7 @@ def _first_tuples(
 
 
 def merged(tuples: Iterable[Stored]) -> tuple[Stored, ...]:
-    """In the order of spaces; of those with the same key the last."""
+    """In the order of spaces; of tuples with the same key only the last."""
     return tuple(in_order({_key(pair): pair for pair in tuples}.values()))
 
 
@@ -100,7 +100,7 @@ def _first_block(
 
 
 def members_of(tuples: Iterable[Stored]) -> dict[int, str]:
-    """Replica id → UUID, as the tuples of `_cluster` say it."""
+    """Replica id → UUID, by the tuples of `_cluster`."""
     return {int(str(fields[0])): str(fields[1]) for space_id, fields in tuples if space_id == CLUSTER}
 
 
@@ -110,6 +110,6 @@ def in_order(tuples: Iterable[Stored]) -> list[Stored]:
 
 
 def insert_row(pair: Stored, place: int, timestamp: float = 0.0) -> Row:
-    """A row as it stands in a snapshot: numbered by its place, of no origin."""
+    """A row of a snapshot: its lsn is its place, and it has no origin."""
     body = {Key.SPACE_ID.value: pair[0], Key.TUPLE.value: pair[1]}
     return Row(Type.INSERT.value, 0, place, timestamp, place, body=body)

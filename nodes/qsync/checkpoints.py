@@ -1,8 +1,8 @@
-"""Captures of everything that a node holds, for a snapshot file and for those who join: confirmed data alone leaves.
+"""Captures of all data of a node, for a snapshot file and for nodes that join: only confirmed data leaves.
 
-A capture is taken at one vclock, of all data with what still waits in the limbo, and kept back until all of that is on
-disk and confirmed. If any of it is lost or rolled back the capture is worthless, and another one is taken. While a
-PROMOTE or ROLLBACK is on its way, or waits for its quorum, none is begun.
+A capture is taken at one vclock and includes the transactions in the limbo. It is kept back until all of it is on disk
+and confirmed. If any of it is lost or rolled back, the capture is dropped and another one is taken. No capture is begun
+while a PROMOTE or ROLLBACK is on its way to the disk, or waits for its quorum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nodes.qsync.sometimes import CAPTURE_WAITED
 
 @dataclass(slots=True, eq=False)
 class Capture:
-    """`taken` is None while it was not yet possible to take it. `done` gets the snapshot when it may leave."""
+    """`taken` is None until the capture could be taken. `done` gets the snapshot when all of it is confirmed."""
 
     done: Callable[[Snapshot], None]
     begins_file: bool
@@ -33,7 +33,7 @@ class Capture:
 
 
 class Captures:
-    """Those that wait."""
+    """The captures that are not handed out yet."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Captures:
         return len(self._waiting)
 
     def begin(self, done: Callable[[Snapshot], None], *, begins_file: bool = False) -> Capture:
-        """As soon as it is possible, and then as soon as all of it is confirmed.
+        """Take a capture as soon as possible; `done` is called when all of it is confirmed.
 
         With `begins_file` a new log begins where the capture is taken.
         """
@@ -63,7 +63,7 @@ class Captures:
             self._waiting.remove(capture)
 
     def proceed(self) -> None:
-        """Take what can be taken, and hand out what is confirmed."""
+        """Take the captures that can be taken, and hand out those that are confirmed."""
         for capture in list(self._waiting):
             if capture.taken is not None and not self._is_sound(capture):
                 capture.taken = None
@@ -81,7 +81,7 @@ class Captures:
         )
 
     def _is_sound(self, capture: Capture) -> bool:
-        """Nothing that was in it has been lost or rolled back (nor anything behind it: simpler to tell, and seldom)."""
+        """No transaction in it was lost or rolled back since (nor any behind it, which is simpler to check)."""
         rollbacks = self._commits.limbo.rollback_count
         return capture.failures == self._journal.failures and capture.rollbacks == rollbacks
 

@@ -2,7 +2,7 @@
 
 It waits until the queue empties by itself, for twice the synchro timeout. Then it decides alone. Of the former owner's
 entries, it confirms those that a quorum of the connected nodes has, as far as it knows, and rolls back the rest. So 2.6
-loses confirmed writes, if only their CONFIRM did not get here and the nodes that have them are not connected.
+loses confirmed writes if their CONFIRM did not arrive here and the nodes that have them are not connected.
 
 An operator that fails over calls `qsync.take_over` with a number that grows (real 2.6 gets this function from a small
 Lua file): it empties the queue in this way, and then the node is writable. `qsync.step_down` makes it read-only again.
@@ -26,17 +26,17 @@ from nodes.qsync.service import Caller, Function
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """The caller, and until when the queue may empty by itself; None: that time is over."""
+    """A caller, and the time until which the queue may empty by itself; None: that time is over."""
 
     link: int
     response: Response
     deadline_ns: int | None
     generation: int = 0
-    """Of a `qsync.take_over`, else 0."""
+    """The number of a `qsync.take_over`, else 0."""
 
 
 class Clearing:
-    """Those who asked for an empty queue. `vclocks` says what each connected member has, we among them."""
+    """The callers that wait for an empty queue. `vclocks`: of each connected member, this node included."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Clearing:
         return len(self._waiting)
 
     def _begin(self, caller: Caller, now: Instant, generation: int = 0) -> None:
-        """Our own queue is left as it is."""
+        """Wait for an empty queue; the node's own queue is not cleared."""
         waiting = Waiting(caller.link, caller.answer(), None, generation)
         if self._commits.is_owner:
             self._end(waiting, now)
@@ -79,7 +79,7 @@ class Clearing:
         self._begin(caller, now, number)
 
     def _step_down(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
-        """Read-only from now on; what waits in the queue goes on waiting."""
+        """Make the node read-only; the entries of the queue go on waiting."""
         self._set_read_only(True, now)
         self._out.append(Send(caller.link, caller.answer()))
 
@@ -94,16 +94,16 @@ class Clearing:
         self._changed(now)
 
     def proceed(self, now: Instant) -> None:
-        """Answer when the queue is empty; empty it when it did not do so itself."""
+        """Answer when the queue is empty; clear it when its time is over."""
         limbo = self._commits.limbo
         if not limbo.entries:
             waiting, self._waiting = self._waiting, []
-            for each in waiting:
-                self._end(each, now)
+            for call in waiting:
+                self._end(call, now)
             return
-        for each in self._waiting:
-            if each.deadline_ns is not None and each.deadline_ns <= now.monotonic_ns:
-                each.deadline_ns = None
+        for call in self._waiting:
+            if call.deadline_ns is not None and call.deadline_ns <= now.monotonic_ns:
+                call.deadline_ns = None
                 self._force(limbo.owner_id, now)
 
     def _force(self, owner: int, now: Instant) -> None:

@@ -49,7 +49,7 @@ SYNCHRO_TIMER = "synchro"
 
 
 class Commits:
-    """Owns the limbo and the fate of every transaction of one node. Effects are appended to `out`."""
+    """The limbo of one node, and its transactions until they end. Effects are appended to `out`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Commits:
         """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
         self.is_recovered = False
-        """The log has been taken in."""
+        """The log has been replayed."""
         rules = ImplicitOwnership if configuration.protocol == "2.6" else Ownership
         self.ownership = rules(
             *(self._me, spaces, self.limbo, election, options, decisions),
@@ -106,7 +106,7 @@ class Commits:
         self.reconfigure(configuration)
 
     def reconfigure(self, configuration: Configuration) -> None:
-        """The members have changed: all but ourselves may acknowledge."""
+        """The members have changed: all other members may acknowledge."""
         self.configuration = configuration
         self._replicas = frozenset(member.id for member in configuration.registered) - {configuration.me.id}
         counted = {*self._replicas, self._me}
@@ -114,7 +114,7 @@ class Commits:
             del self.limbo.acknowledged[gone]  # what it had counts for nothing any more
 
     def restore(self, queue: QueueState, vclock: Mapping[int, int]) -> None:
-        """Take over a snapshot's state of the queue; all that it holds, up to `vclock`, is confirmed."""
+        """Take over a snapshot's state of the queue; all its data, up to `vclock`, is confirmed."""
         self.limbo.confirmed_of = dict(queue.confirmed_of)
         self.limbo.held_lsn = vclock.get(queue.owner_id, 0)
         self.limbo.owner_id, self.limbo.term = queue.owner_id, queue.term
@@ -128,12 +128,12 @@ class Commits:
 
     @property
     def is_full(self) -> bool:
-        """The queue has as many bytes as it may have, or more."""
+        """The queue has reached its maximum size."""
         return 0 < self.options.queue_max_size <= self.limbo.size
 
     @property
     def is_log_full(self) -> bool:
-        """More bytes are on their way to the disk than may be."""
+        """More bytes than `wal_queue_max_size` are on their way to the disk."""
         return 0 < self.options.wal_queue_max_size < self.journal.in_flight_bytes
 
     @property
@@ -146,11 +146,11 @@ class Commits:
         return self.ownership.is_writable
 
     def read_only_error(self) -> Rejected:
-        """Error 7."""
+        """Error 7, with the reason."""
         return self.ownership.read_only_error(self.configuration.members)
 
     def answer(self, transaction: Transaction) -> None:
-        """Tell its client that it has committed."""
+        """Answer the client of a committed transaction."""
         self.fates.answer(transaction)
 
     # ---- submitting
@@ -165,9 +165,9 @@ class Commits:
         is_sync: bool = False,
         answers_at_once: bool = False,
     ) -> None:
-        """A client's transaction; `reply` goes out when it has committed, or at once when it is queued.
+        """Submit a client's transaction; `reply` leaves when it has committed, or as soon as it is queued.
 
-        A transaction of local rows alone waits for no quorum, but for what is before it.
+        A transaction of local rows alone waits for no quorum, but for the transactions before it.
         """
         if not drafts:
             assert reply is not None, "what we write ourselves is logged"
@@ -194,7 +194,7 @@ class Commits:
         self._begin(write, transaction, entry)
 
     def _commit_unlogged(self, changes: tuple[Change, ...], reply: tuple[int, Response]) -> None:
-        """Temporary spaces alone: nothing is written, and so nothing waited for."""
+        """Commit changes of temporary spaces alone: they are not logged, so they wait for no record."""
         if any(change.key in change.space.prepared for change in changes):
             self.fates.refuse([reply], Code.TRANSACTION_CONFLICT)
             return
@@ -203,7 +203,7 @@ class Commits:
         self.fates.commit(transaction)
 
     def clear_queue(self, owner: int, lsn: int, now: Instant) -> None:
-        """2.6: in another owner's name, confirm his entries up to `lsn` and roll back the rest."""
+        """2.6: in the name of another owner, confirm its entries up to `lsn` and roll back the rest."""
         entries = [entry for entry in self.limbo.entries if entry.wait_ack]
         confirmed = [entry.lsn for entry in entries if entry.lsn <= lsn]
         discarded = [entry.lsn for entry in entries if entry.lsn > lsn]
@@ -217,7 +217,7 @@ class Commits:
             )
 
     def apply(self, rows: tuple[Row, ...], sender: int) -> None:
-        """A transaction of another node, that `sender` gave us; `Contradiction` if it must not be taken in."""
+        """Apply a transaction of another node, received from `sender`; `Contradiction` if it must not be taken in."""
         assert not self.records.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         write = self.journal.write(self._filtered(rows, sender))
         row = write.rows[-1]
@@ -260,7 +260,7 @@ class Commits:
         return self.limbo.entries[-1].transaction.number if self.limbo.entries else 0
 
     def has_settled(self, number: int) -> bool:
-        """Nothing up to this number waits in the limbo any more."""
+        """No transaction up to this number is still in the limbo."""
         return not self.limbo.entries or self.limbo.entries[0].transaction.number > number
 
     def _read(self, rows: tuple[Row, ...]) -> tuple[Transaction, bool]:
@@ -270,7 +270,7 @@ class Commits:
     # ---- the disk answers
 
     def persisted(self, write: Write, now: Instant) -> None:
-        """A write is on disk: now it counts."""
+        """A write is on disk: it takes effect."""
         waiting, reply, _ = self.records.persisted(write, now)
         self.markers.persisted(write)
         if write.origin == self._me and (
@@ -296,7 +296,7 @@ class Commits:
         self.fates.commit_entries(self.limbo.settled())
 
     def failed(self, error: str) -> bool:
-        """Nothing in flight reached the disk. True if rows of other nodes were among it."""
+        """All writes in flight failed. True if rows of other nodes were among them."""
         lost = self.records.failed()
         self.markers.failed()
         for place, (write, (waiting, reply, _)) in enumerate(lost):
@@ -318,7 +318,7 @@ class Commits:
     # ---- CONFIRM, ROLLBACK, PROMOTE
 
     def take_effect(self, row: Row) -> None:
-        """A row that decides about entries is on disk."""
+        """Do what a row on disk decides about entries."""
         lsn = number(row, Key.LSN)
         match row.type:
             case Type.CONFIRM:
@@ -331,7 +331,7 @@ class Commits:
                 self.promotions.written(row)
 
     def _confirmed(self, row: Row, lsn: int) -> None:
-        """A CONFIRM of an owner with a past term says nothing new: it is before the PROMOTE that followed it."""
+        """Confirm up to `lsn`. A CONFIRM of an owner with a past term is ignored: the later PROMOTE has covered it."""
         promotion = promotion_decided(row, self.pending)
         if promotion is not None:
             self.promotions.take_over(promotion)
@@ -339,9 +339,9 @@ class Commits:
             self.fates.commit_entries(self.limbo.confirm(lsn))
 
     def acknowledge(self, replica_id: int, lsn: int, term: int, now: Instant) -> None:
-        """A replica has our rows up to `lsn`; only members of the cluster count, each once, in our own term.
+        """A replica has this node's rows up to `lsn`; only members count, each once, in the own term.
 
-        Without elections there are no votes, and a lower term counts too: it knows of no other owner than we do.
+        Without elections there are no votes, and a lower term counts too: that replica knows of no other owner.
         """
         if self.options.has_elections:
             counts = term == self.election.term and self.election.is_leader
@@ -354,7 +354,7 @@ class Commits:
             self.confirm_what_a_quorum_has(now)
 
     def confirm_what_a_quorum_has(self, now: Instant) -> None:
-        """Write CONFIRM if there is something to confirm; one such write at a time, so that they gather."""
+        """Write a CONFIRM if there is an entry to confirm. Only one is in flight, so the next covers more entries."""
         limbo, promotion = self.limbo, self.promotions.own
         if promotion is not None:
             self.promotions.confirm(promotion, now)
@@ -372,12 +372,14 @@ class Commits:
                 self.records.control(Type.CONFIRM, body, now)
 
     def _oldest_watched(self) -> Entry | None:
-        """The entry with the next timeout: the oldest with a waiting client. It may be unwritten: then None."""
+        """The entry with the next timeout: the oldest one with a waiting client. None if that is not written yet."""
         rolls_back = self.options.rollback_on_timeout
         if rolls_back and not self.ownership.may_decide:
             return None
         watched = (
-            each for each in self.limbo.entries if each.transaction.replies or (rolls_back and _ends(each))
+            queued
+            for queued in self.limbo.entries
+            if queued.transaction.replies or (rolls_back and _ends(queued))
         )
         entry = next(watched, None)
         return None if entry is None or entry.lsn == UNWRITTEN else entry
@@ -389,7 +391,7 @@ class Commits:
         self.watch_timeout(now)
 
     def watch_timeout(self, now: Instant) -> None:
-        """Keep one timer running while the oldest entry waits; it looks again when it fires."""
+        """Keep one timer running while the oldest entry waits; when it fires, the timeout is computed again."""
         if self._timer_armed or not self.limbo.entries:
             return
         entry = self._oldest_watched()
@@ -400,10 +402,10 @@ class Commits:
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
-        """Roll back from the oldest entry that was waited for too long; one whose CONFIRM is being written goes on.
+        """Roll back from the oldest entry whose client has waited too long. An entry with a CONFIRM in flight stays.
 
-        A submitted transaction before it has no timeout and stays. So does an asynchronous entry behind that one, and
-        an answer that waits for what it saw: their clients get the answer that they are detached (`_ends`).
+        A submitted transaction before it has no timeout and stays. So do an asynchronous entry behind that one and an
+        answer that waits for the data it reveals: their clients get the answer that they are detached (`_ends`).
         """
         self._timer_armed = False
         limbo, entry = self.limbo, self._oldest_watched()
@@ -442,7 +444,7 @@ class Commits:
     # ---- recovery
 
     def replay(self, transactions: Iterable[tuple[Row, ...]], now: Instant) -> None:
-        """Take in the log on disk, in order; no client or peer gets anything."""
+        """Apply the log on disk, in order, without answers to clients and messages to peers."""
         mark = len(self.out)
         for rows in transactions:
             if rows[-1].type in CONTROL:
@@ -472,5 +474,5 @@ class Commits:
 
 
 def _ends(entry: Entry) -> bool:
-    """A ROLLBACK can begin with it when its time is over: it is synchronous, and not only submitted."""
+    """Whether a ROLLBACK after a timeout can begin with this entry: it is synchronous, and not only submitted."""
     return entry.wait_ack and entry.is_awaited

@@ -1,4 +1,4 @@
-"""A node's configuration, of itself and its cluster, before it starts; the same plan gives every node its own."""
+"""A node's configuration: itself and its cluster at the start. A plan gives every node its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """One member of the cluster. `name` is what `Connect` effects and logs say."""
+    """One member of the cluster. `Connect` effects and logs use `name`."""
 
     id: int
     name: str
@@ -66,7 +66,7 @@ class Configuration:
     exact_elections: bool = False
     """Elections keep Tarantool's times and states to the moment (`nodes.qsync.election`)."""
     rollback_on_timeout: bool = True
-    """False: a transaction that waits for longer than the synchro timeout goes on waiting; its client gets an error."""
+    """False: a transaction goes on waiting after the synchro timeout, but its client gets an error."""
     txn_synchro_timeout_ns: int | None = None
     """When the client gets that error. None: after the synchro timeout (Tarantool: 5 s)."""
     synchronous_promote: bool = True
@@ -76,7 +76,7 @@ class Configuration:
     """How to read a PROMOTE of an older version if its log does not show it: see `nodes.qsync.unmarked`.
     None: the node refuses to start on such a log."""
     memtx_use_mvcc_engine: bool = True
-    """False: `read-confirmed` reads show prepared data too, because a manager of versions is what hides it."""
+    """False: `read-confirmed` reads observe prepared data too, because only MVCC hides it."""
     synchro_queue_max_size: int = 0
     """Bytes of transactions that may wait on the owner before new ones have to; 0 means no limit."""
     wal_queue_max_size: int = 16 * 1024 * 1024
@@ -96,16 +96,16 @@ class Configuration:
     replication_connect_quorum: int = 0
     """How many peers a node must follow at once, after its start, before it is writable; until then it is an orphan."""
     replication_linearizable_quorum: int | str = LINEARIZABLE_FORMULA
-    """How many nodes a linearizable read asks: below N − Q + 1 it may miss what was acknowledged."""
+    """How many nodes a linearizable read asks: below N − Q + 1 it may miss acknowledged writes."""
     users: tuple[User, ...] = ()
     protocol: Protocol = "3.2"
     """As which version of Tarantool the node writes and speaks. "2.6": no RAFT, PROMOTE or DEMOTE row, no flags of
     synchronous rows; a node that writes to an empty queue owns it. A real 2.6 can be a member then."""
     joins: bool = False
-    """A node without data joins the cluster of its peers, under an id that they give it (its own here is 0); else it
-    begins as a first member. A node that lost its disk comes back so, with a new UUID."""
+    """True: a node without data joins the cluster of its peers, which give it an id (its own here is 0). So does a node
+    that lost its disk, with a new UUID. False: it begins as a first member."""
     is_anonymous: bool = False
-    """Joins without becoming a member: no id, no vote, it counts for no quorum; it may not write."""
+    """The node joins without becoming a member: it has no id and no vote, counts for no quorum and is read-only."""
     wal_max_size: int = 256 * 1024 * 1024
     """Bytes after which a new xlog is begun."""
     checkpoint_count: int = 2
@@ -113,11 +113,11 @@ class Configuration:
     checkpoint_interval_ns: int = CHECKPOINT_INTERVAL_NS
     """How often a snapshot is taken; 0: never by itself."""
     checkpoint_wal_threshold: int = 10**18
-    """Bytes of log after which one is taken all the same."""
+    """Bytes of log after which a snapshot is taken, whatever the interval."""
     wal_cleanup_delay_ns: int = CLEANUP_DELAY_NS
     """How long after its start a node removes no file unless every member has connected. 2.6.0 has no such delay."""
     seed: int = 0
-    """Decides what a node leaves to chance: by how much its election timeouts differ."""
+    """The seed of the node's random choices: how far its election timeouts are spread."""
 
     def __post_init__(self) -> None:
         names = [member.name for member in self.members]
@@ -143,7 +143,7 @@ class Configuration:
 
     @property
     def registered(self) -> tuple[Identity, ...]:
-        """The members that have an id: those who count."""
+        """The members that have an id: only these count for quorums."""
         return tuple(member for member in self.members if member.id)
 
     def _check_times(self) -> None:
@@ -191,7 +191,7 @@ class Configuration:
 
     @property
     def version(self) -> str:
-        """The version that the node says it is: of its protocol's Tarantool."""
+        """The version that the node reports: that of its protocol's Tarantool."""
         return f"{self.protocol}.0"
 
     @property
@@ -204,16 +204,16 @@ class Configuration:
 
     @property
     def peers(self) -> tuple[Identity, ...]:
-        """The members that we can call: a member without a name, known only from `_cluster`, is not among them."""
+        """The other members that the node can dial; not members without a name, known only from `_cluster`."""
         return tuple(member for member in self.members if member.name not in ("", self.name))
 
     def as_registered(
         self, uuids: Mapping[int, str], answered: Mapping[str, int] = MappingProxyType({})
     ) -> Configuration:
-        """This configuration in a cluster whose members are these: replica id → UUID, as `_cluster` has them.
+        """This configuration in a cluster with the members of `_cluster`: replica id → UUID.
 
-        `answered`: the id that the node at a peer's address gave itself. A peer that lost its disk comes back there
-        under a new UUID: it is known by that from then on. A node that was removed keeps its last id for itself.
+        `answered`: the id that the node at a peer's address reported. A peer that lost its disk returns there with a
+        new UUID, and is then identified by that. A node that was removed still uses its last id for itself.
         """
         numbers = {uuid: number for number, uuid in uuids.items()}
         known = tuple(
@@ -235,26 +235,26 @@ class Configuration:
         uuids: Mapping[int, str],
         answered: Mapping[str, int],
     ) -> Identity:
-        """A member with the id that it has there, under the UUID that it has come back with."""
+        """The member with its id in `uuids`, and with the UUID under which it has returned."""
         if member.uuid in numbers:
             return replace(member, id=numbers[member.uuid])
         if member.name == self.name:
             return member
         number = answered.get(member.name, 0)
-        if number in uuids and all(uuids[number] != other.uuid for other in self.members if other.name):
+        if number in uuids and all(uuids[number] != peer.uuid for peer in self.members if peer.name):
             return replace(member, id=number, uuid=uuids[number])
         return replace(member, id=0)
 
     def to_json(self) -> bytes:
-        """The file of a node. Older versions refuse fields that they do not know: a new one is there only if set."""
-        told = asdict(self)
+        """The file of a node. A new field is written only if it is set: older versions refuse unknown fields."""
+        options = asdict(self)
         if self.wal_cleanup_delay_ns == CLEANUP_DELAY_NS:
-            del told["wal_cleanup_delay_ns"]
-        return json.dumps(told, indent=1).encode()
+            del options["wal_cleanup_delay_ns"]
+        return json.dumps(options, indent=1).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Configuration:
-        """Read what `to_json` wrote; ValueError says in one sentence what is wrong."""
+        """The configuration in the bytes of `to_json`. Raises ValueError, with one sentence, if it is invalid."""
         try:
             fields: Mapping[str, Any] = json.loads(data)
             return cls(

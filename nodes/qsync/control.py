@@ -1,8 +1,8 @@
-"""Commands of an operator to a node: `box.ctl`, `box.cfg`, and notice of elections. All by CALL.
+"""Commands of an operator to a node, all by CALL: `box.ctl`, `box.cfg`, and waiting for elections.
 
 | function | arguments | answer |
 |---|---|---|
-| `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the election is won, or the queue is ours |
+| `box.ctl.promote`, `box.ctl.clear_synchro_queue` | – | when the election is won, or this node owns the queue |
 | `box.ctl.demote` | – | when the queue has no owner, or the leader has stepped off |
 | `box.ctl.wait_rw`, `box.ctl.wait_ro` | seconds | when the node is writable, or is not; error 78 when the time is up |
 | `box.cfg`, `qsync.cfg` | map of options | – ; without a map: all options (`nodes.qsync.options`) |
@@ -55,10 +55,10 @@ class Procedure:
     is_demote: bool
     caller: Caller | None
     promote_term: int
-    """The greatest term of a PROMOTE when it began."""
+    """The greatest term of a PROMOTE when the procedure began."""
     deadline_ns: int
     term: int = 0
-    """The term that it works in, once that has begun."""
+    """The term of its PROMOTE or DEMOTE; 0 until that term has begun."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,12 +68,12 @@ class Round:
     caller: Caller
     term: int
     deadline_ns: int = 0
-    """When a leader that waits for its queue gives that up; 0 until the election is won."""
+    """When a new leader stops waiting for its queue; 0 until the election is won."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """For something to become so: `is_met` says whether it is, `answer` what is answered then."""
+    """A call that waits for a condition: `is_met` tests it, `answer` gives the values of the answer."""
 
     caller: Caller
     deadline_ns: int
@@ -82,7 +82,7 @@ class Wait:
 
 
 class Control:
-    """Answers operators. `acked(owner, lsn)` counts the nodes that have it, `connected()` those that we hear."""
+    """Answers operators. `acked(owner, lsn)` counts the nodes with that row, `connected()` the connected members."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Control:
             self._commits.promotions.lead(now)
 
     def advance(self, now: Instant) -> None:
-        """Look at everything that waits; called after each event."""
+        """Check every procedure, election and wait; called after each event."""
         seen = (self._election.state, self._election.term, self._election.leader_id)
         if self._seen is None:
             self._seen = seen
@@ -137,8 +137,8 @@ class Control:
             self._out.append(Log("info", "on election", fields))
         if self._procedure is not None:
             self._proceed(self._procedure, now)
-        for one in list(self._rounds):
-            self._look_at_round(one, now)
+        for ballot in list(self._rounds):
+            self._advance_round(ballot, now)
         for wait in list(self._waits):
             if wait.is_met():
                 self._waits.remove(wait)
@@ -157,7 +157,7 @@ class Control:
             self._wakes_ns = FOREVER_NS
             return
         deadlines = [wait.deadline_ns for wait in self._waits]
-        deadlines += [one.deadline_ns for one in self._rounds if one.deadline_ns]
+        deadlines += [ballot.deadline_ns for ballot in self._rounds if ballot.deadline_ns]
         if self._procedure is not None and not self._awaits_term(self._procedure):
             deadlines.append(self._procedure.deadline_ns)
         wakes_ns = min(deadlines, default=FOREVER_NS)
@@ -208,7 +208,7 @@ class Control:
             self._procedure = self._new(["term", "empty", "acked"], caller, now, is_demote=True)
 
     def _must_be_alone(self) -> None:
-        """No PROMOTE or DEMOTE is being written here, and we are a member: otherwise its term would have no owner."""
+        """Raises Rejected while a PROMOTE or DEMOTE is being written here, or if this node is not a member."""
         if self._election.me == 0:
             raise Rejected(Code.UNSUPPORTED, "replication_anon=true", "manual elections")
         running = self._procedure
@@ -236,7 +236,7 @@ class Control:
                 return
 
     def _awaits_term(self, procedure: Procedure) -> bool:
-        """Its term is on the way to the disk: no time runs."""
+        """Its term is on the way to the disk; its deadline does not count meanwhile."""
         return procedure.term > 0 and not self._commits.records.has_written_term
 
     def _disturbed(self, procedure: Procedure) -> tuple[Code, tuple[object, ...]] | None:
@@ -274,19 +274,19 @@ class Control:
         return not self._commits.limbo.entries or self._acks() >= self._commits.promotions.quorum
 
     def _acks(self) -> int:
-        """How many nodes have all that waits in the queue."""
+        """How many nodes have every entry of the queue."""
         limbo = self._commits.limbo
         return self._acked(limbo.owner_id, limbo.last_synchronous_lsn())
 
     def promotion(self) -> dict[str, int] | None:
-        """How many have a PROMOTE of ours that waits for a quorum, and how many must, by the present options."""
+        """The acks and the quorum, by the present options, of our PROMOTE that waits for it; None if none waits."""
         acks = self._commits.promotions.acks
         if acks is None and self._procedure is not None and self._procedure.steps == ["acked"]:
             acks = self._acks()
         return None if acks is None else {"acks": acks, "quorum": self._options.quorum_size}
 
     def _write(self, procedure: Procedure, now: Instant) -> None:
-        """All that waits is safe: say so in the log. For a leader's own PROMOTE there is no client to answer."""
+        """A quorum has the whole queue: write the PROMOTE or DEMOTE. A leader's own PROMOTE has no client to answer."""
         self._procedure = None
         caller = procedure.caller
         reply = None if caller is None else (caller.link, caller.answer())
@@ -300,36 +300,36 @@ class Control:
         else:
             self._out.append(Log("info", "the PROMOTE was not written", {"why": code.text(*arguments)}))
 
-    def _look_at_round(self, one: Round, now: Instant) -> None:
+    def _advance_round(self, ballot: Round, now: Instant) -> None:
         election = self._election
-        is_won = election.term == one.term and election.is_leader
-        if is_won and not one.deadline_ns:
-            one.deadline_ns = now.monotonic_ns + self._options.synchro_timeout_ns
+        is_won = election.term == ballot.term and election.is_leader
+        if is_won and not ballot.deadline_ns:
+            ballot.deadline_ns = now.monotonic_ns + self._options.synchro_timeout_ns
         waits = self._commits.configuration.promote_waits_for_queue and not self._commits.is_writable
         is_open = election.state == CANDIDATE or election.is_writing
-        if election.term == one.term and not is_won and is_open:
+        if election.term == ballot.term and not is_won and is_open:
             return
-        if is_won and waits and now.monotonic_ns < one.deadline_ns:
+        if is_won and waits and now.monotonic_ns < ballot.deadline_ns:
             return
-        self._rounds.remove(one)
+        self._rounds.remove(ballot)
         if is_won and not waits:
-            self._answer(one.caller)
+            self._answer(ballot.caller)
         elif is_won:
-            self._refuse(one.caller, Code.TIMEOUT)
-        elif one.deadline_ns:
-            self._refuse(one.caller, Code.INTERFERING_ELECTIONS)
+            self._refuse(ballot.caller, Code.TIMEOUT)
+        elif ballot.deadline_ns:
+            self._refuse(ballot.caller, Code.INTERFERING_ELECTIONS)
         elif election.leader_id:
-            self._refuse(one.caller, Code.INTERFERING_PROMOTE, election.leader_id)
+            self._refuse(ballot.caller, Code.INTERFERING_PROMOTE, election.leader_id)
         elif self._connected() < self._options.election_quorum:
             self._refuse(
-                one.caller, Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum
+                ballot.caller, Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum
             )
-        elif election.term > one.term:
-            self._refuse(one.caller, Code.OLD_TERM, one.term, election.term)
+        elif election.term > ballot.term:
+            self._refuse(ballot.caller, Code.OLD_TERM, ballot.term, election.term)
         elif election.mode in ("off", "voter"):
-            self._refuse(one.caller, Code.ELECTION_DISABLED)
+            self._refuse(ballot.caller, Code.ELECTION_DISABLED)
         else:
-            self._refuse(one.caller, Code.TIMEOUT)
+            self._refuse(ballot.caller, Code.TIMEOUT)
 
     # ---- the rest
 
@@ -340,12 +340,12 @@ class Control:
         self._wait(caller, _seconds(arguments, 0), now, lambda: not self._commits.is_writable, lambda: ())
 
     def _on_election(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
-        given = arguments[0] if arguments else None
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
-            raise Rejected(Code.ILLEGAL_PARAMS, f"expected a number of elections, got {given!r}"[:100])
-        known = self.elections if given is None else given
+        count = arguments[0] if arguments else None
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+            raise Rejected(Code.ILLEGAL_PARAMS, f"expected a number of elections, got {count!r}"[:100])
+        known = self.elections if count is None else count
         seconds = _seconds(arguments, 1)
-        self._wait(caller, seconds, now, lambda: self.elections > known, self._election_told)
+        self._wait(caller, seconds, now, lambda: self.elections > known, self._election_status)
 
     def _configure(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         if not arguments:
@@ -357,7 +357,7 @@ class Control:
         self._changed(now)
         self._answer(caller)
 
-    def _election_told(self) -> tuple[object, ...]:
+    def _election_status(self) -> tuple[object, ...]:
         election = self._election
         return (
             {

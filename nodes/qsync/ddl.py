@@ -1,7 +1,7 @@
-"""Making, altering and dropping spaces: what is changed in `_space` and `_index`, and what may be.
+"""Creating, altering and dropping spaces: the changes of `_space` and `_index`, and their checks.
 
-A client may as well write to these two system spaces itself, as 2.6 needs for `is_sync`; the same is checked then.
-The other system spaces cannot be changed by clients.
+A client may also write to these two system spaces itself, as 2.6 needs for `is_sync`, with the same checks. Clients
+cannot change the other system spaces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CREATED = {
     "engine": "string",
     "parts": "table",
 }
-"""Options, and their types in Lua's words."""
+"""Option → the name of its type in Lua."""
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "number": (int, float),
@@ -50,15 +50,15 @@ _FLAGS = {
     "sql": "string",
     "checks": "array",
 }
-"""The possible options of a row of `_space`."""
+"""The options that a row of `_space` may have."""
 _BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
 ID_MAX = 2147483647
 FIELDS_MAX = 1000
-"""Fields that can be indexed."""
+"""How many fields can be indexed."""
 
 
 def creation(schema: Schema, arguments: Tuple) -> list[object]:
-    """`box.schema.space.create(name, options)`; `parts` in options says the primary key, else field 1, unsigned."""
+    """`box.schema.space.create(name, options)`; the option `parts` is the primary key, by default field 1, unsigned."""
     match arguments:
         case [str(name)]:
             options: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> l
 
 
 def _must_know(options: dict[str, Any], known: dict[str, str]) -> None:
-    """Each is one of these, and of its type; what is nil is as if it was not there."""
+    """Raises Rejected for an unknown option or a wrong type. An option that is nil counts as absent."""
     for option, value in list(options.items()):
         if option not in known:
             raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option '{option}'")
@@ -133,7 +133,7 @@ def _altered(row: Tuple, options: dict[str, Any]) -> Tuple:
 
 
 def check(schema: Schema, changes: Iterable[Change]) -> None:
-    """The definitions that a client's changes lead to must be such that we can serve them. Raises Rejected."""
+    """Raises Rejected if a client's changes lead to a definition that this node cannot serve."""
     own = {(change.space.definition.id, change.key): change.tuple for change in changes}
     touched = dict.fromkeys(
         key[0] if isinstance(key, tuple) else key for space, key in own if space in (SPACE, INDEX)
@@ -170,7 +170,7 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
 
 
 def _check_flags(flags: object) -> None:
-    """Of a row that a client writes; rows of other nodes are read as they are."""
+    """Check the flags of a row that a client writes; rows of other nodes are not checked."""
     if not isinstance(flags, dict):
         return  # refused as no row of _space
     for name, value in flags.items():
@@ -186,8 +186,8 @@ def _check_flags(flags: object) -> None:
 
 
 def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
-    other = schema.lookup.get(new.name)
-    if other is not None and other.definition.id != new.id:
+    namesake = schema.lookup.get(new.name)
+    if namesake is not None and namesake.definition.id != new.id:
         raise Rejected(Code.SPACE_EXISTS, new.name)
     if new.engine != "memtx":
         raise Rejected(Code.NO_SUCH_ENGINE, new.engine)

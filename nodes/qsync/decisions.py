@@ -1,7 +1,7 @@
 """The decisions of a node, one method or value each, with the right answer.
 
-The parts of a node ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.qsync.bugs`) is a
-subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+The parts of a node ask here where one wrong answer makes a known bug. A seeded bug (`nodes.qsync.bugs`) is a subclass
+with one different answer; no other part mentions it. The arguments of a decision are all that it depends on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nodes.qsync.relay import Relay
 from nodes.qsync.spaces import Transaction
 
 Reply = tuple[int, Response]
-"""A link, and the answer that is to leave on it."""
+"""A link, and the answer to send on it."""
 
 
 class Queue(Protocol):
@@ -52,7 +52,7 @@ class Queue(Protocol):
 
 
 class Decisions:
-    """Those of one node in one life of its process."""
+    """The decisions of one node in one life of its process."""
 
     # ---- clock, log, snapshots
 
@@ -60,35 +60,35 @@ class Decisions:
     """The state that a record must have reached before anything behind it leaves the node."""
 
     def clock(self, now: Instant) -> Instant:
-        """The clocks by which everything is timed."""
+        """The clock readings that all timers and timeouts use."""
         return now
 
     def log(self, queue: Queue, write: Write) -> None:
-        """Send a record to the disk; it takes effect when it is there."""
+        """Send a record to the disk; it takes effect when it is on disk."""
         if write.before:
             queue.out.extend(write.before)
         queue.out.append(write.persist)
 
     def may_be_stored(self, has_settled: bool) -> bool:
-        """A snapshot file may be written: of data that has settled."""
+        """A snapshot file may be written: only of data that has settled."""
         return has_settled
 
     def may_be_sent(self, has_settled: bool) -> bool:
-        """A node that joins may have the data: if it has settled."""
+        """A joining node may get the data: only if it has settled."""
         return has_settled
 
     # ---- quorums and acknowledgements
 
     def quorum_size(self, quorum: int | str, members: int) -> int:
-        """The quorum in a cluster of so many members."""
+        """The quorum in a cluster of this number of members."""
         return evaluate(quorum, max(members, 1))
 
     def quorum_of_promote(self, quorum: int, term: int) -> int:
-        """How many nodes must have what the PROMOTE of this term waits for: the quorum that is set now."""
+        """The number of acknowledgements that the PROMOTE of this term needs: the quorum that is set now."""
         return quorum
 
     def term_of_acknowledgement(self, said: int, ours: int) -> int:
-        """The term in which a replica acknowledges: the one that it says."""
+        """The term in which a replica acknowledges: the one that it reports."""
         return said
 
     # ---- the owner
@@ -98,7 +98,7 @@ class Decisions:
         return ro_reason is None
 
     def written(self, queue: Queue, entry: Entry) -> None:
-        """An entry is in our log: it is neither shown nor answered yet."""
+        """An entry is in the own log: it is neither visible to reads nor answered yet."""
 
     def confirms(self, lsn: int) -> tuple[int, ...]:
         """The CONFIRMs to write when a quorum has everything up to `lsn`."""
@@ -109,23 +109,23 @@ class Decisions:
         return queue.limbo.roll_back(lsn)
 
     code_of_timeout = Code.SYNC_QUORUM_TIMEOUT
-    """Of the transaction that no quorum had in time. Another leader may still confirm it."""
+    """The error of a transaction that no quorum had in time. Another leader may still confirm it."""
 
     def promotes_at_once(self, configuration: Configuration) -> bool:
-        """A PROMOTE of ours takes effect when it is written, without a quorum of its own."""
+        """The node's PROMOTE takes effect when it is written, without a quorum of its own."""
         return not configuration.synchronous_promote
 
     def kept_by_promote(self, limbo: Limbo) -> int:
-        """Up to where a PROMOTE of ours keeps the queue: all that waits there, a quorum may have it."""
+        """The lsn up to which the node's PROMOTE keeps the queue: all entries, because a quorum may have them."""
         return limbo.last_synchronous_lsn()
 
     # ---- clients
 
     decides_on_prepared = True
-    """A transaction that writes sees the prepared, not yet confirmed writes of other transactions."""
+    """A writing transaction observes the prepared, not yet confirmed writes of other transactions."""
 
     def answer_waits_for(self, outcome: Outcome) -> Transaction | None:
-        """The transaction that must commit before an answer without effect leaves, because it reveals that one."""
+        """The transaction that an answer without effect reveals, which must commit before the answer leaves."""
         return outcome.looked_at
 
     def into_queue(
@@ -137,13 +137,13 @@ class Decisions:
         *,
         is_detached: bool,
     ) -> None:
-        """There is room for a transaction: it goes in. `is_detached`: its answer says no more than that."""
+        """Submit a transaction that has room in the queue. `is_detached`: it is answered as soon as it is queued."""
         submit(reply, now)
 
     def serves_alone(
         self, queue: Queue, relays: Mapping[int, Relay], quorum: int, beat_ns: int, now: Instant
     ) -> bool:
-        """A linearizable read is answered without asking other nodes."""
+        """Whether a linearizable read is answered without asking other nodes."""
         return False
 
     def told_to_reads(self, vclock: Vclock, limbo: Limbo) -> Vclock:
@@ -151,42 +151,42 @@ class Decisions:
         return vclock
 
     def place_at_marker(self, journal: Journal) -> Vclock:
-        """A node's place at a marker that it writes: behind all rows in front of it, on disk or on their way."""
+        """A node's place at a marker that it writes: behind all earlier rows, on disk or on their way."""
         return journal.promised
 
     def told_place(self, noted: Vclock, journal: Journal) -> Vclock:
-        """The place at a marker that a node reports: the one that it noted there."""
+        """The place at a marker that a node reports: the one that it noted when it wrote the marker."""
         return noted
 
     # ---- rows of other nodes
 
     def judged_origin(self, rows: Rows, sender: int) -> int:
-        """The node with the term that decides about these rows: their author, not the node that passes them on."""
+        """The node whose term decides about these rows: their author, not the node that passes them on."""
         return rows[-1].replica_id
 
     def taken_in(self, rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]) -> Rows:
-        """The rows as they are to be written; `nodes.qsync.filter.Contradiction` if they must not be."""
+        """The rows to write for received rows; `nodes.qsync.filter.Contradiction` if they must not be taken in."""
         return filtered(rows, origin, limbo, pending)
 
     def may_take_in(self, queue: Queue, rows: Rows) -> bool:
-        """Rows may go into our queue now, however full it is: the CONFIRM that makes room stands behind them."""
+        """Rows may go into the queue, however full it is: the CONFIRM that makes room stands behind them."""
         return True
 
     # ---- elections
 
     def is_fenced(self, election: Election, followers: int) -> bool:
-        """A leader must resign: too few have acknowledged of late, we among them."""
+        """A leader must resign: too few nodes, itself included, have acknowledged recently."""
         lacks_quorum = followers < election.quorum and not election.lacks_new_quorum
         return election.fencing != "off" and lacks_quorum
 
     def is_held_back(self, election: Election, connected: int) -> bool:
-        """A candidate does not stand: it hears no quorum, or another node sees the leader."""
+        """A candidate does not stand: no quorum is connected, or another node sees the leader."""
         return connected < election.quorum or any(election.seen_by.values())
 
     def is_vote_due(self, term: int, now: Instant) -> bool:
-        """Term and vote go to the disk now: before they are told, and before any row of the term."""
+        """Term and vote go to the disk now: before any message with them, and before any row of the term."""
         return True
 
     def asked_of_candidate(self, journal: Journal) -> Vclock:
-        """The rows that a candidate must have for our vote: also those on their way to our disk."""
+        """The rows that a candidate must have to get the vote: also rows that are on their way to the own disk."""
         return journal.promised

@@ -1,8 +1,8 @@
 """The definition of a space: its format, its indexes and its options, and how that stands in `_space` and `_index`.
 
 The rows are Tarantool's: `[id, owner, name, engine, field count, options, format]` in `_space` and
-`[space id, index id, name, type, options, parts]` in `_index`. Reading them is lenient: what we know nothing of
-(collations, functional indexes, constraints) is passed over, so that a master's definitions can be followed.
+`[space id, index id, name, type, options, parts]` in `_index`. Reading them is lenient: properties that this node does
+not support (collations, functional indexes, constraints) are ignored, so that it can follow any master's definitions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from nodes.qsync.keys import Part, Tuple, type_name
 
 ADMIN = 1
-"""The user who owns what is made."""
+"""The user that owns new spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceDefinition:
-    """A space. Without further words its primary key is the first field of its tuples, any scalar.
+    """A space. By default its primary key is the first field of its tuples, any scalar.
 
     The rows of a local space (replication group 1) stay on their node; those of a temporary one are in no log.
     `field_count` is the exact number of fields, 0: any.
@@ -58,21 +58,21 @@ class SpaceDefinition:
         return not (self.is_local or self.is_temporary)
 
 
-def definition_from_json(given: Mapping[str, Any]) -> SpaceDefinition:
+def definition_from_json(document: Mapping[str, Any]) -> SpaceDefinition:
     """A definition from its form by `dataclasses.asdict` and JSON."""
-    fields = dict(given)
+    fields = dict(document)
     if "format" in fields:
-        fields["format"] = tuple(FieldDefinition(**each) for each in fields["format"])
+        fields["format"] = tuple(FieldDefinition(**entry) for entry in fields["format"])
     if "indexes" in fields:
         fields["indexes"] = tuple(
-            IndexDefinition(**{**each, "parts": tuple(Part(**part) for part in each["parts"])})
-            for each in fields["indexes"]
+            IndexDefinition(**{**entry, "parts": tuple(Part(**part) for part in entry["parts"])})
+            for entry in fields["indexes"]
         )
     return SpaceDefinition(**fields)
 
 
 def options_of(definition: SpaceDefinition) -> dict[str, object]:
-    """As `_space` has them: what is not set is not there."""
+    """The options in a row of `_space`; those that are not set are left out."""
     options: dict[str, object] = {}
     if definition.is_local:
         options["group_id"] = 1
@@ -85,8 +85,8 @@ def options_of(definition: SpaceDefinition) -> dict[str, object]:
 
 def space_row(definition: SpaceDefinition) -> Tuple:
     format_ = [
-        {"name": each.name, "type": each.type, **({"is_nullable": True} if each.is_nullable else {})}
-        for each in definition.format
+        {"name": entry.name, "type": entry.type, **({"is_nullable": True} if entry.is_nullable else {})}
+        for entry in definition.format
     ]
     return (
         *(definition.id, ADMIN, definition.name, definition.engine, definition.field_count),
@@ -111,7 +111,7 @@ def _part_row(part: Part) -> object:
 
 
 def definition_of_rows(space: Tuple, indexes: Iterable[Tuple]) -> SpaceDefinition:
-    """The definition that rows of `_space` and `_index` make; ValueError in one sentence if they make none."""
+    """The definition in rows of `_space` and `_index`; ValueError, in one sentence, if they are malformed."""
     match space:
         case (int(number), _, str(name), str(engine), int(field_count), dict(options), *rest):
             pass
@@ -125,7 +125,7 @@ def definition_of_rows(space: Tuple, indexes: Iterable[Tuple]) -> SpaceDefinitio
         is_temporary=options.get("temporary") is True,
         field_count=field_count,
         engine=engine,
-        format=tuple(_field(each) for each in _list(rest[0] if rest else ())),
+        format=tuple(_field(entry) for entry in _list(rest[0] if rest else ())),
         indexes=tuple(sorted((_index(row) for row in indexes), key=lambda index: index.id)),
     )
 
@@ -134,27 +134,27 @@ def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _field(given: object) -> FieldDefinition:
-    match given:
-        case {"name": str(name), **others}:
-            nullable = others.get("is_nullable") is True
-            return FieldDefinition(name, type_name(str(others.get("type", "any"))), nullable)
-    raise ValueError(f"expected a map with a name as a field of a format, got {given!r:.120}")
+def _field(entry: object) -> FieldDefinition:
+    match entry:
+        case {"name": str(name), **rest}:
+            nullable = rest.get("is_nullable") is True
+            return FieldDefinition(name, type_name(str(rest.get("type", "any"))), nullable)
+    raise ValueError(f"expected a map with a name as a field of a format, got {entry!r:.120}")
 
 
 def _index(row: Tuple) -> IndexDefinition:
     match row:
         case (int(), int(number), str(name), str(kind), dict(options), parts):
             unique = options.get("unique", True) is not False
-            return IndexDefinition(number, name, tuple(_part(each) for each in _list(parts)), unique, kind)
+            return IndexDefinition(number, name, tuple(_part(part) for part in _list(parts)), unique, kind)
     raise ValueError(f"expected a row of _index, got {row!r:.120}")
 
 
-def _part(given: object) -> Part:
-    match given:
-        case {"field": int(number), **others}:
-            nullable = others.get("is_nullable") is True
-            return Part(number, type_name(str(others.get("type", "scalar"))), nullable)
+def _part(entry: object) -> Part:
+    match entry:
+        case {"field": int(number), **rest}:
+            nullable = rest.get("is_nullable") is True
+            return Part(number, type_name(str(rest.get("type", "scalar"))), nullable)
         case [int(number), str(type_), *_]:
             return Part(number, type_name(type_))
-    raise ValueError(f"expected [field, type] as a part of an index, got {given!r:.120}")
+    raise ValueError(f"expected [field, type] as a part of an index, got {entry!r:.120}")

@@ -1,4 +1,4 @@
-"""The leader: Raft's elections as Tarantool does them; nothing here knows of data.
+"""The leader: Raft's elections as Tarantool does them, without any knowledge of data.
 
 | state | becomes | when |
 |---|---|---|
@@ -9,9 +9,9 @@
 | leader | follower | it sees a higher term, or is fenced: no quorum of followers for the death timeout |
 | any | follower | a higher term is seen |
 
-One vote a term, and only for a candidate with a vclock that covers our own. Term and vote are written before they are
-sent: `must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*: a
-node that sees the leader says so, and a candidate does not disturb a leader that any node sees.
+One vote a term, and only for a candidate with a vclock that covers the own one. Term and vote are written before they
+are sent: `must_write` is set, the caller writes them, and the order promise keeps `must_tell` behind that. *Pre-vote*:
+a node that sees the leader reports that, and a candidate does not disturb a leader that any node sees.
 
 Modes: `off` (neither votes nor leads, and never reports that it sees a leader, but keeps track of term, leader and the
 nodes that see the leader, so that it knows them when it is switched on), `voter` (votes only), `manual` (leads only
@@ -41,11 +41,11 @@ FENCINGS: tuple[Fencing, ...] = ("off", "soft", "strict")
 FOLLOWER, CANDIDATE, LEADER = 1, 2, 3
 STATE_NAMES = {FOLLOWER: "follower", CANDIDATE: "candidate", LEADER: "leader"}
 SPREAD = 0.1
-"""Timeouts differ by up to this share, so that candidates do not march in step."""
+"""Timeouts are spread by up to this share, so that candidates do not stand at the same time."""
 
 
 def flaw(message: RaftState) -> str | None:
-    """Why no peer may say this of its election, in Tarantool's words; None if it may."""
+    """Why the message is malformed, in Tarantool's words; None if it is well formed."""
     if message.term == 0 or message.state not in STATE_NAMES:
         return "Invalid term or state"
     if message.state == CANDIDATE and (message.vote != message.replica_id or message.vclock is None):
@@ -75,9 +75,8 @@ class Election:
     chance: random.Random
     decisions: Decides
     is_exact: bool = False
-    """As Tarantool to the moment: a death timeout has no spread; a candidate stands for a term in which it has no vote
-    as soon as that is on disk, and no sooner; it begins at once when the leader resigns, or its last witness loses
-    it."""
+    """Tarantool's exact times: a death timeout has no spread. A candidate without a vote in a term stands as soon as
+    that term is on disk, and no sooner. It begins at once when the leader resigns, or when no peer sees it any more."""
     term: int = 1
     vote: int = 0
     state: int = FOLLOWER
@@ -85,29 +84,29 @@ class Election:
     must_write: bool = False
     must_tell: bool = False
     votes: dict[int, int] = field(default_factory=dict)
-    """The votes in this term, as far as we know: voter → candidate."""
+    """The known votes in this term: voter → candidate."""
     seen_by: dict[int, bool] = field(default_factory=dict)
-    """Which peers see the leader of this term."""
+    """Peer → whether it sees the leader of this term."""
     leader_heard_ns: int = 0
     deadline_ns: int = 0
-    """When a candidate gives this term up, or a follower without a leader may begin one."""
+    """When a candidate gives up this term, or a follower without a leader may begin one."""
     said_seen: bool = False
-    """Our last report to all peers: that we see the leader."""
+    """The last report to all peers: whether this node sees the leader."""
     said_otherwise: bool = False
-    """One that had come newly was told something else since: it would believe that for ever."""
+    """A newly connected peer got a different report since then: all peers need the present one."""
     is_writing: bool = False
-    """Exact: term and vote are on their way to the disk, and no time runs."""
+    """Exact elections: term and vote are on their way to the disk, and no timeout runs."""
     _is_healthy: bool = True
-    """A quorum was connected when we looked last."""
+    """A quorum was connected at the last check."""
     _waits_for: Wait = ""
-    """The timeout that `deadline_ns` is the end of; nothing if of none."""
+    """The timeout that ends at `deadline_ns`; "" if none does."""
     _waits_since_ns: int = 0
     lacks_new_quorum: bool = False
-    """The quorum was raised, and we have not had it since."""
+    """The quorum was raised, and this leader has not had it since."""
     told_behind: int | None = None
-    """The record that our last message to a peer waits for: if it is lost, so is the message."""
+    """The token of the record that the last message to a peer waits for: if it is lost, so is the message."""
     rival: int = 0
-    """Another leader of our own term: no quorum can have elected both. For the log."""
+    """Another leader of the own term, for the log: no quorum can have elected both."""
     sometimes: Sometimes = field(default_factory=Sometimes)
 
     @property
@@ -115,7 +114,7 @@ class Election:
         return self.state == LEADER
 
     def started(self, term: int, vote: int, now_ns: int) -> None:
-        """Begin as a follower with what the log says; a restarted leader is a follower."""
+        """Begin as a follower, with the term and vote of the log; so does a restarted leader."""
         self.term, self.vote = max(term, 1), vote
         if vote:
             self.votes[self.me] = vote
@@ -123,26 +122,26 @@ class Election:
         self._wait(now_ns, "death")
 
     def sees_leader(self, now_ns: int) -> bool:
-        """We are the leader, or heard the leader of this term within the death timeout."""
+        """This node is the leader, or heard the leader of this term within the death timeout."""
         if self.leader_id == 0 or self.mode == "off":
             return False
         return self.leader_id == self.me or now_ns - self.leader_heard_ns < self.death_timeout_ns
 
     def said(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
-        """The message for a peer that has come newly."""
-        told = dict(vclock) if self.state == CANDIDATE else None
+        """The message for a newly connected peer."""
+        reported = dict(vclock) if self.state == CANDIDATE else None
         is_seen = self.sees_leader(now_ns)
         self.said_otherwise |= is_seen != self.said_seen
-        return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, told)
+        return RaftState(self.me, self.term, self.vote, self.state, self.leader_id, is_seen, reported)
 
     def said_to_all(self, vclock: Mapping[int, int], now_ns: int) -> RaftState:
-        """The state to send to all: what all have got need not be sent again."""
+        """The state to send to all peers; it is noted as their last report."""
         self.must_tell = self.said_otherwise = False
-        self.said_seen = self.sees_leader(now_ns)
+        self.said_seen = self.sees_leader(now_ns)  # before `said`, which compares with it
         return self.said(vclock, now_ns)
 
     def written(self, now_ns: int) -> None:
-        """Term and vote are on disk, all that we have decided. Only exact elections hang on it."""
+        """The newest term and vote are on disk. Only exact elections wait for that."""
         if not self.is_writing or self.must_write:
             return
         self.is_writing = False
@@ -160,23 +159,23 @@ class Election:
     # ---- messages of peers
 
     def see_term(self, term: int, now_ns: int) -> bool:
-        """A message came from this term. If it is higher than ours, step down and follow; True if so."""
+        """A message came from this term. True if it is higher than the own one: then step down and follow."""
         if term <= self.term:
             return False
         self._enter(term, now_ns)
         return True
 
     def heard(self, peer: int, now_ns: int) -> None:
-        """Anything at all came from a peer."""
+        """A message of any kind came from a peer."""
         if peer == self.leader_id:
             self.leader_heard_ns = now_ns
 
     def lost(self, peer: int) -> None:
-        """A peer's connection is gone: what it sees counts no more."""
+        """A peer's connection is gone: its report about the leader does not count any more."""
         self.seen_by.pop(peer, None)
 
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
-        """A peer sent its state; `flaw` has found nothing in it."""
+        """A peer sent its state, which has no `flaw`."""
         source = message.replica_id
         is_news = self.see_term(message.term, now_ns)
         was_led = self.leader_id != 0
@@ -203,7 +202,7 @@ class Election:
             self._begin_if_nobody_leads(was_led, now_ns)
 
     def _begin_if_nobody_leads(self, was_led: bool, now_ns: int) -> None:
-        """Our leader resigned, or the last of those that saw it lost it: a candidate does not wait."""
+        """The leader resigned, or no peer sees it any more: a candidate begins at once."""
         is_lost = was_led and not self.sees_leader(now_ns)
         may_begin = self.mode == "candidate" and self.state == FOLLOWER and self._is_healthy
         if is_lost and may_begin and not any(self.seen_by.values()):
@@ -220,8 +219,8 @@ class Election:
             self.sometimes.note(rare.VOTE_REFUSED)
 
     def _count(self, now_ns: int) -> None:
-        mine = sum(choice == self.me for choice in self.votes.values())
-        if mine >= self.quorum:
+        votes = sum(choice == self.me for choice in self.votes.values())
+        if votes >= self.quorum:
             self.state, self.leader_id = LEADER, self.me
             self.must_tell = True
             return
@@ -239,7 +238,7 @@ class Election:
     # ---- what time does
 
     def tick(self, now_ns: int, connected: int, followers: int) -> None:
-        """Look at the clock. `connected`: members that we hear, with us; `followers`: that acknowledge, with us."""
+        """Check the timeouts. `connected` members and acknowledging `followers` include this node."""
         self._is_healthy = connected >= self.quorum
         if self.mode == "off" or self.is_writing:
             return
@@ -261,7 +260,7 @@ class Election:
             self._try(now_ns, connected)
 
     def wake_ns(self) -> int | None:
-        """When to look at the clock next, if anything hangs on it."""
+        """When to call `tick` next; None if no timeout runs."""
         if self.is_writing:
             return None
         if self.state == CANDIDATE:
@@ -272,7 +271,7 @@ class Election:
         return None
 
     def resign(self, now_ns: int) -> None:
-        """Lead no more, in the same term."""
+        """Stop leading, in the same term."""
         self._resign(now_ns)
 
     def follower_silent_ns(self) -> int:
@@ -280,7 +279,7 @@ class Election:
         return self.death_timeout_ns // 2 if self.fencing == "strict" else self.death_timeout_ns
 
     def set_mode(self, mode: Mode, now_ns: int) -> None:
-        """Take part in another way from now on; a node that may not lead any more stops leading."""
+        """Set the mode; a leader that may not lead in it stops leading."""
         was_candidate, self.mode = self.mode == "candidate", mode
         if mode in ("off", "voter") and self.state != FOLLOWER:
             self._resign(now_ns)
@@ -290,7 +289,7 @@ class Election:
         self.must_tell = True
 
     def set_timeouts(self, election_ns: int, death_ns: int) -> None:
-        """They hold from now on, for the wait that is under way too: it ends as if it had begun with them."""
+        """Set the timeouts. A running timeout ends as if it had begun with the new value."""
         if self._waits_for == "election" and election_ns != self.election_timeout_ns:
             self.deadline_ns = self._waits_since_ns + election_ns
         elif self._waits_for == "death" and death_ns != self.death_timeout_ns:
@@ -298,18 +297,18 @@ class Election:
         self.election_timeout_ns, self.death_timeout_ns = election_ns, death_ns
 
     def set_quorum(self, quorum: int, now_ns: int) -> None:
-        """So many votes are needed from now on; a candidate may have them already."""
+        """Set the number of votes needed; a candidate may have them already."""
         self.lacks_new_quorum |= quorum > self.quorum
         self.quorum = quorum
         if self.state == CANDIDATE:
             self._count(now_ns)
 
     def new_term(self, now_ns: int) -> None:
-        """Begin a term without a candidate, because the queue is to have an owner without elections."""
+        """Begin a term without a candidate: without elections, a new owner of the queue needs one."""
         self._enter(self.term + 1, now_ns)
 
     def campaign(self, now_ns: int) -> None:
-        """Begin a term and ask for votes, because an operator said so."""
+        """Begin a term and ask for votes, at an operator's request."""
         self._begin(now_ns)
 
     def _try(self, now_ns: int, connected: int) -> None:

@@ -1,10 +1,10 @@
 """One transaction while it is evaluated: its reads, and its changes on top of its own changes so far.
 
-Writing transactions decide on the *prepared* state, else an update would be lost; what an answer without effect
-reveals is noted in `looked_at`, so that it can wait for the entries that it looked at.
+Writing transactions decide on the *prepared* state, else an update would be lost. An answer without effect may reveal
+prepared data: `looked_at` notes the transaction that such an answer must wait for.
 
-An UPDATE or UPSERT is logged as its result, a REPLACE or INSERT: so a row alone says what is there after it.
-UPDATE and UPSERT rows in logs of real Tarantool are understood.
+An UPDATE or UPSERT is logged as its result, a REPLACE or INSERT, so each row holds the whole new tuple.
+UPDATE and UPSERT rows in logs of real Tarantool are read, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEY, _TUPLE = Key.KEY.value, Key.TUPLE.value
 class Outcome:
     """The result of the statements of one transaction.
 
-    `mismatch` is (statement number, value found) if a compare failed; then nothing else counts.
+    `mismatch` is (statement number, actual value) if a compare failed; then the other fields do not count.
     """
 
     results: list[object] = field(default_factory=list)
@@ -45,8 +45,8 @@ class Outcome:
 class Evaluation:
     """Statements of one transaction over the spaces, its own changes included.
 
-    `read_only` is what is raised where only local and temporary spaces may be written. `is_linearizable`: asynchronous
-    spaces are refused, because a node that cannot be asked may have committed there alone.
+    `read_only` is raised by writes to replicated spaces; None: the node is writable. `is_linearizable`: asynchronous
+    spaces are refused, because a node that is out of reach may have committed there alone.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Evaluation:
             return self.own[own]
         if self._confirmed_only:
             return (space.source or space).confirmed.get(key)
-        found, maker = (space.source or space).prepared_version(key)
+        value, maker = (space.source or space).prepared_version(key)
         if maker is not None:
-            self._look_at(maker)
-        return found
+            self._note_looked_at(maker)
+        return value
 
-    def _look_at(self, maker: Transaction) -> None:
-        """Transactions commit in order: waiting for the newest one is waiting for all."""
+    def _note_looked_at(self, maker: Transaction) -> None:
+        """Note the newest transaction that was read: transactions commit in order, so waiting for it is enough."""
         if self.outcome.looked_at is None or maker.number > self.outcome.looked_at.number:
             self.outcome.looked_at = maker
 
@@ -102,10 +102,10 @@ class Evaluation:
         if not index.is_unique:
             raise Rejected(Code.MORE_THAN_ONE_TUPLE)
         wanted = exact_key(key, index.parts)
-        for place in dict.fromkeys([*space.confirmed, *space.prepared]):
-            found = self.read(space, place)
-            if found is not None and key_of_tuple(found, index.parts) == wanted:
-                return place
+        for primary_key in dict.fromkeys([*space.confirmed, *space.prepared]):
+            value = self.read(space, primary_key)
+            if value is not None and key_of_tuple(value, index.parts) == wanted:
+                return primary_key
         return _NOBODY
 
     # ---- writing
@@ -128,10 +128,10 @@ class Evaluation:
         return True
 
     def update(self, space: Space, key: Hashable, operations: object, index_base: int = 0) -> bool:
-        found = self.read(space, key)
+        old = self.read(space, key)
         value = None
-        if found is not None:
-            value = updated(found, read_operations(operations, space.field_names(), index_base))
+        if old is not None:
+            value = updated(old, read_operations(operations, space.field_names(), index_base))
             new_key = space.key_of(value)
             if new_key != key:
                 if self.read(space, new_key) is not None:
@@ -143,29 +143,27 @@ class Evaluation:
         return True
 
     def upsert(self, space: Space, value: Tuple, operations: object, index_base: int = 0) -> bool:
-        """Operations that would change the primary key make the whole statement do nothing."""
+        """The whole statement has no effect if its operations would change the primary key."""
         key = space.key_of(value)
-        found = self.read(space, key)
+        old = self.read(space, key)
         read = read_operations(operations, space.field_names(), index_base)
         new, kind = value, Type.INSERT
-        if found is not None:
-            new, kind = updated(found, read, skip_misfits=True), Type.REPLACE
+        if old is not None:
+            new, kind = updated(old, read, skip_misfits=True), Type.REPLACE
         if space.key_of(new) == key and not self.put(space, key, new, kind):
             return False
         self.outcome.results.append(None)
         return True
 
     def delete(self, space: Space, key: Hashable) -> None:
-        found = self.read(space, key)
-        if found is not None:
+        old = self.read(space, key)
+        if old is not None:
             parts = key if isinstance(key, tuple) else (key,)
-            values = tuple(
-                found[part.field] if part.field < len(found) else None for part in space.primary_parts
-            )
+            values = tuple(old[part.field] if part.field < len(old) else None for part in space.primary_parts)
             assert len(parts) == len(values)
             body = {_SPACE_ID: space.definition.id, _INDEX_ID: 0, _KEY: values}
             self._change(space, key, None, Type.DELETE, body)
-        self.outcome.results.append(found)
+        self.outcome.results.append(old)
 
     def put(self, space: Space, key: Hashable, value: Tuple, kind: Type) -> bool:
         """False if another tuple has the same key in another unique index."""
@@ -179,9 +177,9 @@ class Evaluation:
     def _is_taken(self, space: Space, index: IndexDefinition, key: Hashable, value: Tuple) -> bool:
         wanted = key_of_tuple(value, index.parts)
         owned = [own for number, own in self.own if number == space.definition.id]
-        for other in dict.fromkeys([*space.confirmed, *space.prepared, *owned]):
-            found = self.read(space, other) if other != key else None
-            if found is not None and key_of_tuple(found, index.parts) == wanted:
+        for other_key in dict.fromkeys([*space.confirmed, *space.prepared, *owned]):
+            rival = self.read(space, other_key) if other_key != key else None
+            if rival is not None and key_of_tuple(rival, index.parts) == wanted:
                 return True
         return False
 
@@ -202,7 +200,7 @@ def _duplicate(space: Space, index: IndexDefinition) -> Rejected:
 
 
 def changes_of_rows(rows: Iterable[Row], spaces: Mapping[int, Space]) -> list[Change]:
-    """The changes of spaces by a transaction of another node, or of the log."""
+    """The changes that a transaction of another node, or of the log, makes to spaces."""
     changes: list[Change] = []
     for row in rows:
         change = None if row.type == Type.NOP else _change_of_row(row, spaces)
@@ -213,18 +211,18 @@ def changes_of_rows(rows: Iterable[Row], spaces: Mapping[int, Space]) -> list[Ch
 
 
 def _emptied(change: Change, before: Iterable[Change], spaces: Mapping[int, Space]) -> list[Change]:
-    """A row of `_truncate` deletes all that the space which it names holds, prepared and by this transaction."""
+    """A row of `_truncate` deletes all tuples of the space that it names, also prepared ones and this transaction's."""
     number = change.tuple[0] if change.tuple else None
     if change.space.definition.id != TRUNCATE or not isinstance(number, int) or number not in spaces:
         return []
     space = spaces[number]
     keys = dict.fromkeys(map(space.key_of, space.scan(dirty=True)))
-    keys |= {each.key: None for each in before if each.space is space}
+    keys |= {earlier.key: None for earlier in before if earlier.space is space}
     return [Change(space, key, None) for key in keys]
 
 
 def _change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
-    """The change of a space by a row of another node, or of the log; None if none."""
+    """The change that a row of another node, or of the log, makes to a space; None if it makes none."""
     space_id = row.body[_SPACE_ID]
     assert isinstance(space_id, int) and space_id in spaces, row
     space = spaces[space_id]
@@ -240,7 +238,7 @@ def _change_of_row(row: Row, spaces: Mapping[int, Space]) -> Change | None:
 
 
 def _updated_by(row: Row, space: Space) -> Change | None:
-    """Rows of a master that logs UPDATE and UPSERT as they were asked for."""
+    """The change by an UPDATE or UPSERT row, as real Tarantool logs them."""
     evaluation = Evaluation({}, confirmed_only=False)
     base = row.body.get(Key.INDEX_BASE.value, 0)
     assert isinstance(base, int), row

@@ -12,7 +12,7 @@ from nodes.qsync.spaces import Transaction, commit, prepare, roll_back
 
 
 class Fates:
-    """Those of one node. Answers are appended to `out`."""
+    """The ends of one node's transactions. Answers are appended to `out`."""
 
     def __init__(self, out: list[Effect]) -> None:
         self._out = out
@@ -20,7 +20,7 @@ class Fates:
         self.committed_count = 0
 
     def prepare(self, transaction: Transaction) -> None:
-        """Its changes are on top of the prepared view from now on."""
+        """Put its changes on top of the prepared view."""
         self._submitted += 1
         transaction.number = self._submitted
         prepare(transaction)
@@ -37,24 +37,24 @@ class Fates:
         self.answer(transaction)
 
     def answer(self, transaction: Transaction) -> None:
-        """Tell its client that it has committed."""
+        """Answer the client of a committed transaction."""
         for link, response in transaction.replies:
             self._out.append(Send(link, response))
         transaction.replies.clear()
 
     def discard(self, transaction: Transaction, code: Code) -> None:
-        """Nothing remains of it."""
+        """Roll back its changes and refuse its client."""
         roll_back(transaction)
         self.refuse(transaction.replies, code)
 
     def refuse(self, replies: list[tuple[int, Response]], code: Code, *arguments: object) -> None:
-        """Their clients get an error."""
+        """Answer these clients with an error."""
         for link, response in replies:
             self._out.append(Send(link, Refusal(response.sync, code, code.text(*arguments))))
 
 
 def answer_later(waits_for: Transaction | None, link: int, response: Response, out: list[Effect]) -> None:
-    """Answer at once; if the answer reveals the effect of an unfinished transaction, when that has committed."""
+    """Answer at once, or when `waits_for` has committed: the answer reveals the effect of that transaction."""
     if waits_for is None:
         out.append(Send(link, response))
     else:

@@ -11,16 +11,16 @@ or DEMOTE than its own last one has taken effect here (`Limbo.term_of`, kept by 
 | CONFIRM, ROLLBACK that contradicts | **split-brain**: it names a past owner | checked |
 | PROMOTE, DEMOTE | checked | checked |
 
-*Checked*: it names the owner that we know; PROMOTE and DEMOTE are of a term above all others; the lsn is what is
+*Checked*: it names the known owner; PROMOTE and DEMOTE are of a term above all others; the lsn is what is
 confirmed already (not for CONFIRM and ROLLBACK) or lies in the queue, and was not rolled back. A row that fails a check
-is a **split-brain**: the sender has a history that contradicts ours, nothing of it may be taken in, and we stop
-following that peer.
+is a **split-brain**: the sender has a history that contradicts the own one. Its rows are not taken in, and this node
+stops following that peer.
 
-A PROMOTE that *waits* (`Row.wait_ack`) decides only when it is confirmed. So one of a term that is over is not a
-contradiction (it comes to nothing), one may stand on another that is not confirmed yet, even if that one came late,
-and its lsn is checked once more against the queue when the CONFIRM comes that lets it take effect. A ROLLBACK may not
-discard what a PROMOTE on our disk wants to keep: our acknowledgement of that PROMOTE said that we have it. Any other
-PROMOTE takes effect when it is written. Which of the two it is stands in the row: every reader does the same with it.
+A PROMOTE that *waits* (`Row.wait_ack`) decides only when it is confirmed. So a PROMOTE of a term that is over is not a
+contradiction: it has no effect. A PROMOTE may stand on another one that is not confirmed yet, even if that one came
+late. Its lsn is checked against the queue once more when the CONFIRM comes that lets it take effect. A ROLLBACK may not
+discard entries that a PROMOTE on this disk keeps: the acknowledgement of that PROMOTE covers them. A PROMOTE that does
+not wait takes effect when it is written. The row says which of the two it is, so every reader treats it alike.
 
 Pure: no journal, no time. Rules and messages are those of `txn_limbo.c` and `applier.cc` in Tarantool 3.
 """
@@ -43,9 +43,9 @@ FUTURE_LSN = "got a request mentioning future lsn"
 OUT_OF_RANGE = "got a request lsn out of queue range"
 OLD_ASYNC = "got an async transaction from an old term"
 KEPT_BY_PROMOTE = "got a ROLLBACK of what a PROMOTE keeps"
-"""Ours alone: Tarantool has no PROMOTE that waits."""
+"""Not a message of Tarantool, which has no PROMOTE that waits."""
 KEPT_AFTER_ROLLBACK = "got a request lsn that was rolled back"
-"""Ours alone: Tarantool compares an lsn with the first and the last of the queue."""
+"""Not a message of Tarantool, which compares an lsn with the first and the last of the queue."""
 
 
 class Contradiction(Exception):
@@ -97,7 +97,7 @@ def number(row: Row, key: int) -> int:
 
 
 def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promotion]:
-    """The pending PROMOTEs that one stands on, by ascending term, itself the last."""
+    """The pending PROMOTEs that `promotion` stands on, by ascending term, itself the last."""
     chain = [promotion]
     for earlier in reversed(pending):
         stands_on = earlier.new_owner == chain[0].old_owner and earlier.row_lsn <= chain[0].lsn
@@ -107,7 +107,7 @@ def chain_of(promotion: Promotion, pending: Sequence[Promotion]) -> list[Promoti
 
 
 def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]) -> Rows:
-    """The rows as they are to be written: unchanged, or as NOPs; `Contradiction` if they must not be."""
+    """The rows to write: unchanged, or as NOPs. Raises `Contradiction` if they must not be taken in."""
     row = rows[-1]
     is_over = limbo.term_of.get(origin, 0) < limbo.term
     match row.type:
@@ -122,18 +122,18 @@ def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]
         case _ if is_over and limbo.owner_id != 0:
             if row.wait_sync:
                 return nops(rows)
-            if any(one.type != Type.NOP for one in rows):
+            if any(part.type != Type.NOP for part in rows):
                 raise Contradiction(Code.SPLIT_BRAIN, OLD_ASYNC)
     return rows
 
 
 def nops(rows: Rows) -> Rows:
-    """The same numbers, and no effect."""
+    """Rows with the same numbers, and no effect."""
     return tuple(replace(row, type=Type.NOP.value, body={}, wait_sync=False, wait_ack=False) for row in rows)
 
 
 def promotion_decided(row: Row, pending: Sequence[Promotion]) -> Promotion | None:
-    """The newest pending PROMOTE that this CONFIRM lets take effect; those that it stands on come with it."""
+    """The newest pending PROMOTE that this CONFIRM lets take effect, together with the PROMOTEs that it stands on."""
     if row.type != Type.CONFIRM:
         return None
     owner, lsn = number(row, Key.REPLICA_ID), number(row, Key.LSN)
@@ -151,7 +151,7 @@ def _decides_promotion(row: Row, limbo: Limbo, pending: Sequence[Promotion]) -> 
 
 
 def _is_stale(row: Row, limbo: Limbo) -> bool:
-    """A decision of an old owner that a later PROMOTE has taken already, in the same way."""
+    """Whether a later PROMOTE has already made this decision of an old owner, in the same way."""
     confirmed = limbo.confirmed_of.get(number(row, Key.REPLICA_ID), 0)
     is_confirmed = number(row, Key.LSN) <= confirmed
     return is_confirmed if row.type == Type.CONFIRM else not is_confirmed

@@ -40,7 +40,7 @@ from nodes.qsync.sometimes import WAITED_FOR_DISK
 
 
 class Following:
-    """The peers that we follow, or try to."""
+    """The peers that this node follows, or tries to follow."""
 
     def __init__(
         self, parts: Parts, participation: Participation, membership: Membership, newcomer: Newcomer
@@ -70,7 +70,7 @@ class Following:
             applier.turn_off()
 
     def connected(self, link: int, applier: Applier, now: Instant) -> None:
-        """A peer can be asked."""
+        """The connection to a peer stands."""
         if applier.state != "connecting":
             self._out.append(Disconnect(link))  # a call from before we joined, answered after a newer one
             return
@@ -95,13 +95,13 @@ class Following:
 
     def _peers_without_marks(self) -> list[str]:
         return [
-            each.peer
-            for each in self._appliers.values()
-            if each.state == "following" and not each.knows_marks
+            applier.peer
+            for applier in self._appliers.values()
+            if applier.state == "following" and not applier.knows_marks
         ]
 
     def beat(self, silent_since_ns: int) -> None:
-        """Peers that have been silent for too long are given up, and lost ones are called again."""
+        """Give up peers that have been silent for too long, and dial lost peers again."""
         for applier in self._appliers.values():
             if applier.state not in ("off", "connecting", "stopped") and applier.heard_ns < silent_since_ns:
                 self._drop(applier.link, "silent for too long")
@@ -110,7 +110,7 @@ class Following:
                 self._out.append(Connect(applier.peer))
 
     def ask_again(self, why: str) -> None:
-        """End all links: the next ones begin with what is on disk."""
+        """End all links: the next subscriptions begin with the vclock on disk."""
         for applier in self._appliers.values():
             if applier.link >= 0:
                 self._drop(applier.link, why)
@@ -171,7 +171,7 @@ class Following:
                 self._drop(applier.link, f"unexpected {type(message).__name__} while {applier.state}")
 
     def leave_orphans(self) -> None:
-        """A node that follows enough peers is not an orphan any more; never again in this life."""
+        """Stop being an orphan once enough peers are followed, for the rest of this life."""
         if self._participation.connected_members() > self._options.connect_quorum:
             self._commits.ownership.is_orphan = False
 
@@ -201,34 +201,34 @@ class Following:
         self._commits.sometimes.note(WAITED_FOR_DISK, bool(applier.backlog) and self._commits.is_log_full)
         if is_news:
             self._acknowledge(self._appliers.values())
-        elif applier.told != self._to_tell():
+        elif applier.told != self._position():
             self._acknowledge([applier])
 
     def _stop_following(self, applier: Applier, row: Row, message: str) -> None:
-        """The peer's history contradicts ours: nothing more is taken from it until the node starts anew."""
+        """The peer's history contradicts the own one: take no more rows from it in this life."""
         applier.message = message
         fields = {"peer": applier.peer, "origin": row.replica_id, "row": Type(row.type).name, "lsn": row.lsn}
         self._out.append(Log("error", message, fields))
         self._drop(applier.link, message)
 
     def take_backlogs(self) -> None:
-        """A record is on disk, or came to nothing: go on with the rows that waited for it."""
+        """A record is on disk, or has failed: go on with the rows that waited for it."""
         for applier in self._appliers.values():
             if applier.backlog:
                 self._apply(applier, ())
 
     def _acknowledge(self, appliers: Iterable[Applier], sync: int = 0) -> None:
-        """Tell peers what we have, as soon as all of it is on disk: rows, and the term that they are in."""
-        after, told = self._journal.last_token(), self._to_tell()
-        vclock, term, _ = told
+        """Acknowledge to peers the own vclock and term, as soon as all of that is on disk."""
+        after, position = self._journal.last_token(), self._position()
+        vclock, term, _ = position
         if sync:
             vclock = self._decisions.told_to_reads(vclock, self._commits.limbo)
         for applier in appliers:
             if applier.state == "following":
                 self._out.append(Send(applier.link, Ack(vclock, term, sync), after))
-                applier.told = None if sync else told
+                applier.told = None if sync else position
 
-    def _to_tell(self) -> tuple[Vclock, int, int]:
-        """Our vclock, the term, and how often records were lost: acknowledgements that hung on these were, too."""
+    def _position(self) -> tuple[Vclock, int, int]:
+        """The own vclock, the term, and how often records were lost: acknowledgements behind these were, too."""
         term = self._election.term if self._options.knows_elections else 0
         return public(self._journal.promised), term, self._journal.failures

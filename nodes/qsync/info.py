@@ -1,12 +1,19 @@
 """`box.info`: a node's report of itself in Tarantool's words; times are seconds.
 
 `ro_reason` is why only local and temporary spaces can be written: "election" (the node is not the leader), "synchro"
-(another node owns the queue, or it is frozen), "config" (`read_only`), "orphan" or nil. `synchro.queue.age` is for how
-long the oldest entry waits, `size` how many bytes of log all entries are, `confirm_lag` for how long the oldest of the
-last ones that were confirmed had, `busy` whether a record that decides about entries is on its way to the disk,
-`rollback_count` how many entries were rolled back since the node started. `lag` is by the wall clocks of two nodes, so
-it may be below zero: upstream, from writing the last row or heartbeat to its arrival here; downstream, from writing
-the newest row to its acknowledgement by the replica. 2.6 has no `synchro`, `election` and `ro_reason`.
+(another node owns the queue, or it is frozen), "config" (`read_only`), "orphan" or nil. 2.6 has no `synchro`,
+`election` and `ro_reason`.
+
+| field of `synchro.queue` | |
+|---|---|
+| `age` | for how long the oldest entry has waited |
+| `size` | bytes of all entries in the log |
+| `confirm_lag` | for how long the oldest entry of the last CONFIRM had waited |
+| `busy` | whether a record that decides about entries is on its way to the disk |
+| `rollback_count` | entries rolled back since the node started |
+
+`lag` is by the wall clocks of two nodes, so it may be below zero: upstream, from writing the last row or heartbeat to
+its arrival here; downstream, from writing the newest row to its acknowledgement by the replica.
 """
 
 from __future__ import annotations
@@ -55,7 +62,7 @@ def box_info(
     }
     following = {relay.replica_id: relay for relay in relays if relay.replica_id}
     anonymous = sum(relay.replica_id == 0 for relay in relays)
-    told: dict[str, object] = {
+    report: dict[str, object] = {
         "version": f"{SERVER_VERSION}-0-qsync",
         "package": "qsync",
         "id": me.id,
@@ -76,7 +83,7 @@ def box_info(
         },
         "replication_anon": {"count": anonymous},
     }
-    return told | later if commits.options.knows_elections else told
+    return report | later if commits.options.knows_elections else report
 
 
 def synchro(commits: Commits, now: Instant) -> dict[str, object]:
@@ -99,22 +106,22 @@ def synchro(commits: Commits, now: Instant) -> dict[str, object]:
 
 def election(state: Election, configuration: Configuration, now: Instant) -> dict[str, object]:
     names = {member.id: member.name for member in configuration.members}
-    told: dict[str, object] = {
+    report: dict[str, object] = {
         "state": STATE_NAMES[state.state],
         "term": state.term,
         "vote": state.vote,
         "leader": state.leader_id,
     }
     if state.leader_id:
-        told["leader_name"] = names.get(state.leader_id)
-        told["leader_idle"] = 0 if state.is_leader else _seconds(now.monotonic_ns - state.leader_heard_ns)
-    return told
+        report["leader_name"] = names.get(state.leader_id)
+        report["leader_idle"] = 0 if state.is_leader else _seconds(now.monotonic_ns - state.leader_heard_ns)
+    return report
 
 
 def _member(
     member: Identity, lsn: int, applier: Applier | None, relay: Relay | None, now: Instant
 ) -> dict[str, object]:
-    told: dict[str, object] = {"id": member.id, "uuid": member.uuid, "name": member.name, "lsn": lsn}
+    report: dict[str, object] = {"id": member.id, "uuid": member.uuid, "name": member.name, "lsn": lsn}
     if applier is not None:
         upstream: dict[str, object] = {
             "status": "stopped" if _failed_here(applier) else UPSTREAM[applier.state],
@@ -124,21 +131,21 @@ def _member(
         }
         if applier.message or applier.last_error:
             upstream["message"] = applier.message or applier.last_error
-        told["upstream"] = upstream
+        report["upstream"] = upstream
     if relay is not None:
-        told["downstream"] = {
+        report["downstream"] = {
             "status": "follow",
             "idle": _seconds(now.monotonic_ns - relay.heard.monotonic_ns),
             "lag": relay.lag_s,
             "vclock": dict(sorted(relay.vclock.items())),
         }
     elif applier is not None:
-        told["downstream"] = {"status": "stopped"}
-    return told
+        report["downstream"] = {"status": "stopped"}
+    return report
 
 
 def _failed_here(applier: Applier) -> bool:
-    """It is off because our own disk failed, not the network: the next beat tries again."""
+    """The applier is off because this node's disk failed, not the network: the next beat tries again."""
     return applier.state == "off" and applier.last_error.startswith(Code.WAL_IO.text())
 
 

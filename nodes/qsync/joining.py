@@ -2,7 +2,7 @@
 
 | the node that joins | its host |
 |---|---|
-| VOTE | a ballot: may it be joined, and what it has |
+| VOTE | a ballot: whether the host can be joined, and what it has |
 | JOIN | registers the UUID in `_cluster` if it is unknown (only a node that can write may), then captures everything |
 | | OK and the vclock of the data |
 | | from 2.11 on: JOIN_META, the states of election and queue, JOIN_SNAPSHOT |
@@ -11,7 +11,7 @@
 | SUBSCRIBE, from that vclock on | |
 
 Only confirmed data leaves (`checkpoints`). FETCH_SNAPSHOT is the same for an anonymous replica, which gets no id and
-no last part; REGISTER makes a member of it.
+no last part. REGISTER makes such a replica a member.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ REPLICAS_MAX = 31
 
 
 def check_member(change: Change, me: int) -> None:
-    """`Rejected` if a client's write to `_cluster` must not be: a node cannot remove itself, as in Tarantool."""
+    """Raises Rejected if a client's write to `_cluster` removes this node itself, as in Tarantool."""
     if change.key == me:
         raise Rejected(Code.LOCAL_INSTANCE_ID_IS_READ_ONLY, me)
     if change.tuple is None:
@@ -72,7 +72,7 @@ def check_member(change: Change, me: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Guest:
-    """A node that joins us, on one link; without a capture it waits until it is registered."""
+    """A node that joins this one, on one link. While `capture` is None it waits until it is registered."""
 
     link: int
     request: Join | Register
@@ -80,7 +80,7 @@ class Guest:
 
 
 class Hosting:
-    """Those who join us."""
+    """The nodes that join this one."""
 
     def __init__(
         self, commits: Commits, journal: Journal, schema: Schema, captures: Captures, out: list[Effect]
@@ -96,7 +96,7 @@ class Hosting:
         return len(self._guests)
 
     def begin(self, link: int, request: Join | Register, now: Instant) -> None:
-        """Give it an id if it has none, then everything."""
+        """Register the node if it has no id, then send it all data."""
         guest = self._guests[link] = Guest(link, request)
         if isinstance(request, Join):
             mixed = refusal_of_join(self._commits.configuration.protocol, request.server_version)
@@ -121,13 +121,13 @@ class Hosting:
             self._captures.forget(guest.capture)
 
     def proceed(self) -> None:
-        """Begin the captures of those who are registered by now."""
+        """Begin the captures for the nodes that are registered by now."""
         for guest in list(self._guests.values()):
             if guest.capture is not None:
                 continue
             uuid = guest.request.instance_uuid
             if not uuid or uuid in self._schema.members().values():
-                guest.capture = self._captures.begin(lambda found, guest=guest: self._give(guest, found))  # type: ignore[misc]
+                guest.capture = self._captures.begin(lambda taken, guest=guest: self._give(guest, taken))  # type: ignore[misc]
             elif not self._is_being_registered(uuid):
                 self._refuse(guest, Code.SYNC_ROLLBACK)
 
@@ -146,27 +146,29 @@ class Hosting:
         draft = Draft(Type.INSERT.value, {Key.SPACE_ID.value: CLUSTER, Key.TUPLE.value: fields})
         self._commits.submit((Change(space, space.key_of(fields), fields),), (draft,), None, now)
 
-    def _give(self, guest: Guest, found: Snapshot) -> None:
-        """All of it is confirmed: let it leave."""
+    def _give(self, guest: Guest, snapshot: Snapshot) -> None:
+        """Send a snapshot, all of which is confirmed."""
         del self._guests[guest.link]
-        sync, vclock = guest.request.sync, public(found.vclock)
+        sync, vclock = guest.request.sync, public(snapshot.vclock)
         if isinstance(guest.request, Register):
             self._send(
                 guest, Rows(tuple(self._rows_between(guest.request.vclock, vclock))), Stage(sync, vclock)
             )
             return
         near = {number for number, space in self._schema.by_id.items() if not space.definition.is_replicated}
-        rows = Rows(tuple(insert_row(pair, 0) for pair in found.tuples if pair[0] not in near))
-        self._send(guest, Stage(sync, vclock), *self._meta(guest.request, found), rows, Stage(sync, vclock))
+        rows = Rows(tuple(insert_row(pair, 0) for pair in snapshot.tuples if pair[0] not in near))
+        self._send(
+            guest, Stage(sync, vclock), *self._meta(guest.request, snapshot), rows, Stage(sync, vclock)
+        )
         if not guest.request.is_anonymous:
             self._send(guest, Stage(sync, vclock))
 
-    def _meta(self, request: Join, found: Snapshot) -> Iterable[object]:
+    def _meta(self, request: Join, snapshot: Snapshot) -> Iterable[object]:
         if self._commits.configuration.protocol == "2.6" or request.server_version < META_SINCE:
             return
         yield JoinMeta(request.sync)
-        yield RaftState(0, found.election.term, 0, 1, 0, False)
-        promote = promote_row(found.queue)
+        yield RaftState(0, snapshot.election.term, 0, 1, 0, False)
+        promote = promote_row(snapshot.queue)
         if promote is not None:
             yield Rows((promote,))
         yield JoinSnapshot(request.sync)
@@ -188,13 +190,13 @@ class Hosting:
 
 @dataclass(slots=True)
 class Joining:
-    """The part of its JOIN that a node has got. `stages` counts the vclocks: 1 data comes, 2 rows, 3 all is there."""
+    """The received part of a JOIN. `stages` counts its vclocks: behind the first comes data, behind the second rows."""
 
     is_anonymous: bool
     peer: str = ""
     stages: int = 0
     is_waiting: bool = False
-    """All is there, but something is still under way to the disk."""
+    """The JOIN is complete, but other records are still on their way to the disk."""
     data_vclock: Vclock = field(default_factory=dict)
     vclock: Vclock = field(default_factory=dict)
     tuples: list[Stored] = field(default_factory=list)
@@ -203,7 +205,7 @@ class Joining:
     queue: QueueState = field(default_factory=QueueState)
 
     def begin(self, peer: str) -> None:
-        """Ask this peer; what another one had sent is forgotten."""
+        """Ask this peer; the part that another peer has sent is dropped."""
         self.peer = peer
         self.stages = 0
         self.is_waiting = False
@@ -216,7 +218,7 @@ class Joining:
         return self.stages == (2 if self.is_anonymous else 3)
 
     def take(self, message: object) -> bool:
-        """One message of the answer; False if it does not belong there."""
+        """Take one message of the answer; False if it is not a part of one."""
         match message:
             case Stage(_, vclock):
                 self.stages += 1

@@ -1,17 +1,17 @@
 """The write-ahead log: rows get their numbers here, become records on disk, and stay readable for relays.
 
-`Journal.write` gives rows of our own their lsn, encodes them as one block of an xlog file and returns the effect
-that persists it. A write is *in flight* until `persisted`; what is in flight already counts for filtering
-duplicates (`promised`), but not for what we claim to have (`vclock`). If a write fails, it and all behind it are
-undone and their numbers are used again.
+`Journal.write_own` gives the node's own rows their lsn. `write` encodes rows as one block of an xlog file and returns
+the effect that persists it. A write is *in flight* until `persisted`. Its rows already count for filtering duplicates
+(`promised`), but not for the vclock that the node reports (`vclock`). If a write fails, it and all writes behind it
+are undone, and their numbers are used again.
 
-What a killed process had written may be read at the next start and yet not be on disk. So the first effect after
-reading a log is a record of no bytes, which syncs it: nothing that was read leaves the node before. If that fails, the
-node must not go on with what it has read: `failed` raises `StartRefused`.
+A log that a killed process had written may be readable at the next start and yet not be on disk. So the first effect
+after reading a log is a record of no bytes, which syncs it: no row that was read leaves the node before. If that fails,
+the node must not go on with the rows that it has read: `failed` raises `StartRefused`.
 
 Files: a new one is begun when the current one has reached `file_bytes_max` or a snapshot was taken (`begin_new_file`);
 the end marker of the old one and the header of the new one travel with the first record behind them. `collect`
-removes what neither the snapshots that are kept nor those who follow us need. The rows of all files that are kept stay
+removes the files that neither the kept snapshots nor the followers need. The rows of all kept files stay
 in memory as one list: relays read it by position.
 """
 
@@ -56,7 +56,7 @@ class Draft:
 
 
 _LAST = Draft(Type.NOP.value, {})
-"""Ends a transaction with a local last row: the peers must see its end."""
+"""Ends a transaction whose last row is local: the peers must receive its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The content of a disk: a snapshot, and the rows behind it that are still to be taken in. None: a new disk."""
+    """The content of a disk: a snapshot (None: a new disk), and the rows behind it, which are to be replayed."""
 
     snapshot: Snapshot | None
     rows: tuple[Row, ...]
@@ -111,7 +111,7 @@ class Journal:
         file_bytes_max: int = FILE_BYTES_MAX,
         first_token: int = 1,
     ) -> None:
-        """`first_snapshot`: what a new disk gets; an empty one by default."""
+        """`first_snapshot`: the first file of a new disk; by default an empty snapshot."""
         self.replica_id = replica_id
         self.instance_uuid = instance_uuid
         self.rows: list[Row] = []
@@ -119,13 +119,13 @@ class Journal:
         self.promised: Vclock = {}
         self.in_flight: deque[Write] = deque()
         self.in_flight_bytes = 0
-        """Of the rows on their way to the disk."""
+        """Bytes of the rows on their way to the disk."""
         self.files: list[LogFile] = []
         """Oldest first; the last one is written to."""
         self.snapshots: list[tuple[str, Vclock]] = []
         """Name and vclock of those on disk, oldest first."""
         self.failures = 0
-        """How often what was in flight was lost."""
+        """How often the writes in flight were lost."""
         self._first_snapshot = first_snapshot
         self._server_version = server_version
         self._file_bytes_max = file_bytes_max
@@ -134,12 +134,12 @@ class Journal:
         """The header of the file, while it is not on disk."""
         self._header_token = 0
         self._end_token = 0
-        """Of the end marker of the file before, while it is not on disk."""
+        """The token of the previous file's end marker, while that is not on disk."""
         self._must_begin_file = False
         self._read_last = ""
         """The newest file that was there at the start."""
         self._sync_token = 0
-        """Of the record that syncs what was read, while it is not on disk."""
+        """The token of the record that syncs the log that was read, while it is not on disk."""
         self._lost_header = b""
         """A header that is not on disk: the next record brings it along."""
 
@@ -148,7 +148,7 @@ class Journal:
         return self._tokens
 
     def skip_tokens(self, first: int) -> None:
-        """Those below are taken."""
+        """Tokens below `first` are taken."""
         self._tokens = max(self._tokens, first - 1)
 
     @property
@@ -157,7 +157,7 @@ class Journal:
 
     @property
     def first_vclock(self) -> Vclock:
-        """Behind what the log goes on; what is older is gone."""
+        """The log holds the rows behind this vclock; older rows are gone."""
         return self.files[0].vclock
 
     @property
@@ -169,11 +169,11 @@ class Journal:
     # ---- reading what is there
 
     def open(self, files: Mapping[str, bytes]) -> tuple[Recovered, list[Effect]]:
-        """Read what the disk holds, and say what must be done before anything is appended.
+        """Read the disk's files; returns the effects that must be done before anything is appended.
 
         A torn tail of the newest file is cut off: it was never acknowledged. A file without a header was not begun,
-        so the one before it is the newest. Any other damage, that of a block with good ones behind it or of a
-        transaction that is not whole included, raises `StartRefused`.
+        so the one before it is the newest. Any other damage raises `StartRefused`, also a block with good blocks behind
+        it, and a transaction that is not whole.
         """
         effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
         logs = sorted(name for name in files if name.endswith(".xlog"))
@@ -207,15 +207,16 @@ class Journal:
         if self._read_last:
             self._sync_token = self.new_token()
             effects.append(Persist(self._sync_token, self._read_last, b"", "sync"))
+        # Removals last: the records that replace these files are on disk by then.
         removals = [effect for effect in effects if isinstance(effect, Remove)]
         effects = [effect for effect in effects if not isinstance(effect, Remove)] + removals
         self.promised = dict(self.vclock)
-        seen = snapshot.vclock if snapshot is not None else {}
-        ahead = tuple(row for row in self.rows if row.lsn > seen.get(row.replica_id, 0))
+        snapshot_vclock = snapshot.vclock if snapshot is not None else {}
+        ahead = tuple(row for row in self.rows if row.lsn > snapshot_vclock.get(row.replica_id, 0))
         return Recovered(snapshot, ahead), effects
 
     def _newest_snapshot(self, files: Mapping[str, bytes]) -> Snapshot | None:
-        """None if there is none but, perhaps, that of a new disk that a crash has torn."""
+        """None if there is none, or only the first snapshot of a new disk, torn by a crash."""
         names = _snapshots_of(files)
         if not names or (
             names[-1] == xlog.file_name({}, "SNAP") and not snapshots.is_whole(files[names[-1]])
@@ -259,40 +260,40 @@ class Journal:
         return removed
 
     def _read(self, name: str, data: bytes, snapshot: Snapshot | None, newest: Sequence[str]) -> list[Effect]:
-        """Append a file's rows; what must be done to the file: its tail is cut off if it is torn.
+        """Append a file's rows. Returns the effects on the files: a torn tail is cut off.
 
-        `newest`: the last file that was begun, and those behind it.
+        `newest`: the last file that was begun, and the files behind it.
         """
         try:
-            found = xlog.decode(data)
+            log = xlog.decode(data)
         except XlogError as error:
             raise StartRefused(f"{name}: {error}") from error
-        if found.meta is None:
+        if log.meta is None:
             return []  # if anything is missing, the next file does not follow
-        if found.meta.instance_uuid != self.instance_uuid:
+        if log.meta.instance_uuid != self.instance_uuid:
             raise StartRefused(
-                f"{name}: written by {found.meta.instance_uuid}, but we are {self.instance_uuid}"
+                f"{name}: written by {log.meta.instance_uuid}, but we are {self.instance_uuid}"
             )
         effects: list[Effect] = []
         if not self.files:
-            self.vclock = dict(found.meta.vclock)
+            self.vclock = dict(log.meta.vclock)
         elif (
             snapshot is not None
-            and found.meta.vclock != self.vclock
-            and covers(snapshot.vclock, found.meta.vclock)
+            and log.meta.vclock != self.vclock
+            and covers(snapshot.vclock, log.meta.vclock)
         ):
-            effects += self._forget_older(snapshot, found.meta.vclock)
-        if found.meta.vclock != self.vclock:
+            effects += self._forget_older(snapshot, log.meta.vclock)
+        if log.meta.vclock != self.vclock:
             raise StartRefused(
-                f"{name}: begins at {text(found.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
+                f"{name}: begins at {text(log.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
                 "records in between are lost"
             )
-        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), found.good_bytes))
+        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), log.good_bytes))
         self._read_last = name
-        flaw = flaw_in(found)
+        flaw = flaw_in(log)
         if flaw is not None:
             raise StartRefused(f"{name}: {flaw.sentence}")
-        for row in found.rows:
+        for row in log.rows:
             if row.lsn <= self.vclock.get(row.replica_id, 0):
                 raise StartRefused(
                     f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {self.vclock[row.replica_id]}"
@@ -301,13 +302,13 @@ class Journal:
             self.rows.append(row)
         is_last = name == newest[0]
         # A header says by which version's rules all rows of its file are read.
-        self._must_begin_file = is_last and found.meta.server_version != self._server_version
-        if found.damage is not None and not found.can_be_torn:
-            raise StartRefused(f"{name}: {found.damage}, which no crash leaves")
-        if found.damage is not None and (not is_last or xlog.goes_on(data, found.good_bytes)):
-            raise StartRefused(f"{name}: {found.damage}, but more rows follow")
-        good_bytes = found.good_bytes
-        if is_last and found.finished and (len(newest) == 1 or not found.rows):  # we go on where it ended
+        self._must_begin_file = is_last and log.meta.server_version != self._server_version
+        if log.damage is not None and not log.can_be_torn:
+            raise StartRefused(f"{name}: {log.damage}, which no crash leaves")
+        if log.damage is not None and (not is_last or xlog.goes_on(data, log.good_bytes)):
+            raise StartRefused(f"{name}: {log.damage}, but more rows follow")
+        good_bytes = log.good_bytes
+        if is_last and log.finished and (len(newest) == 1 or not log.rows):  # we go on where it ended
             good_bytes -= len(xlog.encode_eof())
             self.files[-1].size = good_bytes
         return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects
@@ -334,7 +335,7 @@ class Journal:
         return [*away, *([Truncate(current, 0)] if is_spoilt else []), *first]
 
     def _create(self, files: Mapping[str, bytes]) -> list[Effect]:
-        """A node with an empty disk starts from the same snapshot as every node."""
+        """The first snapshot: every node with an empty disk starts from the same one."""
         effects: list[Effect] = []
         name = xlog.file_name({}, "SNAP")
         if self._first_snapshot is not None:
@@ -366,7 +367,7 @@ class Journal:
         return Persist(self._header_token, name, self._header, "header")
 
     def _prepare_file(self) -> None:
-        """The next file. Its header comes with its first record: nothing but a sync is written before."""
+        """Begin the next file. Its header is written with its first record: before that the file is only synced."""
         self._lost_header = self._encoded_header()
         self.files.append(LogFile(xlog.file_name(self.vclock), dict(self.vclock), len(self.rows)))
 
@@ -375,7 +376,7 @@ class Journal:
         self._must_begin_file = True
 
     def _finished_file(self) -> tuple[Persist, ...]:
-        """End the file if it is time; the new one's header waits for the record that comes."""
+        """End the file if it is full or must end; the header of the new one waits for the next record."""
         current = self.files[-1]
         is_due = self._must_begin_file or current.size >= self._file_bytes_max
         if not is_due or self._header or self._lost_header or len(self.rows) == current.position:
@@ -388,7 +389,7 @@ class Journal:
         return (end,)
 
     def keep_snapshot(self, snapshot: Snapshot, timestamp: float) -> Persist:
-        """Write a snapshot; when it is on disk, `snapshot_kept` must be said."""
+        """Write a snapshot. The caller calls `snapshot_kept` when it is on disk."""
         name = xlog.file_name(snapshot.vclock, "SNAP")
         data = snapshots.file_of(snapshot, self.instance_uuid, timestamp, self._server_version)
         return Persist(self.new_token(), name, data, "snapshot", is_whole=True)
@@ -408,9 +409,9 @@ class Journal:
         return Persist(self.new_token(), xlog.file_name(snapshot.vclock), data, "header", is_whole=True)
 
     def collect(self, count: int, needed: Iterable[Mapping[int, int]]) -> tuple[int, list[Effect]]:
-        """Keep `count` snapshots, and of the logs what the oldest of them and those who follow at these vclocks need.
+        """Keep `count` snapshots, and the logs that the oldest of these and the followers at the vclocks `needed` need.
 
-        Returns how many rows went from the beginning of `rows`; relays must count anew.
+        Returns how many rows were dropped from the beginning of `rows`: relays must shift their positions.
         """
         effects: list[Effect] = [Remove(name) for name, _ in self.snapshots[:-count]]
         del self.snapshots[:-count]
@@ -455,7 +456,7 @@ class Journal:
     def _write_with_local(
         self, drafts: tuple[Draft, ...], timestamp: float, *, wait_sync: bool, wait_ack: bool
     ) -> Write:
-        """Local rows have numbers of their own; a mixed transaction goes by the number of its first other row."""
+        """Local rows are numbered separately; a mixed transaction has the number of its first row that is not local."""
         is_mixed = not all(draft.is_local for draft in drafts)
         if is_mixed and drafts[-1].is_local:
             drafts = (*drafts, _LAST)
@@ -483,14 +484,14 @@ class Journal:
         return self.write(tuple(rows))
 
     def write_vote(self, term: int, vote: int, timestamp: float) -> Write:
-        """Term and vote, for ourselves alone: rows of replica 0 are never sent."""
+        """Term and vote, in a local row: rows of replica 0 are never sent."""
         lsn = self.promised.get(LOCAL, 0) + 1
         body = {0: term, 1: vote} if vote else {0: term}
         return self.write((Row(Type.RAFT.value, LOCAL, lsn, timestamp, lsn, group_id=1, body=body),))
 
     def write(self, rows: tuple[Row, ...]) -> Write:
-        """Start writing rows that have their numbers: one transaction."""
-        before = self._finished_file()
+        """Start writing one transaction, whose rows have their numbers."""
+        before = self._finished_file()  # the end marker's token comes first: disks finish in order
         token = self.new_token()
         for row in rows:
             assert row.lsn > self.promised.get(row.replica_id, 0), (row, self.promised)
@@ -547,7 +548,7 @@ class Journal:
         return lost
 
     def last_token(self) -> int | None:
-        """The token that everything in the log depends on, if something is still in flight."""
+        """The token of the newest write in flight, on which the whole log depends; None if none is in flight."""
         return self.in_flight[-1].token if self.in_flight else None
 
 

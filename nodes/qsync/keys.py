@@ -21,9 +21,9 @@ Scalar = None | bool | int | float | str | bytes
 
 
 class Rejected(Exception):
-    """A request cannot be done; carries Tarantool's code, its message filled in with `arguments`.
+    """A request cannot be done. Carries Tarantool's code and its message, filled in with `arguments`.
 
-    `message` stands in place of the code's own, where later versions say more.
+    `message` replaces the code's own message, where that of later versions is longer.
     """
 
     def __init__(self, code: Code, *arguments: object, message: str = "") -> None:
@@ -68,7 +68,7 @@ _OTHER_NAMES = {"str": "string", "num": "unsigned", "uint": "unsigned", "int": "
 
 
 def type_name(name: str) -> str:
-    """Tarantool's own name for a type of a definition; one that we do not know holds anything."""
+    """Tarantool's own name for a type in a definition; an unknown type holds any value."""
     name = name.lower()
     name = _OTHER_NAMES.get(name, name)
     return name if name in _HAS_TYPE else "any"
@@ -80,7 +80,7 @@ def has_type(value: object, type_: str) -> bool:
 
 
 def part_of(value: object) -> Hashable:
-    """A field's value as part of a key: equal parts are equal fields."""
+    """A field's value as part of a key: two parts are equal if the fields are."""
     kind = type(value)
     if kind is str or kind is int:
         return value
@@ -110,7 +110,7 @@ def order_of_part(part: object) -> tuple[int, Any]:
 
 
 Order = tuple[tuple[int, Any], ...]
-"""The sort key of a key: one part of it for each part of the key."""
+"""The sort key of a key, part by part."""
 
 
 def order_of_key(key: object) -> Order:
@@ -121,7 +121,7 @@ def order_of_key(key: object) -> Order:
 
 
 def key_parts(values: Sequence[object], parts: Sequence[Part]) -> tuple[Hashable, ...]:
-    """A search key's parts, checked; it may be shorter than the index."""
+    """The checked parts of a search key, which may be shorter than the index."""
     if len(values) > len(parts):
         raise Rejected(Code.KEY_PART_COUNT, len(parts), len(values))
     for number, (value, part) in enumerate(zip(values, parts, strict=False)):
@@ -134,5 +134,5 @@ def exact_key(values: Sequence[object], parts: Sequence[Part]) -> Hashable:
     """A whole key, as spaces store it."""
     if len(values) != len(parts):
         raise Rejected(Code.EXACT_MATCH, len(parts), len(values))
-    found = key_parts(values, parts)
-    return found[0] if len(parts) == 1 else found
+    key = key_parts(values, parts)
+    return key[0] if len(parts) == 1 else key

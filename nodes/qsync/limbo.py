@@ -36,7 +36,7 @@ class Entry:
     size: int = 0
     """Bytes of its record in the log."""
     is_awaited: bool = True
-    """A client waits until it is committed. A transaction that was submitted alone has no timeout."""
+    """A client waits for the commit. A transaction that was only submitted has no timeout."""
 
 
 class Limbo:
@@ -56,11 +56,11 @@ class Limbo:
         self.term_of: dict[int, int] = {}
         """By origin: the term of its last PROMOTE or DEMOTE that took effect (Tarantool's `promote_term_map`)."""
         self.held_lsn = 0
-        """The owner's entries up to this one came confirmed in a snapshot: CONFIRMs of them may still come."""
+        """The owner's entries up to this lsn were confirmed in a snapshot: their CONFIRMs may still come."""
         self.confirmed_of: dict[int, int] = {}
         """By owner, present and past: up to where its transactions are confirmed (`confirmed_vclock`)."""
         self.forgets_confirmed = False
-        """As the first versions: a new owner's confirmed lsn begins at 0, even if it has owned the queue before."""
+        """As in the first versions, a new owner's confirmed lsn begins at 0, even if it has owned the queue before."""
         self.rolled_back: set[int] = set()
         """The lsns of the owner's entries that were rolled back while entries before them went on waiting."""
         self.is_in_rollback = False
@@ -86,12 +86,12 @@ class Limbo:
         return self.entries[0].lsn, self.last_synchronous_lsn()
 
     def last_synchronous_lsn(self) -> int:
-        """The lsn that a PROMOTE names: of the newest entry that waits for a quorum, or the confirmed one."""
+        """The lsn for a PROMOTE: that of the newest entry that waits for a quorum, else the confirmed one."""
         newest = next((entry for entry in reversed(self.entries) if entry.wait_ack), None)
         return self.known_confirmed_lsn if newest is None else newest.promised_lsn
 
     def acknowledge(self, replica_id: int, lsn: int) -> bool:
-        """Note that a replica has everything up to `lsn`; False if that says nothing new."""
+        """Note that a replica has all rows up to `lsn`; False if that was known."""
         if self.is_in_rollback or lsn <= self.acknowledged.get(replica_id, 0):
             return False
         self.acknowledged[replica_id] = lsn
@@ -104,18 +104,18 @@ class Limbo:
         return sorted(self.acknowledged.values(), reverse=True)[quorum - 1]
 
     def confirmable(self, quorum: int) -> int | None:
-        """The lsn that the next CONFIRM should say: that of the newest synchronous entry on a quorum."""
+        """The lsn for the next CONFIRM: that of the newest synchronous entry on a quorum; None if there is none."""
         limit = self.quorum_lsn(quorum)
-        found = None
+        lsn = None
         for entry in self.entries:
             if entry.lsn == UNWRITTEN or (entry.wait_ack and entry.lsn > limit):
                 break
             if entry.wait_ack:
-                found = entry.lsn
-        return found if found is not None and found > self.confirming_lsn else None
+                lsn = entry.lsn
+        return lsn if lsn is not None and lsn > self.confirming_lsn else None
 
     def confirm(self, lsn: int) -> list[Entry]:
-        """Take out, oldest first, what CONFIRM{lsn} commits."""
+        """Remove the entries that CONFIRM{lsn} commits; returns them, oldest first."""
         self.confirmed_lsn = max(self.confirmed_lsn, lsn)
         self.confirming_lsn = max(self.confirming_lsn, lsn)
         known = self.confirmed_of.get(self.owner_id, 0)
@@ -123,7 +123,7 @@ class Limbo:
         return self.settled()
 
     def settled(self) -> list[Entry]:
-        """Take out, oldest first, entries that nothing holds back any more."""
+        """Remove the oldest entries that are confirmed or asynchronous; returns them, oldest first."""
         done: list[Entry] = []
         while self.entries:
             entry = self.entries[0]
@@ -136,12 +136,12 @@ class Limbo:
         return done
 
     def roll_back(self, lsn: int) -> list[Entry]:
-        """Take out, newest first, what ROLLBACK{lsn} discards: every entry from that lsn on, and all behind it."""
-        kept = next(
+        """Remove the first synchronous entry from `lsn` on, and all behind it; returns them, newest first."""
+        first = next(
             (place for place, entry in enumerate(self.entries) if entry.wait_ack and entry.lsn >= lsn),
             len(self.entries),
         )
-        discarded = [self.entries.pop() for _ in range(len(self.entries) - kept)]
+        discarded = [self.entries.pop() for _ in range(len(self.entries) - first)]
         self.size -= sum(entry.size for entry in discarded)
         self.rollback_count += len(discarded)
         if self.entries:
@@ -155,13 +155,13 @@ class Limbo:
         self.size -= entry.size
 
     def promote(self, origin: int, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
-        """A new owner (0: none): what its PROMOTE confirms (oldest first) and discards (newest first)."""
+        """Set the owner (0: none). Returns the entries that this confirms, oldest first, and discards, newest first."""
         confirmed = self.confirm(lsn)
         discarded = self.roll_back(lsn + 1)
         self.owner_id, self.term = owner_id, term
         self.held_lsn = 0
         self.rolled_back.clear()
         self.term_of[origin] = term
-        kept = 0 if self.forgets_confirmed else self.confirmed_of.get(owner_id, 0)
-        self.confirmed_lsn = self.confirming_lsn = kept
+        confirmed_lsn = 0 if self.forgets_confirmed else self.confirmed_of.get(owner_id, 0)
+        self.confirmed_lsn = self.confirming_lsn = confirmed_lsn
         return confirmed, discarded

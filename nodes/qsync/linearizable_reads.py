@@ -1,10 +1,10 @@
-"""Linearizable reads, on any node: ask enough nodes what they have written, then wait until we have it decided.
+"""Linearizable reads, on any node: ask enough nodes for their written vclocks, then wait until those rows are decided.
 
-A write that was acknowledged is in the log of a quorum of Q nodes. N − Q + 1 nodes, we among them, therefore hold it
-somewhere (`replication_linearizable_quorum` can name another number). Each is asked for its *written* vclock after the
-read began: a heartbeat with a number, which its acknowledgement repeats. When our own log has all of that, and all that
-waited in our limbo at that moment is committed or rolled back, the confirmed view holds every write that was
-acknowledged before the read began.
+An acknowledged write is in the log of a quorum of Q nodes. So at least one of any N − Q + 1 nodes has it
+(`replication_linearizable_quorum` can name another number); this node counts as one of them. Each is asked for its
+*written* vclock after the read began: a heartbeat carries a number, which the acknowledgement repeats. The read waits
+until the own log has all these rows, and until the entries in the own limbo at that moment are committed or rolled
+back. Then the confirmed view has every write that was acknowledged before the read began.
 
 Confirmed vclocks would not do: an acknowledged write can be confirmed on its owner alone.
 """
@@ -21,7 +21,7 @@ from nodes.qsync.sometimes import Sometimes
 
 @dataclass(slots=True, eq=False)
 class WaitingRead:
-    """`limbo_number` is set when the log has everything: then the limbo is waited for."""
+    """`limbo_number` is set when the log has all rows: from then on the read waits for the limbo."""
 
     number: int
     deadline_ns: int
@@ -33,7 +33,7 @@ class WaitingRead:
 
 
 class LinearizableReads:
-    """Reads that wait. `others_needed` nodes must answer besides ourselves."""
+    """The waiting reads. `others_needed` nodes must answer besides this one."""
 
     def __init__(self, others_needed: int) -> None:
         self.others_needed = others_needed
@@ -48,11 +48,11 @@ class LinearizableReads:
         self.must_ask = self.others_needed > 0
 
     def ask_again(self) -> None:
-        """Another node can be asked now: the answers of those that were asked before still count."""
+        """Another node has connected: ask it too. The answers of the nodes that were asked before still count."""
         self.must_ask = bool(self._waiting) and self.others_needed > 0
 
     def ask_anew(self) -> None:
-        """The members have changed: the nodes asked before may not be enough now."""
+        """The members have changed: ask again, because the nodes asked before may not be enough."""
         for read in self._waiting:
             self.number += 1
             read.number, read.limbo_number = self.number, None
@@ -61,7 +61,7 @@ class LinearizableReads:
         self.ask_again()
 
     def heard(self, replica_id: int, number: int, vclock: Mapping[int, int]) -> None:
-        """A node says what it has written; it was asked by the read of this number or before."""
+        """A node reports its written vclock, in answer to the reads up to this number."""
         for read in self._waiting:
             if read.number <= number and replica_id not in read.heard:
                 read.heard[replica_id] = None
@@ -71,7 +71,7 @@ class LinearizableReads:
     def proceed(
         self, vclock: Mapping[int, int], last_in_limbo: int, has_settled: Callable[[int], bool]
     ) -> None:
-        """Answer what can be answered now."""
+        """Answer the reads that have all that they wait for."""
         for read in list(self._waiting):
             if read.limbo_number is None:
                 if len(read.heard) < self.others_needed or not covers(vclock, read.target):
@@ -84,7 +84,7 @@ class LinearizableReads:
                 read.answer()
 
     def give_up(self, now_ns: int) -> None:
-        """Refuse what waited for too long."""
+        """Refuse the reads whose deadline has passed."""
         for read in list(self._waiting):
             if read.deadline_ns <= now_ns:
                 self._waiting.remove(read)

@@ -1,10 +1,10 @@
 """A node's places at the markers of consistent cuts.
 
-A marker is a NOP among the rows: every version of Tarantool takes one, with an lsn and without an effect. It travels as
-any row does. So each node writes it behind the rows that are in front of it, and *its place* at the marker is the
-vclock that its log has come to there. A cut is the place of every member.
+A marker is a NOP among the rows: every version of Tarantool takes one, with an lsn and without an effect. It travels
+like any row, so each node writes it behind the rows that precede it. *Its place* at the marker is the vclock of its log
+there. A cut is the place of every member.
 
-Nothing tells a marker from a NOP that a filter made. A node notes its place at each NOP, and forgets the oldest places.
+A marker looks like a NOP that a filter made. So a node notes its place at each NOP, and drops the oldest places.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from nodes.qsync.journal import LOCAL, Journal, Write, public
 
 MOST = 256
 Marker = tuple[int, int]
-"""Its origin, and its lsn there."""
+"""The origin of a marker, and its lsn in that origin's log."""
 
 
 class Markers:
-    """Those that one node has in its log."""
+    """The markers in the log of one node."""
 
     def __init__(self, journal: Journal, decisions: Decisions) -> None:
         self._journal = journal
         self._decisions = decisions
         self.places: dict[Marker, Vclock] = {}
-        """Of markers that are on disk, oldest first."""
+        """Marker → the place at it, oldest first, of markers that are on disk."""
         self._under_way: dict[int, Vclock] = {}
-        """By token."""
+        """Token → the place, of records on their way to the disk."""
 
     def writes(self, write: Write) -> None:
         """A record is on its way to the disk."""
@@ -38,17 +38,17 @@ class Markers:
             self._under_way[write.token] = public(self._decisions.place_at_marker(self._journal))
 
     def persisted(self, write: Write) -> None:
-        """It is on disk."""
+        """A record is on disk."""
         place = self._under_way.pop(write.token, None)
         if place is not None:
             self._note(write.rows[-1], place)
 
     def failed(self) -> None:
-        """Nothing that was under way reached the disk."""
+        """All records on their way to the disk failed."""
         self._under_way.clear()
 
     def recovered(self, rows: Iterable[Row], begins: Mapping[int, int]) -> None:
-        """The log on disk, behind a snapshot of the vclock `begins`."""
+        """Note the places in the log on disk, behind a snapshot of the vclock `begins`."""
         vclock = public(begins)
         for row in rows:
             if row.replica_id != LOCAL:

@@ -1,4 +1,4 @@
-"""Nodes of two protocols in one cluster: neither can read what the rows of the other mean.
+"""Nodes of two protocols in one cluster: neither understands the rows of the other.
 
 2.6 knows no PROMOTE, and a later protocol takes no synchronous row without a PROMOTE before it. A node learns from
 SUBSCRIBE as which version of Tarantool a member writes. It refuses a member of the other protocol in one line. If most
@@ -20,12 +20,12 @@ LATER_THAN_2_6 = version_number("2.7.0")
 
 
 def is_foreign(own: Protocol, version: int) -> bool:
-    """Whether a node that named this version is of the other protocol; one that named none (0) is not."""
+    """Whether a node of this version is of the other protocol; a node that named none (0) is not."""
     return bool(version) and (version < LATER_THAN_2_6) != (own == "2.6")
 
 
 def refusal_of_join(own: Protocol, version: int) -> str | None:
-    """Why a node that named this version cannot join one of protocol `own`, if it cannot."""
+    """Why a node of this version cannot join one of protocol `own`; None if it can."""
     if not is_foreign(own, version):
         return None
     return f"a node of protocol {_words(version)} cannot join one of {own}; start it with protocol {own}"
@@ -40,17 +40,17 @@ class Mixes:
         """Member → the version that it named."""
 
     def hear(self, member: int, version: int, members: Collection[int]) -> str | None:
-        """A member names its version: why it cannot follow us, if it cannot.
+        """A member names its version. Returns why it cannot follow this node; None if it can.
 
-        Raises StartRefused if we are the one that cannot be here.
+        Raises StartRefused if this node is the one that must stop.
         """
         if not is_foreign(self._own, version):
             self._others.pop(member, None)
             return None
         self._others[member] = _words(version)
-        others = {each: named for each, named in self._others.items() if each in members}
+        others = {replica_id: named for replica_id, named in self._others.items() if replica_id in members}
         if 2 * len(others) + (self._own != "2.6") > len(members):
-            named = ", ".join(f"replica {each}: {others[each]}" for each in sorted(others))
+            named = ", ".join(f"replica {replica_id}: {others[replica_id]}" for replica_id in sorted(others))
             raise StartRefused(
                 f"this node is of protocol {self._own}, and {len(others)} of {len(members)} members are not ({named}): "
                 "no node can read the rows of both; start it with their protocol"

@@ -1,7 +1,7 @@
-"""A node joins: it asks peers in turn, writes what one of them gives it, and begins anew with that.
+"""A node joins: it asks peers in turn, writes the data that one of them sends, and begins anew with that.
 
-`nodes.qsync.joining` has the conversation of both ends. A node joins when it has no data, and when no peer has the rows
-that it needs next.
+`nodes.qsync.joining` has the conversation of both ends. A node joins if it has no data, or if no peer still has the
+rows that it needs next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nodes.qsync.snapshot import ElectionState, Snapshot
 
 
 class Newcomer:
-    """`begin_anew` gets the files to start from, and the first token that is free; `beat` calls the peers again."""
+    """`begin_anew` gets the files to start from, and the first free token; `beat` dials the peers again."""
 
     def __init__(
         self,
@@ -44,24 +44,24 @@ class Newcomer:
         self._begin_anew = begin_anew
         self._beat = beat
         self.joining: Joining | None = None
-        """The part that we have got so far, while we have to join."""
+        """The received part of the JOIN, while the node has to join."""
         self.installing: tuple[int, dict[str, bytes]] | None = None
-        """The last record of what we joined with, and the files it makes: when it is on disk we begin anew."""
+        """The token of the last record of the joined data, and its files: when it is on disk the node begins anew."""
 
     @property
     def _configuration(self) -> Configuration:
         return self._commits.configuration
 
     def begin(self) -> None:
-        """There is no data."""
+        """Begin to join: the node has no data."""
         configuration = self._configuration
         self.joining = Joining(configuration.is_anonymous)
         self._out.append(Log("info", "no data: joining", {"uuid": configuration.instance_uuid}))
 
     def refused(self, applier: Applier, code: int, text_: str) -> None:
-        """A peer does not serve us; one that has dropped rows that we need can be joined.
+        """A peer refuses this node. If it has dropped rows that this node needs, it can be joined.
 
-        Raises StartRefused if we asked to join, and it says that our options cannot be there.
+        Raises StartRefused if a JOIN was refused because of this node's options.
         """
         if applier.state == "joining" and code == Code.CFG:
             raise StartRefused(text_)
@@ -81,12 +81,12 @@ class Newcomer:
     def joins(self, applier: Applier, ballot: Ballot) -> bool:
         """Join this peer, if it can be joined and no other is being joined; False: it can be followed at once.
 
-        The missing rows may have come from another peer meanwhile. Then this one may need us to confirm anything at
-        all, which it must do before it can be joined.
+        The missing rows may have come from a different peer meanwhile. Then this peer may need the node's
+        acknowledgements to confirm its own entries, which it must do before it can be joined.
         """
-        joining, kept = self.joining, ballot.gc_vclock
+        joining, gc_vclock = self.joining, ballot.gc_vclock
         if joining is None or (
-            self._commits.is_recovered and kept and covers(public(self._journal.vclock), kept)
+            self._commits.is_recovered and gc_vclock and covers(public(self._journal.vclock), gc_vclock)
         ):
             if joining is not None and not joining.peer:
                 self.joining = None
@@ -113,12 +113,12 @@ class Newcomer:
             self._end(joining, now)
 
     def proceed(self, now: Instant) -> None:
-        """Go on when nothing else is under way to the disk any more."""
+        """Go on when no other record is on its way to the disk."""
         if self.joining is not None and self.joining.is_waiting and not self._journal.in_flight:
             self._end(self.joining, now)
 
     def _end(self, joining: Joining, now: Instant) -> None:
-        """All is there: write it, as soon as nothing else is under way to the disk."""
+        """The JOIN is complete: write its data, as soon as no other record is on its way to the disk."""
         for link in list(self._links):
             self._drop(link, "all that we joined for is there")
         if not covers(joining.data_vclock, public(self._journal.promised)):
@@ -129,23 +129,23 @@ class Newcomer:
             self._write(joining, now)
 
     def _write(self, joining: Joining, now: Instant) -> None:
-        """A snapshot, and a log behind it; when both are on disk all that was before goes, and the node begins anew."""
+        """Write a snapshot and a log behind it. When both are on disk, older files go and the node begins anew."""
         configuration = self._configuration
         journal = new_journal(configuration, first_token=self._journal.next_token)
         local = self._journal.promised.get(LOCAL, 0)
         begin = {**({LOCAL: local} if local else {}), **joining.data_vclock}
         vote = self._election.vote if joining.term <= self._election.term else 0
         election = ElectionState(max(joining.term, self._election.term), vote)
-        found = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
-        snapshot = journal.keep_snapshot(found, now.wall_ns / 1e9)
-        log = journal.file_behind(found, joining.rows)
+        content = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
+        snapshot = journal.keep_snapshot(content, now.wall_ns / 1e9)
+        log = journal.file_behind(content, joining.rows)
         for link in list(self._relays):
             self._drop(link, "beginning anew")
         self._out += [snapshot, log]
         self.installing = (log.token, {snapshot.file: snapshot.data, log.file: log.data})
 
     def install(self, event: Event, now: Instant) -> None:
-        """The joined data are on their way to the disk: as in a process that starts, no message is taken."""
+        """While the joined data are on their way to the disk, take no message, like a process that starts."""
         assert self.installing is not None
         token, files = self.installing
         match event:
@@ -168,5 +168,5 @@ class Newcomer:
                 pass
 
     def _stored(self) -> list[str]:
-        """The files that we had before."""
+        """The names of the files before the JOIN."""
         return [name for name, _ in self._journal.snapshots] + [file.name for file in self._journal.files]

@@ -20,9 +20,9 @@
 | `wal_cleanup_delay` | seconds after a start in which no file goes until all members have connected | 14400 |
 | `box_cfg_replication_synchro_timeout` | old: a timeout rolls back; new: only the client gets an error (compat) | old |
 
-The remaining options stay what they were when the node started (`STATIC`): to set one to its own value does nothing,
-any other is error 58. `listen` and `replication` are among them, which Tarantool can change; our peers stand in the
-configuration.
+The remaining options keep the value that they had when the node started (`STATIC`): setting one to its own value does
+nothing, any other value is error 58. `listen` and `replication` are among them, which Tarantool can change: here the
+configuration names the peers.
 
 All options of a call are checked before any is set. Refusals are Tarantool's error 59 with its messages.
 """
@@ -43,7 +43,7 @@ from nodes.qsync.keys import Rejected
 
 SECOND_NS = 1_000_000_000
 FOREVER_S = 1e100
-"""More seconds than this say no more, and would be too much for a float of nanoseconds."""
+"""Longer times are cut to this, because in nanoseconds they would exceed a float."""
 STATIC = frozenset(
     {
         *("memtx_use_mvcc_engine", "listen", "instance_uuid", "replicaset_uuid", "replication"),
@@ -69,14 +69,14 @@ _LATER = frozenset(
 
 @dataclass(slots=True)
 class Options:
-    """The present values. Times are nanoseconds."""
+    """The present values of the options. Times are nanoseconds."""
 
     members: int
-    """How many have an id; the number changes with `_cluster`."""
+    """The number of members with an id; it changes with `_cluster`."""
     decisions: Decisions
     knows_elections: bool
     static: Mapping[str, object]
-    """The options that cannot be changed, by the names of `box.cfg`: those that have a value here."""
+    """The options of `STATIC` that have a value here, by the names of `box.cfg`."""
     quorum: int | str
     linearizable_quorum: int | str
     synchro_timeout_ns: int
@@ -95,12 +95,12 @@ class Options:
     wal_cleanup_delay_ns: int
     rollback_on_timeout: bool
     writes_marks: bool
-    """With elections, the PROMOTEs of this node wait for a quorum, which its peers must read in their flags."""
+    """With elections, the PROMOTEs of this node wait for a quorum; peers must be able to read that in the flags."""
     peers_without_marks: Callable[[], Sequence[str]] = field(init=False, default=tuple)
-    """The connected peers that do not."""
+    """The names of the connected peers that cannot read these flags."""
     quorum_size: int = field(init=False)
     changed: Mapping[str, object] = field(init=False, default_factory=dict)
-    """The options that the last call set, by their names, and their values: for the log."""
+    """Name → value of the options that the last call of `set` changed, for the log."""
 
     @classmethod
     def of(cls, configuration: Configuration, decisions: Decisions) -> Options:
@@ -133,13 +133,13 @@ class Options:
         self.counts(self.members)
 
     def counts(self, members: int) -> None:
-        """The cluster has so many members from now on."""
+        """Set the number of members."""
         self.members = members
         self.quorum_size = self.decisions.quorum_size(self.quorum, members)
 
     @property
     def waits_ns(self) -> int:
-        """After what time in the queue a client's transaction is rolled back, or the client is detached from it."""
+        """The time in the queue after which a client's transaction is rolled back, or its client gets an error."""
         return (not self.rollback_on_timeout and self.txn_synchro_timeout_ns) or self.synchro_timeout_ns
 
     @property
@@ -149,8 +149,8 @@ class Options:
 
     @property
     def election_quorum(self) -> int:
-        """Votes and followers that a leader needs: a quorum above the members cannot be had, so all of them elect it;
-        what it writes waits until the quorum can be had."""
+        """Votes and followers that a leader needs. If the quorum exceeds the number of members, all members elect the
+        leader, and its writes wait until the quorum can be reached."""
         return min(self.quorum_size, max(self.members, 1))
 
     @property
@@ -159,11 +159,11 @@ class Options:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Our report of ourselves when we follow, or are followed."""
+        """The features that this node reports to its peers."""
         return (PROMOTE_MARK,) if self.knows_elections else ()
 
     def refuses(self, features: Collection[int]) -> bool:
-        """This peer cannot read what our PROMOTEs mean, or what its own mean would depend on our options."""
+        """Whether a peer is refused: it does not mark PROMOTEs, and this node's PROMOTEs wait for a quorum."""
         return self.has_elections and self.writes_marks and PROMOTE_MARK not in features
 
     @property
@@ -171,17 +171,17 @@ class Options:
         return self.static["replication_anon"] is True
 
     def set(self, changes: Mapping[object, object]) -> None:
-        """Change options by their names in `box.cfg`; `Rejected`, and nothing changed, if one is wrong."""
+        """Change options by their names in `box.cfg`. If one is wrong, raises Rejected and changes none."""
         checked = [self._checked(name, value) for name, value in changes.items()]
         before = self.told()
-        for field_name, value in (one for one in checked if one is not None):
+        for field_name, value in (change for change in checked if change is not None):
             setattr(self, field_name, value)
         self.counts(self.members)
         self.changed = {name: value for name, value in self.told().items() if before[name] != value}
 
     def told(self) -> dict[str, object]:
         """All options by their names in `box.cfg`."""
-        found = {
+        options = {
             "replication_synchro_quorum": self.quorum,
             "replication_linearizable_quorum": self.linearizable_quorum,
             "replication_synchro_timeout": self.synchro_timeout_ns / SECOND_NS,
@@ -201,10 +201,10 @@ class Options:
             "box_cfg_replication_synchro_timeout": "old" if self.rollback_on_timeout else "new",
             **self.static,
         }
-        return {name: value for name, value in found.items() if self.knows_elections or name not in _LATER}
+        return {name: value for name, value in options.items() if self.knows_elections or name not in _LATER}
 
     def _checked(self, name: object, value: object) -> tuple[str, object] | None:
-        """The field and its new value; None if nothing is to be changed."""
+        """The field of `Options` and its new value; None for an option that keeps its value."""
         if name in _LATER and not self.knows_elections:
             raise _refused(name, "unexpected option")
         if name in STATIC:
@@ -217,11 +217,11 @@ class Options:
             default = self._default(str(name))
             return field_name, None if default is None else convert(default)
         try:
-            found = convert(value)
+            converted = convert(value)
         except ValueError as error:  # BadQuorum is one
             raise _refused(name, str(error)) from error
         self._must_fit(str(name), value)
-        return field_name, found
+        return field_name, converted
 
     def _must_be_as_it_is(self, name: str, value: object) -> None:
         if name == "replication_anon" and value is True and not (self.is_anonymous or self.read_only):
@@ -230,7 +230,7 @@ class Options:
             raise Rejected(Code.RELOAD_CFG, name)
 
     def _must_fit(self, name: str, value: object) -> None:
-        """Tarantool's checks against other options, and options that 2.6 does not know yet."""
+        """Tarantool's checks of a value against other options, and of values that 2.6 does not know."""
         if name == "replication_synchro_quorum" and isinstance(value, str) and not self.knows_elections:
             if value != self.quorum:  # a harness may let it follow the members there, too
                 raise _refused(name, "should be of type number")
@@ -298,13 +298,13 @@ def _delay(value: object) -> int:
 
 
 def _whole(least: int, why: str) -> Callable[[object], int]:
-    """A number of which the whole part counts, as Tarantool reads it."""
+    """A number of at least `least`; its fraction is dropped, as in Tarantool."""
 
     def convert(value: object) -> int:
-        found = int(_number(value))
-        if found < least:
+        number = int(_number(value))
+        if number < least:
             raise ValueError(why)
-        return found
+        return number
 
     return convert
 
@@ -356,7 +356,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "wal_cleanup_delay": ("wal_cleanup_delay_ns", _delay),
     "box_cfg_replication_synchro_timeout": ("rollback_on_timeout", _timeout_behaviour),
 }
-"""Option → field of `Options`, and what makes its value of what came. The spelling of messages is Tarantool's."""
+"""Option → field of `Options`, and the conversion of its value. The spelling of messages is Tarantool's."""
 
 _DEFAULTS: Mapping[str, object] = {
     "replication_synchro_quorum": DEFAULT_FORMULA,

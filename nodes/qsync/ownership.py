@@ -1,4 +1,4 @@
-"""The owner of the queue, and therefore which node may decide and write: a PROMOTE says so.
+"""The owner of the queue, which is the node that may decide and write: a PROMOTE names it.
 
 2.6 knows no PROMOTE: `nodes.qsync.ownership_2_6` has its rules.
 """
@@ -29,12 +29,12 @@ READ_ONLY = "Can't modify data on a read-only instance"
 
 
 class Ownership:
-    """Of the queue of one node."""
+    """The ownership of the queue, as one node knows it."""
 
     knows_terms = True
     """Rows of an owner with a past term can be recognized."""
     knows_flags = True
-    """Rows say whether they wait; else their space says so."""
+    """Rows say whether they wait; otherwise their space does."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Ownership:
         self._decisions = decisions
         self.is_orphan = is_orphan
         self.saw_promote = True
-        """Since the node started, if it owned the queue then."""
+        """False: without `owner_after_restart`, the node owned the queue at its start, with no PROMOTE since."""
 
     @property
     def is_owner(self) -> bool:
@@ -63,12 +63,12 @@ class Ownership:
 
     @property
     def is_frozen(self) -> bool:
-        """Nothing may be decided: a higher term has begun, or no PROMOTE came since the start."""
+        """The owner may not decide: a higher term has begun, or no PROMOTE came since the start."""
         return self._election.term > self._limbo.term or not self.saw_promote
 
     @property
     def may_decide(self) -> bool:
-        """We own the queue, and no other can have become the leader as far as we know."""
+        """This node owns the queue in the newest term that it knows; with elections it also leads."""
         if not self.is_owner or self.is_frozen:
             return False
         return not self._options.has_elections or self._election.is_leader
@@ -79,7 +79,7 @@ class Ownership:
 
     @property
     def ro_reason(self) -> str | None:
-        """Why clients may not write: one reason of several, in Tarantool's order; None if they may."""
+        """Why clients may not write: the first reason in Tarantool's order; None if they may."""
         if self._me == 0:
             return "config"  # a node that is not a member must be read-only
         if self._options.has_elections and not self._election.is_leader:
@@ -120,16 +120,16 @@ class Ownership:
 
     @property
     def _was_never_claimed(self) -> bool:
-        """No PROMOTE or DEMOTE took effect so far. What 2.6 writes stands in such a queue."""
+        """No PROMOTE or DEMOTE took effect so far. The queue of 2.6 is always like this."""
         return self._limbo.owner_id == 0 and self._limbo.term == 1
 
     def waits(self, space: Space) -> bool:
-        """Its changes need a quorum. Those of the members do, too, as soon as the queue has an owner: otherwise an
+        """Changes of the space need a quorum. So do changes of the members, once the queue has an owner: otherwise an
         owner that is cut off could change the quorum that overrules it."""
         return space.is_sync or (self.is_claimed and space.definition.id == CLUSTER)
 
     def is_synchronous(self, rows: Sequence[Row]) -> bool:
-        """A row says so, or its space does: 2.6 knows no flags."""
+        """A row or, in 2.6, its space makes the transaction synchronous."""
         changed = (row for row in rows if row.type != Type.NOP)
         return any(row.wait_ack or self._spaces[number(row, Key.SPACE_ID)].is_sync for row in changed)
 
@@ -143,11 +143,11 @@ class Ownership:
         return Code.SYNC_QUEUE_UNCLAIMED.text() if is_ownerless else None
 
     def recover(self, rows: Sequence[Row]) -> None:
-        """The log has a synchronous transaction; StartRefused if it cannot be there."""
+        """The log has a synchronous transaction. Raises StartRefused if the protocol does not allow it there."""
         if self._was_never_claimed:
             raise StartRefused(OWNERLESS.format(rows[-1].replica_id, rows[-1].lsn))
 
 
 def _uuid(number: int, members: Sequence[Identity]) -> str:
-    found = [member.uuid for member in members if member.id == number]
-    return f" ({found[0]})" if found else ""
+    uuids = [member.uuid for member in members if member.id == number]
+    return f" ({uuids[0]})" if uuids else ""

@@ -13,7 +13,7 @@ from nodes.qsync.records import CONTROL
 
 
 class ImplicitOwnership(Ownership):
-    """Of the queue of one node of 2.6."""
+    """The ownership of the queue, as one node of 2.6 knows it."""
 
     knows_terms = False
     knows_flags = False
@@ -31,7 +31,7 @@ class ImplicitOwnership(Ownership):
         return False
 
     def enter(self, origin: int) -> bool:
-        """False if the queue is another's and not empty."""
+        """False if another node owns the queue and it is not empty."""
         limbo = self._limbo
         if limbo.owner_id == origin:
             return True

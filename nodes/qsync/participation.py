@@ -1,4 +1,4 @@
-"""A node's part in elections: what `nodes.qsync.election` decides becomes records, messages and a timer."""
+"""A node's part in elections: decisions of `nodes.qsync.election` become records, messages and a timer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MILLISECOND_NS = 1_000_000
 
 
 class Participation:
-    """`lead` begins to claim the queue after an election that we won."""
+    """`lead` begins to claim the queue after a won election."""
 
     def __init__(self, parts: Parts, lead: Callable[[Instant], None]) -> None:
         self._options = parts.options
@@ -35,7 +35,7 @@ class Participation:
         return self._commits.configuration
 
     def see_term(self, term: int, now: Instant) -> None:
-        """A message came from this term: if it is higher than ours, we follow, before anything else is counted."""
+        """A message came from this term. If it is higher than the own one, follow, before the message is counted."""
         if self._options.knows_elections and self._election.see_term(term, now.monotonic_ns):
             self.save_vote(now)
 
@@ -46,7 +46,7 @@ class Participation:
             self._commits.records.save_vote(now)
 
     def hear(self, message: RaftState, now: Instant) -> None:
-        """A peer tells its state."""
+        """A peer sent its state."""
         deadline_ns = self._election.deadline_ns
         asked = self._decisions.asked_of_candidate(self._journal)
         self._election.receive(message, asked, now.monotonic_ns)
@@ -55,7 +55,7 @@ class Participation:
             self._set_timer(now)  # the vote is split: no need to wait for its end
 
     def proceed(self, now: Instant) -> None:
-        """Write, lead, send: in this order, so that nothing leaves that is not on disk."""
+        """Write, lead, send: in this order, so that no message leaves before its term and vote are on disk."""
         if not self._options.knows_elections or not self._commits.is_recovered:
             return
         election = self._election
@@ -85,7 +85,7 @@ class Participation:
             self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
 
     def look(self, now: Instant) -> None:
-        """Look at the clock, and at the connected peers."""
+        """Check the timeouts and the connected peers."""
         members = self.other_members()
         since_ns = now.monotonic_ns - self._election.follower_silent_ns()
         followers = {
@@ -98,7 +98,7 @@ class Participation:
         self._set_timer(now)
 
     def options_changed(self, now: Instant) -> None:
-        """The election takes over what is set now."""
+        """Apply the present options to the election."""
         options, election = self._options, self._election
         election.fencing = options.election_fencing
         death_ns = DISCONNECT_AFTER_BEATS * options.replication_timeout_ns
@@ -108,12 +108,12 @@ class Participation:
         election.set_quorum(options.election_quorum, now.monotonic_ns)
 
     def connected_members(self) -> int:
-        """With us; a node at a peer's address that is not a member does not count."""
+        """Followed members and this node. A node at a peer's address that is not a member does not count."""
         following = [applier for applier in self._appliers.values() if applier.state == "following"]
         return 1 + sum(applier.peer_id != 0 for applier in following)
 
     def healthy_members(self) -> int:
-        """With us, those that can hear us ask and that we can hear vote. Exact elections alone ask for the former."""
+        """Members connected in both directions, and this node. Only exact elections require the peer's link, too."""
         if not self._election.is_exact:
             return self.connected_members()
         followers = {relay.replica_id for relay in self._relays.values()}
@@ -121,5 +121,5 @@ class Participation:
         return 1 + len((followers & following) - {0})
 
     def other_members(self) -> set[int]:
-        """Their ids."""
+        """The ids of the other members."""
         return {member.id for member in self._configuration.registered} - {self._configuration.me.id}

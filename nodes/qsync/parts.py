@@ -1,4 +1,4 @@
-"""The parts that roles of a node share. Made anew when a snapshot is read, or when a node that joined begins again."""
+"""The parts that roles of a node share. Built anew when a snapshot is read, or when a node that joined begins anew."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def build(
     drop: Callable[[int, str], None],
     out: list[Effect],
 ) -> Parts:
-    """All parts, with what a snapshot holds."""
+    """Build all parts, with the content of a snapshot."""
     journal.replica_id = configuration.me.id
     schema = Schema(configuration, stored)
     options.counts(len(configuration.registered))

@@ -1,9 +1,9 @@
 """PROMOTE and DEMOTE: the queue changes its owner.
 
-With elections a PROMOTE is itself an entry (*synchronous PROMOTE*): its row says that it waits, and it does so in
-`pending` until a quorum has it in its own term. Only then, by the CONFIRM that says so, does it decide about the
-entries of the owner before it, and pass the queue on. A row that does not say so takes effect when it is written, on
-every node and at every restart.
+With elections a PROMOTE is itself an entry (*synchronous PROMOTE*): its row says that it waits. It stays in `pending`
+until a quorum has it in its own term. The CONFIRM that follows lets it decide about the former owner's entries and
+pass on the queue. A PROMOTE whose row does not say that it waits takes effect when it is written, on every node and at
+every restart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nodes.qsync.sometimes import Sometimes
 
 
 class Promotions:
-    """Those that one node writes and takes in. `at_once`: its own take effect when they are written."""
+    """The PROMOTEs that one node writes and receives. `at_once`: its own take effect when they are written."""
 
     def __init__(
         self,
@@ -63,33 +63,33 @@ class Promotions:
 
     @property
     def own(self) -> Promotion | None:
-        """Our PROMOTE of this term, if it waits for its quorum."""
+        """The node's own PROMOTE of this term, if it waits for its quorum."""
         if self.pending and self.pending[-1].origin == self._me and self._election.is_leader:
             return self.pending[-1] if self.pending[-1].term == self._election.term else None
         return None
 
     @property
     def quorum(self) -> int:
-        """How many nodes must have what a PROMOTE waits for; it may change while it waits."""
+        """How many nodes must acknowledge a PROMOTE; the number may change while it waits."""
         return self._decisions.quorum_of_promote(self._options.quorum_size, self._election.term)
 
     @property
     def acks(self) -> int | None:
-        """How many nodes have our PROMOTE, if it waits for its quorum."""
+        """How many nodes have the own PROMOTE, if it waits for its quorum."""
         promotion = self.own
         if promotion is None:
             return None
         return sum(lsn >= promotion.row_lsn for lsn in self._limbo.acknowledged.values())
 
     def lead(self, now: Instant) -> None:
-        """We won an election: write the PROMOTE that asks for the queue in our term."""
+        """Write the PROMOTE of the election that this node won."""
         self.write(now, None, is_demote=False)
 
     def write(self, now: Instant, reply: tuple[int, Response] | None, *, is_demote: bool) -> None:
-        """PROMOTE or DEMOTE, in the term of the election; all that waits in the queue stays.
+        """Write a PROMOTE or DEMOTE in the term of the election; it keeps all entries of the queue.
 
-        Its flags say when it takes effect (`nodes.qsync.unmarked`). Without elections it does so when it is written:
-        `Control` has counted before that a quorum has what it keeps, and its term has no votes.
+        Its flags say when it takes effect (`nodes.qsync.unmarked`). Without elections that is when it is written:
+        `Control` has made sure that a quorum has these entries, and the term has no votes.
         """
         if self._options.has_elections:
             self._limbo.acknowledged.clear()
@@ -109,13 +109,13 @@ class Promotions:
         self._records.write(write, None, reply)
 
     def begin_term(self, now: Instant) -> None:
-        """A term without an election; it is in the log before anything is written in it."""
+        """Begin a term without an election. The log has the term before any row of it."""
         self._election.new_term(now.monotonic_ns)
         self._election.must_write = False
         self._records.save_vote(now)
 
     def confirm(self, promotion: Promotion, now: Instant) -> None:
-        """Ours takes effect with a CONFIRM, as soon as a quorum has it."""
+        """Write the CONFIRM of the own PROMOTE, if a quorum has it."""
         if self._is_confirming or self._limbo.is_in_rollback:
             return
         if self._limbo.quorum_lsn(self.quorum) >= promotion.row_lsn:
@@ -124,7 +124,7 @@ class Promotions:
             self._records.control(Type.CONFIRM, body, now)
 
     def confirm_failed(self) -> None:
-        """Writes on their way to the disk came to nothing."""
+        """The writes on their way to the disk failed."""
         self._is_confirming = False
 
     def written(self, row: Row) -> None:
@@ -141,13 +141,13 @@ class Promotions:
             self._out.append(Log("info", "a PROMOTE of an old term", fields))
 
     def take_over(self, promotion: Promotion) -> None:
-        """A PROMOTE takes effect, after those that it stands on; earlier ones outside that chain come to nothing."""
+        """A PROMOTE takes effect, after those that it stands on; earlier ones outside that chain have no effect."""
         chain = chain_of(promotion, self.pending)
         if len(chain) > 1:
             self._sometimes.note(rare.PROMOTE_STACKED)
         self._sometimes.note(rare.PROMOTE_OVERTAKEN, self.pending.index(promotion) >= len(chain))
         del self.pending[: self.pending.index(promotion) + 1]
-        for link in chain:
+        for link in chain:  # by ascending term: each takes the queue from the one before it
             self._change_owner(link)
         if promotion.origin == self._me:
             self._is_confirming = False

@@ -1,4 +1,4 @@
-"""Records on their way to the disk, and what hangs on each."""
+"""Records on their way to the disk, each with its transaction and its reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodes.qsync.limbo import Entry
 from nodes.qsync.spaces import Transaction
 
 _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.value})
-"""Rows that discard entries: what comes after them may only be taken in when they have taken effect."""
+"""Rows that discard entries: later rows may only be taken in when these have taken effect."""
 CONTROL = _BARRIERS | {Type.CONFIRM.value}
 """Rows that decide about entries."""
 
@@ -29,7 +29,7 @@ class UnderWay(NamedTuple):
 
 
 class Records:
-    """Those of one node. `log` sends one to the disk; `pending` are the PROMOTEs that wait for a quorum."""
+    """The records of one node. `log` sends one to the disk; `pending` are the PROMOTEs that wait for a quorum."""
 
     def __init__(
         self, journal: Journal, election: Election, pending: Sequence[Promotion], log: Callable[[Write], None]
@@ -39,10 +39,10 @@ class Records:
         self._pending = pending
         self._log = log
         self.under_way: dict[int, UnderWay] = {}
-        """By token."""
+        """Token → the record's transaction and reply."""
         self._barriers = 0
         self._votes = 0
-        """Terms and votes on their way to the disk."""
+        """How many records of a term and vote are on their way to the disk."""
 
     @property
     def is_behind_barrier(self) -> bool:
@@ -51,11 +51,11 @@ class Records:
 
     @property
     def has_written_term(self) -> bool:
-        """The term that we know is on disk."""
+        """The newest term is on disk."""
         return self._votes == 0
 
     def write(self, write: Write, waiting: Waiting = None, reply: tuple[int, Response] | None = None) -> None:
-        """Send a record to the disk; the reply leaves when it is there."""
+        """Send a record to the disk; the reply leaves when it is on disk."""
         kind = write.rows[-1].type
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self._pending))
         self.under_way[write.token] = UnderWay(waiting, reply, is_barrier)
@@ -73,7 +73,7 @@ class Records:
         self.write(self._journal.write_vote(election.term, election.vote, now.wall_ns / 1e9))
 
     def persisted(self, write: Write, now: Instant) -> UnderWay:
-        """It is on disk."""
+        """A record is on disk."""
         done = self.under_way.pop(write.token)
         self._barriers -= done.is_barrier
         if write.rows[-1].type == Type.RAFT:
@@ -83,7 +83,7 @@ class Records:
         return done
 
     def failed(self) -> list[tuple[Write, UnderWay]]:
-        """Nothing that was under way reached the disk; newest first."""
+        """All records on their way to the disk failed; returns them, newest first."""
         lost = [(write, self.under_way.pop(write.token)) for write in self._journal.failed()]
         self._election.must_write |= any(write.rows[-1].type == Type.RAFT for write, _ in lost)
         is_untold = self._election.told_behind in {write.token for write, _ in lost}
@@ -93,5 +93,5 @@ class Records:
 
 
 def is_nothing(rows: Sequence[Row]) -> bool:
-    """Rows without effect pass the limbo: there is nothing to confirm or roll back in them."""
+    """Whether the rows have no effect: such a transaction does not go through the limbo."""
     return all(row.type == Type.NOP for row in rows)

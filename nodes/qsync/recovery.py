@@ -17,7 +17,7 @@ from nodes.qsync.unmarked import marked
 def with_marks(
     recovered: Recovered, journal: Journal, configuration: Configuration, out: list[Effect]
 ) -> Recovered:
-    """The recovered data, and the rows that relays will send, with every PROMOTE saying when it takes effect."""
+    """The recovered data with a mark on every PROMOTE; the journal's rows, which relays send, are marked too."""
     rows, said = journal.rows, configuration.unmarked_promote
     read_as = {(row.replica_id, row.lsn): row for row in marked(rows, recovered.snapshot, said)}
     if not read_as:
@@ -31,7 +31,7 @@ def with_marks(
 
 
 def vote_of(rows: Iterable[Row]) -> tuple[int, int]:
-    """The term and vote that were written last."""
+    """The newest term and vote in the rows."""
     term = vote = 0
     for row in rows:
         if row.type == Type.RAFT:
@@ -40,6 +40,6 @@ def vote_of(rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
-    """Rows of a log, joined to transactions."""
+    """The rows of a log as transactions."""
     whole = Applier("the log", 0)
     yield from whole.transactions(rows)

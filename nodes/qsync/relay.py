@@ -21,22 +21,22 @@ WINDOW_ROWS = 4096
 
 @dataclass(slots=True, eq=False)
 class Relay:
-    """`sent` and `covered` are positions in the journal: what was sent, and what the replica surely has."""
+    """`sent` and `covered` are positions in the journal: behind the rows sent, and behind those it surely has."""
 
     link: int
     replica_id: int
     vclock: Vclock
     heard: Instant
-    """When the replica said something last."""
+    """When the last message of the replica came."""
     lag_s: float = 0.0
-    """How long after it was written the newest row that the replica acknowledged was, by wall clocks."""
+    """The time from writing the newest acknowledged row to its acknowledgement, by wall clocks."""
     sent: int = 0
     covered: int = 0
     hanging: deque[tuple[int, int, int]] = field(default_factory=deque)
-    """(token, begin, end): messages that leave when that record is on disk, and the positions of their rows."""
+    """(token, begin, end): messages that leave when the record `token` is on disk, and the positions of their rows."""
 
     def take(self, rows: list[Row], token: int | None) -> tuple[Row, ...]:
-        """The rows to send next, behind the record of `token` if it is still being written; they count as sent."""
+        """The rows to send next, which then count as sent. `token`: the record in flight that they wait for."""
         if self.sent == len(rows):
             return ()  # as after most events
         self._skip_known(rows)
@@ -57,7 +57,7 @@ class Relay:
         return chosen
 
     def acknowledge(self, vclock: Mapping[int, int], rows: list[Row], now: Instant) -> None:
-        """The replica has all this on disk."""
+        """The replica has all rows up to `vclock` on disk."""
         self.vclock = dict(vclock)
         self.heard = now
         known = self.covered
@@ -66,7 +66,7 @@ class Relay:
             self.lag_s = now.wall_ns / 1e9 - rows[self.covered - 1].timestamp
 
     def _skip_known(self, rows: list[Row]) -> None:
-        """Rows that the replica has, sent by us or not, take no room in the window."""
+        """Pass over rows that the replica has, sent by this relay or not: they take no room in the window."""
         while self.covered < len(rows) and self._has(rows[self.covered]):
             self.covered += 1
         self.sent = max(self.sent, self.covered)
@@ -77,9 +77,9 @@ class Relay:
         return row.replica_id in (LOCAL, self.replica_id) or row.lsn <= self.vclock.get(row.replica_id, 0)
 
     def cut(self, length: int, lost_from: int) -> None:
-        """The journal lost its newest rows, the records from token `lost_from` on: it is this long now.
+        """The journal lost its newest rows, the records from token `lost_from` on, and now has `length` rows.
 
-        Messages that hung on them were dropped whole, older rows in them included: those are sent again.
+        Messages that waited for these records were dropped as a whole: older rows in them are sent again.
         """
         self.sent = min(self.sent, length)
         self.covered = min(self.covered, length)
@@ -87,7 +87,7 @@ class Relay:
             self.sent = min(self.sent, self.hanging.pop()[1])
 
     def shift(self, gone: int) -> None:
-        """The journal dropped so many rows at its beginning: all of them were known to the replica."""
+        """The journal dropped `gone` rows at its beginning; the replica has all of them."""
         self.sent = max(self.sent - gone, 0)
         self.covered = max(self.covered - gone, 0)
         self.hanging = deque(

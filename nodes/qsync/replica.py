@@ -98,7 +98,7 @@ class Replica:
     """A node of the qsync cluster; implements `nodes.kernel.node.Node`."""
 
     def __init__(self, configuration: Configuration, version: str = VERSION) -> None:
-        """`version` is what the node says of its code."""
+        """`version`: the version of its code that the node reports."""
         self._version = version
         self._out: list[Effect] = []
         self._now = Instant(0, 0)
@@ -111,7 +111,7 @@ class Replica:
     def _build(
         self, configuration: Configuration, journal: Journal, stored: Sequence[Stored] | None = None
     ) -> None:
-        """All parts and roles; again when there is a snapshot, or the node has joined and begins anew."""
+        """Build all parts and roles; again when there is a snapshot, or the node has joined and begins anew."""
         parts = build(configuration, journal, stored, self.options, self.decisions, self._drop, self._out)
         self.journal, self.schema, self.commits = parts.journal, parts.schema, parts.commits
         self.election, self.reads = parts.election, parts.reads
@@ -138,7 +138,7 @@ class Replica:
         self._offer_functions()
 
     def _offer_functions(self) -> None:
-        """Offer the functions for administrators that are done here."""
+        """Offer the functions for administrators that this class carries out."""
         functions = self._service.functions
         functions["box.snapshot"] = lambda caller, _, now: self.retention.begin(
             now, (caller.link, caller.answer("ok"))
@@ -197,13 +197,13 @@ class Replica:
                 pass
 
     def _under_schema(self, effect: Effect) -> Effect:
-        """Answers say which schema they were given under: a client that knows another one reads it anew."""
+        """Put the schema version into an answer: a client with a different version reads the schema anew."""
         if isinstance(effect, Send) and isinstance(effect.message, Answer | Refusal):
             return replace(effect, message=replace(effect.message, schema_version=self.schema.version))
         return effect
 
     def _proceed(self, now: Instant) -> None:
-        """Do all that an event has made possible, whatever it was."""
+        """After each event, do all that it has made possible."""
         joining = self.newcomer.joining
         if joining is not None and joining.is_waiting:
             self.newcomer.proceed(now)
@@ -228,12 +228,12 @@ class Replica:
 
     @property
     def configuration(self) -> Configuration:
-        """With the members that there are now."""
+        """The configuration with the present members."""
         return self.commits.configuration
 
     @property
     def has_data(self) -> bool:
-        """The node has read its log; one that has to join has none yet."""
+        """The node has read its log; False while it has to join."""
         return self.commits.is_recovered
 
     def _info(self, now: Instant) -> Mapping[str, object]:
@@ -249,7 +249,7 @@ class Replica:
 
     @property
     def sometimes(self) -> Mapping[str, int]:
-        """How often rare turns came about in this life: rows of `nodes.qsync.sometimes`."""
+        """How often each rare turn (`nodes.qsync.sometimes`) occurred in this life."""
         return {**self.commits.sometimes, **self.election.sometimes, **self.reads.sometimes}
 
     def status(self) -> Mapping[str, object]:
@@ -268,7 +268,7 @@ class Replica:
         )
 
     def state(self) -> State | None:
-        """The state that must follow from the log alone, for a check of it; None while there is no data."""
+        """The state that the log alone determines, for a check of it; None while there is no data."""
         is_ready = self.has_data and self.newcomer.installing is None
         return state_of(self.commits, self.reads, self.schema.members()) if is_ready else None
 
@@ -284,7 +284,7 @@ class Replica:
         self._beat(now)
 
     def _begin_anew(self, files: Mapping[str, bytes], first_token: int, now: Instant) -> None:
-        """All that we joined with is on disk."""
+        """The joined data are on disk: start from them."""
         had_data = bool(self.journal.snapshots)
         self._build(self.configuration, new_journal(self.configuration, first_token))
         self._recover(files, now)
@@ -293,27 +293,27 @@ class Replica:
         self._beat(now)
 
     def _recover(self, files: Mapping[str, bytes], now: Instant) -> None:
-        """Take in what the disk holds; the members, and so our own id, stand there too."""
+        """Recover from the disk's files; the members, and so the own id, are in them too."""
         recovered, effects = self.journal.open(files)
         self._out.extend(effects)
-        found = recovered.snapshot
+        snapshot = recovered.snapshot
         recovered = with_marks(recovered, self.journal, self.configuration, self._out)
-        if found is not None:
-            registered = self.configuration.as_registered(members_of(found.tuples))
-            self._build(registered, self.journal, found.tuples)
-            self.commits.restore(found.queue, found.vclock)
+        if snapshot is not None:
+            registered = self.configuration.as_registered(members_of(snapshot.tuples))
+            self._build(registered, self.journal, snapshot.tuples)
+            self.commits.restore(snapshot.queue, snapshot.vclock)
         self.schema.by_id[CLUSTER].on_commit = self.membership.changed
         self.commits.replay(transactions(recovered.rows), now)
-        self.commits.markers.recovered(recovered.rows, {} if found is None else found.vclock)
+        self.commits.markers.recovered(recovered.rows, {} if snapshot is None else snapshot.vclock)
         if self.commits.limbo.entries:
             self.commits.sometimes.note(RECOVERED_BUSY)
         term, vote = vote_of(recovered.rows)
-        if not term and found is not None:
-            term, vote = found.election.term, found.election.vote
+        if not term and snapshot is not None:
+            term, vote = snapshot.election.term, snapshot.election.vote
         self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
         self.membership.forget_who_left({member.id for member in self.configuration.registered})
         self.retention.began(now)
-        if recovered.rows or (found is not None and found.vclock):
+        if recovered.rows or (snapshot is not None and snapshot.vclock):
             fields = {
                 "rows": len(recovered.rows),
                 "vclock": text(self.journal.vclock),
@@ -349,7 +349,7 @@ class Replica:
                 self._drop(link, f"unexpected {type(message).__name__}")
 
     def _not_yet(self, link: int, message: object) -> None:
-        """Before we have joined there is nothing to say but that."""
+        """Refuse a request that comes before the node has joined."""
         match message:
             case Vote(sync):
                 self._out.append(Send(link, self._ballot(sync)))
@@ -375,7 +375,7 @@ class Replica:
         self._disconnected(link, reason)
 
     def _options_changed(self, now: Instant) -> None:
-        """The parts make anew what they made of the options."""
+        """Let the parts apply the changed options."""
         self._note_changed_in()
         self.participation.options_changed(now)
         self.reads.others_needed = self.options.others_asked
@@ -398,7 +398,7 @@ class Replica:
             self.commits.sometimes.note(row, is_so)
 
     def _ask_and_read(self, now: Instant) -> None:
-        """Linearizable reads: ask the followers, and answer what has heard enough."""
+        """Linearizable reads: ask the followers, and answer the reads that have heard enough of them."""
         if self.reads.must_ask:
             self.reads.must_ask = False
             self.followers.ask(self.reads.number, now)
@@ -418,7 +418,7 @@ class Replica:
             self.commits.timed_out(now)
 
     def _beat(self, now: Instant) -> None:
-        """Every replication timeout: heartbeats, silent links are given up, lost peers are called again."""
+        """Every replication timeout: send heartbeats, give up silent links, dial lost peers again."""
         self._out.append(SetTimer(BEAT_TIMER, self.options.replication_timeout_ns))
         silent_since_ns = now.monotonic_ns - DISCONNECT_AFTER_BEATS * self.options.replication_timeout_ns
         self.followers.beat(now, silent_since_ns)
@@ -433,7 +433,7 @@ class Replica:
         self.commits.watch_timeout(now)
 
     def _persist_failed(self, tokens: tuple[int, ...], error: str, now: Instant) -> None:
-        """Our own transactions were refused; rows of other nodes are asked for again by subscribing anew."""
+        """The own transactions were refused. The node subscribes anew, to get the rows of other nodes again."""
         lost_foreign_rows = self.commits.failed(error)
         if self.election.is_leader:
             self.election.resign(now.monotonic_ns)  # a leader that cannot write is none

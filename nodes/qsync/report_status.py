@@ -31,7 +31,7 @@ def status_of(
     appliers: Collection[Applier],
     relays: Collection[Relay],
 ) -> Mapping[str, object]:
-    """JSON values."""
+    """The report, as JSON values."""
     configuration, options = commits.configuration, commits.options
     election, limbo = commits.election, commits.limbo
     return {
@@ -72,7 +72,7 @@ State = tuple[int, int, int, int, int, int, int, int, Ids, Ids, int, int, int, b
 
 
 def state_of(commits: Commits, reads: LinearizableReads, members: Collection[int]) -> State | None:
-    """The state that must follow from the log alone. None with 2.6, which has no terms."""
+    """The state that the log alone determines. None with 2.6, which has no terms."""
     election, limbo, options = commits.election, commits.limbo, commits.options
     if not options.knows_elections:
         return None
@@ -96,7 +96,7 @@ def state_of(commits: Commits, reads: LinearizableReads, members: Collection[int
 
 
 def _upstreams(appliers: Collection[Applier], now: Instant) -> dict[str, Mapping[str, object]]:
-    """As `box.info.replication` has them, by the names of the peers: what an operator from outside looks at."""
+    """Peer → its upstream as in `box.info.replication`."""
     return {
         applier.peer: {
             "status": "follow" if applier.state == "following" else "disconnected",

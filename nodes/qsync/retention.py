@@ -38,13 +38,13 @@ class Retention:
         self._due_ns = 0
         self._interval_ns = options.checkpoint_interval_ns
         self.followers: dict[int, Vclock] = {}
-        """How far members had got when they were last here."""
+        """Member → its vclock when it was last connected."""
         self._began_ns = 0
         self.is_behind = False
-        """Files would have been removed, but not every member has connected yet."""
+        """Some files could be removed, but not every member has connected yet."""
 
     def began(self, now: Instant) -> None:
-        """The node has its data, and knows of no follower yet."""
+        """The node has its data; no follower has connected yet."""
         self._began_ns = now.monotonic_ns
 
     def begin(self, now: Instant, reply: tuple[int, Response] | None = None) -> None:
@@ -67,34 +67,34 @@ class Retention:
             self._due_ns = now.monotonic_ns + interval_ns
             self.begin(now)
 
-    def _write(self, found: Snapshot) -> None:
+    def _write(self, snapshot: Snapshot) -> None:
         self._capture = None
-        persist = self._journal.keep_snapshot(found, self._wall_ns / 1e9)
-        self._writing = (persist.token, found)
+        persist = self._journal.keep_snapshot(snapshot, self._wall_ns / 1e9)
+        self._writing = (persist.token, snapshot)
         self._out.append(persist)
 
     def persisted(self, token: int) -> bool:
-        """True if it was our snapshot: now older ones can go."""
+        """True if the record was the snapshot: older ones can be removed now."""
         if self._writing is None or self._writing[0] != token:
             return False
-        found = self._writing[1]
+        snapshot = self._writing[1]
         self._writing = None
-        self._journal.snapshot_kept(found)
-        self._out.append(Log("info", "a snapshot is on disk", {"vclock": text(found.vclock)}))
+        self._journal.snapshot_kept(snapshot)
+        self._out.append(Log("info", "a snapshot is on disk", {"vclock": text(snapshot.vclock)}))
         self._out += [Send(*reply) for reply in self._replies]
         self._replies.clear()
         return True
 
     def failed(self) -> None:
-        """The disk did not take it: another one, for those who wait, is tried at the next beat."""
+        """The snapshot could not be written: the next beat tries another one, for the waiting callers."""
         if self._writing is not None:
             self._writing = None
             self._due_ns = 1
 
     def collect(self, members: Collection[int], now: Instant) -> int:
-        """Drop what neither snapshots nor followers need; how many rows went from the journal's beginning.
+        """Remove files that neither snapshots nor followers need; returns how many rows the journal dropped.
 
-        `members`: the ids of the others.
+        `members`: the ids of the other members.
         """
         is_early = now.monotonic_ns - self._began_ns < self._options.wal_cleanup_delay_ns
         self.is_behind = is_early and not self.followers.keys() >= set(members)

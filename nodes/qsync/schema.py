@@ -1,8 +1,8 @@
-"""The spaces of a node, and the system spaces that say which there are.
+"""The spaces of a node, and the system spaces that define them.
 
-What stands in `_space` and `_index` decides: a row that is prepared there makes, alters or drops a space at once, and
-undoes that when it is rolled back, as Tarantool's triggers do. Each such step counts `version` up, which clients
-compare. A new node's system spaces are those of Tarantool 2.6, filled with what the configuration says.
+A row that is prepared in `_space` or `_index` creates, alters or drops a space at once, and undoes that when it is
+rolled back, as Tarantool's triggers do. Each such step raises `version`, which clients compare. The system spaces of a
+new node are those of Tarantool 2.6, filled from the configuration.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from nodes.qsync.keys import Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
 FIRST_VERSION = 1
-"""The one that answers say without being told; it grows with every change of a definition."""
+"""The version that answers carry by default; it grows with every change of a definition."""
 
 
 class Schema:
     """All spaces, by number and by name."""
 
     def __init__(self, configuration: Configuration, stored: Iterable[Stored] | None = None) -> None:
-        """With what a snapshot holds, or else what a cluster of this configuration begins with."""
+        """`stored`: the tuples of a snapshot; None: the first tuples of a cluster of this configuration."""
         self.by_id: dict[int, Space] = {}
         self.lookup: dict[object, Space] = {}
         """By id and by name."""
         self.version = FIRST_VERSION
         self._dropped: dict[int, Space] = {}
-        """Dropped by a transaction that may still be rolled back."""
+        """The spaces dropped by a transaction that may still be rolled back."""
         for definition in system.definitions():
             self._add(Space(definition))
         for view, source in system.VIEWS.items():
@@ -40,7 +40,7 @@ class Schema:
         self.by_id[system.INDEX].on_change = self._index_changed
 
     def user_spaces(self) -> Iterator[Space]:
-        """Those that are not the system's own."""
+        """The spaces that are not system spaces."""
         return (space for number, space in sorted(self.by_id.items()) if number > system.SYSTEM_ID_MAX)
 
     def free_id(self) -> int:
@@ -53,7 +53,7 @@ class Schema:
         self.by_id[definition.id] = self.lookup[definition.id] = self.lookup[definition.name] = space
 
     def _fill(self, stored: Iterable[Stored]) -> None:
-        """Spaces of users stand behind the system's, which describe them."""
+        """Fill the spaces in order: the tuples of user spaces stand behind the system spaces that define them."""
         are_defined = False
         for space_id, fields in stored:
             if space_id > system.SYSTEM_ID_MAX and not are_defined:
@@ -73,11 +73,11 @@ class Schema:
                 self._add(Space(definition_of_rows(row, indexes.get(number, []))))
 
     def members(self) -> dict[int, str]:
-        """Replica id → UUID, as `_cluster` says it."""
+        """Replica id → UUID, by `_cluster`."""
         return members_of((system.CLUSTER, fields) for fields in self.by_id[system.CLUSTER].scan(dirty=False))
 
     def stored(self) -> list[Stored]:
-        """All that a snapshot holds, what is prepared included: by space and key."""
+        """All tuples for a snapshot, prepared ones included: by space and key."""
         return [
             pair
             for _, space in sorted(self.by_id.items())
@@ -100,7 +100,7 @@ class Schema:
         self._refresh(key[0])
 
     def _refresh(self, space_id: int) -> None:
-        """Let the newest rows decide."""
+        """Create, alter or drop a space as the newest rows define it."""
         self.version += 1
         space = self.by_id.pop(space_id, None)
         if space is not None:
@@ -126,5 +126,5 @@ class Schema:
         return definition_of_rows(row, [index for index in rows if index[0] == space_id])
 
     def by_id_or_dropped(self, space_id: int) -> Space:
-        """Also in the moment in which a system space itself is defined anew."""
+        """The space, also while a system space itself is being redefined."""
         return self.by_id.get(space_id) or self._dropped[space_id]

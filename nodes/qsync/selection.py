@@ -1,4 +1,4 @@
-"""SELECT: which tuples of a space, in which order.
+"""SELECT: the tuples of a space that it returns, and their order.
 
 | iterator | finds | order |
 |---|---|---|
@@ -21,9 +21,9 @@ from nodes.qsync.keys import Order, Rejected, Tuple, key_parts, order_of_part, p
 from nodes.qsync.spaces import Space
 
 ITERATORS_END = 12
-"""Tarantool knows four more for other kinds of indexes."""
+"""The first iterator that is none; Tarantool has four more for other kinds of indexes."""
 TUPLES_MAX = 1 << 62
-"""More than there are; clients say 2⁶⁴ − 1 and mean no limit."""
+"""More tuples than any space has: clients send 2⁶⁴ − 1 for no limit."""
 
 
 class Iterator(IntEnum):
@@ -47,18 +47,18 @@ def selected(
     parts = key_parts(key, index.parts)
     if iterator > Iterator.GT:
         name, engine = space.definition.name, space.definition.engine
-        what = "requested iterator type"
-        raise Rejected(Code.UNSUPPORTED_INDEX_FEATURE, index.name, index.type.upper(), name, engine, what)
+        feature = "requested iterator type"
+        raise Rejected(Code.UNSUPPORTED_INDEX_FEATURE, index.name, index.type.upper(), name, engine, feature)
     shown = space.source or space
     if index.id == 0 and iterator in (Iterator.EQ, Iterator.REQ) and len(parts) == len(index.parts):
         place = parts[0] if len(parts) == 1 else parts
-        one = shown.prepared_version(place)[0] if dirty else shown.confirmed.get(place)
-        found: Iterable[Tuple] = () if one is None else (one,)
+        match = shown.prepared_version(place)[0] if dirty else shown.confirmed.get(place)
+        matches: Iterable[Tuple] = () if match is None else (match,)
     else:
         wanted = tuple(order_of_part(part) for part in parts)
         tuples = list(shown.scan(dirty=True)) if dirty else shown.confirmed.values()
-        found = _in_order(tuples, shown.primary, index, Iterator(iterator), wanted)
-    return list(islice(found, min(offset, TUPLES_MAX), min(offset + limit, TUPLES_MAX)))
+        matches = _in_order(tuples, shown.primary, index, Iterator(iterator), wanted)
+    return list(islice(matches, min(offset, TUPLES_MAX), min(offset + limit, TUPLES_MAX)))
 
 
 def _in_order(
@@ -70,7 +70,7 @@ def _in_order(
 ) -> Iterable[Tuple]:
     placed = sorted(
         ((_order(value, index), _order(value, primary), value) for value in tuples),
-        key=lambda each: each[:2],
+        key=lambda triple: triple[:2],
         reverse=iterator in _DESCENDING,
     )
     if not wanted:

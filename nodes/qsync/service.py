@@ -15,14 +15,13 @@ All data requests of IPROTO, AUTH and PING; EVAL and SQL are refused. Named func
 
 `nodes.qsync.statements` defines statements. Options of a transaction: `read` is the read mode, `is_sync`
 makes it synchronous whatever its spaces are, `wait` is its wait mode (`nodes.qsync.admission`; else that of the
-configuration), `is_lazy` says `submit` in the words of the talk. As in Tarantool `is_sync` can only be true, and no
-transaction of local rows alone can be synchronous; there is no other option. A fact that is not known when it is
-answered (`committed`) is nil. Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (whatever is
-prepared, confirmed or not) and `linearizable` (confirmed data, after enough nodes were asked what they have:
-`nodes.qsync.linearizable_reads`; refused without MVCC, and of asynchronous spaces). The answer says which mode and
-which role served it, because that decides what may be expected of it.
-A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared data:
-such an answer waits until what it looked at is committed, and is an error if that is rolled back.
+configuration), `is_lazy` means `submit`, in the words of the talk. As in Tarantool `is_sync` can only be true, and a
+transaction of local rows alone cannot be synchronous. `committed` is nil if it is not known at the time of the answer.
+Read modes: `read-confirmed` (the default; confirmed data only), `dirty` (prepared data too) and `linearizable`
+(confirmed data, after enough nodes have reported their logs: `nodes.qsync.linearizable_reads`; refused without MVCC,
+and of asynchronous spaces). The answer names the mode and the role that served it, because its guarantees depend on
+them. A compare that failed, a duplicate key, a deletion of nothing and an update that does not fit reveal prepared
+data: such an answer waits until the transaction that it reveals is committed, and is an error if that is rolled back.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ Evaluate = Callable[[Evaluation], object]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller's link and request number; `wraps`: in the old form (CALL_16)."""
+    """The caller's link and request number; `wraps`: the answer is in the old form (CALL_16)."""
 
     link: int
     sync: int
@@ -104,12 +103,12 @@ Function = Callable[[Caller, Tuple, Instant], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Of a transaction."""
+    """The options of a transaction."""
 
     read: str = READ_MODES[0]
     is_sync: bool = False
     wait: CommitWait | None = None
-    """None: as the configuration says."""
+    """None: the wait mode of the configuration."""
 
     @property
     def is_linearizable(self) -> bool:
@@ -144,14 +143,14 @@ class Service:
         self.functions: dict[str, Function] = {
             "qsync.transaction": self._transaction,
             "qsync.dump": self._dump,
-            "qsync.status": self._tell_status,
-            "box.info": self._tell_info,
+            "qsync.status": self._answer_status,
+            "box.info": self._answer_info,
             "box.schema.space.create": self._create_space,
         }
-        """The functions that can be called by name alone."""
+        """The functions that are found by their whole name."""
 
     def serve(self, link: int, request: ClientRequest | Checked, now: Instant) -> None:
-        """Answer a request, now or when it has committed."""
+        """Answer a request, at once or when its transaction has committed."""
         if type(request) is Checked:
             wanted, request = request.schema_version, request.request
             if wanted != self._schema.version:
@@ -200,14 +199,14 @@ class Service:
         space = self._space(request.space_id)
         if space.source is None:
             self._access.check(link, "read", "space", space.definition.name)
-        found = selected(
+        tuples = selected(
             *(space, request.index_id, request.iterator, request.key),
             *((request.offset, request.limit) if space.source is None else (0, len(space.source.confirmed))),
             dirty=self._served("") == DIRTY and space.source is None,
         )
         if space.source is None:
-            return tuple(found)
-        known = [row for row in found if self._access.may_know(link, row[0])]
+            return tuple(tuples)
+        known = [row for row in tuples if self._access.may_know(link, row[0])]
         return tuple(known[request.offset : request.offset + request.limit])
 
     def _write(self, link: int, request: Insert | Replace | Update | Upsert | Delete, now: Instant) -> None:
@@ -265,28 +264,28 @@ class Service:
             case "upsert", 2:
                 self._write(link, Upsert(sync, number, key, _list(arguments[1]), index_base=1), now)
             case "select", 0 | 1:
-                found = self._select(link, Select(sync, number, key))
-                self._answer(link, caller.answer(found))
+                tuples = self._select(link, Select(sync, number, key))
+                self._answer(link, caller.answer(tuples))
             case "get", 1:
                 exact_key(key, space.primary_parts)
                 self._answer(link, caller.answer(*self._select(link, Select(sync, number, key))))
             case "count" | "len", 0:
-                found = self._select(link, Select(sync, number, (), iterator=Iterator.ALL))
-                self._answer(link, caller.answer(len(found)))
+                tuples = self._select(link, Select(sync, number, (), iterator=Iterator.ALL))
+                self._answer(link, caller.answer(len(tuples)))
             case _:
                 raise Rejected(Code.NO_SUCH_PROC, name)
 
-    def _tell_status(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+    def _answer_status(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._answer(caller.link, caller.answer(self._status()))
 
-    def _tell_info(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+    def _answer_info(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._answer(caller.link, caller.answer(self._info(now)))
 
     def _create_space(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._run(caller, ddl.creation(self._schema, arguments), now)
 
     def _run(self, caller: Caller, statements: Sequence[object], now: Instant) -> None:
-        """Statements of our own making, with an empty answer."""
+        """Run statements that this node composed itself; the answer is empty."""
 
         def evaluate(evaluation: Evaluation) -> None:
             run(evaluation, statements)
@@ -321,14 +320,16 @@ class Service:
         evaluation = Evaluation(
             self._schema.lookup, confirmed_only=mode != DIRTY, is_linearizable=options.is_linearizable
         )
-        outcome = run(evaluation, statements)  # what is malformed is refused at once
+        outcome = run(
+            evaluation, statements
+        )  # before any node is asked: a malformed statement is refused at once
         if options.is_linearizable:
             self._read_linearizable(caller, statements, make, now)
         else:
             self._answer(caller.link, make(outcome))
 
     def _served(self, mode: str) -> str:
-        """The mode in which a read is really served: without a manager of versions all see what is prepared."""
+        """The mode in which a read is served: without MVCC every read observes prepared data."""
         return mode if self._commits.configuration.memtx_use_mvcc_engine else DIRTY
 
     def _completes(self, options: Options) -> bool:
@@ -358,9 +359,9 @@ class Service:
         *,
         has_waited: bool = False,
     ) -> None:
-        """Evaluate on the prepared state; submit what comes of it, or let an answer without effect wait.
+        """Evaluate on the prepared state and submit the changes; an answer without effect may have to wait.
 
-        If the queue has no room all of this is done again when it has (`has_waited`).
+        If the queue has no room, all of this is done again when it has (`has_waited`).
         """
         commits = self._commits
         evaluation = Evaluation(
@@ -447,7 +448,7 @@ class Service:
 def _evaluate(
     evaluation: Evaluation, space: Space, request: Insert | Replace | Update | Upsert | Delete
 ) -> None:
-    """One data request. Only the primary index can be written by."""
+    """Evaluate one data request."""
     match request:
         case Insert():
             evaluation.insert(space, request.tuple)
@@ -464,30 +465,30 @@ def _evaluate(
 
 def _transaction_arguments(arguments: Tuple) -> tuple[Sequence[object], Options]:
     """The statements and options of a call of `qsync.transaction`."""
-    given = arguments[1] if len(arguments) > 1 else {}
-    mode = given.get("read", READ_MODES[0]) if isinstance(given, dict) else None
+    options = arguments[1] if len(arguments) > 1 else {}
+    mode = options.get("read", READ_MODES[0]) if isinstance(options, dict) else None
     if not arguments or not isinstance(arguments[0], list | tuple) or mode not in READ_MODES:
         expected = f"expected a list of statements and {{'read': one of {', '.join(READ_MODES)}}}"
         raise Rejected(Code.ILLEGAL_PARAMS, f"{expected}, got {arguments!r}"[:200])
-    assert isinstance(given, dict)
-    for name in given:
+    assert isinstance(options, dict)
+    for name in options:
         if name not in OPTIONS:
             raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option {name!r}"[:200])
-    is_sync = _flag(given, "is_sync")
+    is_sync = _flag(options, "is_sync")
     if is_sync is False:
         raise Rejected(Code.ILLEGAL_PARAMS, "is_sync can only be true")
-    return arguments[0], Options(str(mode), is_sync is True, _wait_mode(given))
+    return arguments[0], Options(str(mode), is_sync is True, _wait_mode(options))
 
 
-def _flag(given: Mapping[object, object], name: str) -> bool | None:
-    value = given.get(name)
+def _flag(options: Mapping[object, object], name: str) -> bool | None:
+    value = options.get(name)
     if value is None or isinstance(value, bool):
         return value
     raise Rejected(Code.ILLEGAL_PARAMS, f"{name} must be a boolean")
 
 
-def _wait_mode(given: Mapping[object, object]) -> CommitWait | None:
-    is_lazy, wait = _flag(given, "is_lazy"), given.get("wait")
+def _wait_mode(options: Mapping[object, object]) -> CommitWait | None:
+    is_lazy, wait = _flag(options, "is_lazy"), options.get("wait")
     if wait is None:
         return "submit" if is_lazy else None
     for mode in COMMIT_WAITS:
@@ -501,12 +502,12 @@ def _wait_mode(given: Mapping[object, object]) -> CommitWait | None:
 
 def _within(info: Mapping[str, Any], name: str) -> object:
     """`box.info.synchro.queue` and the like."""
-    found: object = info
+    value: object = info
     for step in name.split(".")[2:]:
-        if not isinstance(found, Mapping) or step not in found:
+        if not isinstance(value, Mapping) or step not in value:
             raise Rejected(Code.NO_SUCH_PROC, name)
-        found = found[step]
-    return found
+        value = value[step]
+    return value
 
 
 def _list(value: object) -> Tuple:

@@ -19,7 +19,7 @@ from nodes.qsync.relay import Relay
 
 
 class Followers:
-    """Those that subscribed to us."""
+    """The replicas that subscribed to this node."""
 
     def __init__(self, parts: Parts, participation: Participation, mixes: Mixes) -> None:
         self._options = parts.options
@@ -40,7 +40,7 @@ class Followers:
         return self._commits.configuration
 
     def subscribe(self, link: int, request: Subscribe, now: Instant) -> None:
-        """A replica wants to follow us."""
+        """A replica wants to follow this node."""
         if request.cluster_uuid != self._configuration.cluster_uuid:
             self._drop(link, f"replica {request.replica_id} is of another cluster")
             return
@@ -70,14 +70,14 @@ class Followers:
             self._out.append(Send(link, state, self._election.told_behind))
 
     def _number_of(self, request: Subscribe) -> int:
-        """A replica is known by its UUID; an anonymous one has no number."""
+        """The replica id of a UUID; 0 for an anonymous replica."""
         for member in self._configuration.members:
             if member.uuid == request.instance_uuid and not request.is_anonymous:
                 return member.id
         return 0
 
     def _refusal_of(self, request: Subscribe, number: int) -> Refusal | None:
-        """Why this replica cannot follow us."""
+        """Why this replica cannot follow this node; None if it can."""
         cluster_uuid = self._configuration.cluster_uuid
         if not number and not request.is_anonymous:
             why = Code.UNKNOWN_REPLICA.text(request.instance_uuid, cluster_uuid)
@@ -104,7 +104,7 @@ class Followers:
         return None
 
     def feed(self) -> None:
-        """Send what the journal has and they have not, as far as their windows are open."""
+        """Send the rows that the followers lack, as far as their windows are open."""
         rows, token = self._journal.rows, self._journal.last_token()
         length = len(rows)
         for relay in self._relays.values():
@@ -115,7 +115,7 @@ class Followers:
                 self._out.append(Send(relay.link, Rows(chosen), token))
 
     def acknowledged(self, relay: Relay, ack: Ack, now: Instant) -> None:
-        """A replica has all this on disk; `sync` repeats the number of a linearizable read that asked."""
+        """A replica acknowledges rows on its disk; `sync` repeats the number of the linearizable read that asked."""
         term = self._decisions.term_of_acknowledgement(ack.term, self._election.term)
         self._participation.see_term(term, now)
         relay.acknowledge(ack.vclock, self._journal.rows, now)
@@ -124,7 +124,7 @@ class Followers:
             self._reads.heard(relay.replica_id, ack.sync, ack.vclock)
 
     def beat(self, now: Instant, silent_since_ns: int) -> None:
-        """A heartbeat for each; one that has been silent for too long is given up."""
+        """Send a heartbeat to each follower; give up one that has been silent for too long."""
         if self._retention.is_behind:
             self.collect(now)
         for relay in list(self._relays.values()):
@@ -134,13 +134,13 @@ class Followers:
                 self._out.append(Send(relay.link, Heartbeat(self._configuration.me.id, now.wall_ns / 1e9)))
 
     def ask(self, number: int, now: Instant) -> None:
-        """Ask what they have written. Their acknowledgements repeat the number."""
+        """Ask the followers for their written vclocks. Their acknowledgements repeat the number."""
         beat = Heartbeat(self._configuration.me.id, now.wall_ns / 1e9, number)
         for relay in self._relays.values():
             self._out.append(Send(relay.link, beat))
 
     def serve_alone(self, now: Instant) -> bool:
-        """A linearizable read need not ask them."""
+        """Whether a linearizable read need not ask the followers."""
         quorum, beat_ns = self._options.quorum_size, self._options.replication_timeout_ns
         return self._decisions.serves_alone(self._commits, self._relays, quorum, beat_ns, now)
 
@@ -154,12 +154,12 @@ class Followers:
             self._out.append(Log("info", "lost a follower", fields))
 
     def not_written(self, first_token: int) -> None:
-        """The records from this token on came to nothing, and their rows are not in the journal any more."""
+        """The records from this token on failed, and their rows are not in the journal any more."""
         for relay in self._relays.values():
             relay.cut(len(self._journal.rows), first_token)
 
     def collect(self, now: Instant) -> None:
-        """A snapshot is on disk: drop rows that neither it nor any follower needs."""
+        """Drop the rows that neither a snapshot nor any follower needs."""
         for relay in self._relays.values():
             self._retention.followers[relay.replica_id] = relay.vclock
         gone = self._retention.collect(self._participation.other_members(), now)
@@ -174,7 +174,7 @@ class Followers:
         return len(relays & members) + (self._journal.vclock.get(owner, 0) >= lsn)
 
     def known_vclocks(self) -> list[Mapping[int, int]]:
-        """The positions of the connected members, ours first."""
+        """The vclocks of the connected members, that of this node first."""
         return [
             self._journal.vclock,
             *(relay.vclock for relay in self._relays.values() if relay.replica_id),

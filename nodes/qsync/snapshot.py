@@ -1,8 +1,8 @@
-"""A snapshot: everything that a node holds at one vclock, as a file and as the rows that a joining replica gets.
+"""A snapshot: all data of a node at one vclock, as a file and as the rows that a joining replica gets.
 
-It never holds unconfirmed data. Behind the data stand (not with protocol 2.6, which knows neither) the state of the
-election as a RAFT row and that of the queue as a PROMOTE row. The vclock of that row says up to where the owner's
-entries are confirmed.
+It never holds unconfirmed data. Behind the data stand the state of the election as a RAFT row and the state of the
+queue as a PROMOTE row (protocol 2.6 has neither). The vclock in the PROMOTE row says up to where each owner's entries
+are confirmed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueueState:
     term: int = 1
     confirmed_lsn: int = 0
     confirmed_of: Mapping[int, int] = field(default_factory=dict)
-    """The same of each that ever owned it: replica id → lsn."""
+    """The confirmed lsn of every node that ever owned the queue: replica id → lsn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ElectionState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`vclock` is that of the log where the data stands, with component 0 for rows that are kept locally."""
+    """`vclock` is the position of the log that the data corresponds to, component 0 (local rows) included."""
 
     vclock: Mapping[int, int]
     tuples: Sequence[Stored]
@@ -80,7 +80,7 @@ def promote_row(queue: QueueState) -> Row | None:
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """The packed rows of system spaces, which stand first and seldom change, without their time."""
+    """The packed rows of system spaces without their timestamps: these rows stand first and seldom change."""
 
     pairs: Sequence[Stored]
     parts: Sequence[bytes]
@@ -90,11 +90,11 @@ class _Beginning:
 
 
 _BEGINNINGS: list[_Beginning] = []
-"""Those that nodes of this process wrote last, the newest first."""
+"""The beginnings that nodes of this process wrote last, the newest first."""
 _BEGINNINGS_MAX = 16
 _FLOAT = Struct(">d")
 _UNLIKELY = -5.486124068793689e303
-"""A time that no clock shows: its bytes stand nowhere else in a row."""
+"""A timestamp that no clock gives: its bytes occur nowhere else in a row."""
 
 
 def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
@@ -106,10 +106,10 @@ def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
     parts = b"".join(packed_insert(pair, place, _UNLIKELY) for place, pair in enumerate(pairs)).split(mark)
     if not pairs or len(parts) != len(pairs) + 1:
         return None
-    found = _Beginning(pairs, parts)
-    _BEGINNINGS.insert(0, found)
+    beginning = _Beginning(pairs, parts)
+    _BEGINNINGS.insert(0, beginning)
     del _BEGINNINGS[_BEGINNINGS_MAX:]
-    return found
+    return beginning
 
 
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
@@ -134,33 +134,33 @@ def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: s
 def is_whole(data: bytes) -> bool:
     """True if a snapshot can be trusted: it was written to its end, and nothing is damaged."""
     try:
-        found = xlog.decode(data)
+        log = xlog.decode(data)
     except XlogError:
         return False
-    return found.finished and found.damage is None
+    return log.finished and log.damage is None
 
 
 def meta(name: str, data: bytes) -> xlog.Meta:
-    """The header alone. Raises StartRefused."""
+    """The header of a file. Raises StartRefused."""
     end = data.find(b"\n\n") + 2
     try:
-        found = xlog.decode(data[: max(end, 0)]).meta
+        header = xlog.decode(data[: max(end, 0)]).meta
     except XlogError as error:
         raise StartRefused(f"{name}: {error}") from error
-    if found is None:
+    if header is None:
         raise StartRefused(f"{name}: its header is cut off")
-    return found
+    return header
 
 
 def read(name: str, data: bytes) -> Snapshot:
     """Raises StartRefused if the file is damaged or was not written to its end."""
     try:
-        found = xlog.decode(data)
+        log = xlog.decode(data)
     except XlogError as error:
         raise StartRefused(f"{name}: {error}") from error
-    if found.meta is None or found.damage is not None or not found.finished:
-        raise StartRefused(f"{name}: {found.damage or 'there is no end marker'}")
-    return _snapshot(found.meta.vclock, found.rows)
+    if log.meta is None or log.damage is not None or not log.finished:
+        raise StartRefused(f"{name}: {log.damage or 'there is no end marker'}")
+    return _snapshot(log.meta.vclock, log.rows)
 
 
 def _snapshot(vclock: Mapping[int, int], rows: Sequence[Row]) -> Snapshot:
@@ -182,7 +182,7 @@ def queue_state(row: Row) -> QueueState:
 
 
 def term_in(row: Row, key: int) -> int:
-    """Terms begin at 1: Tarantool's queue is in term 0 before its first PROMOTE, or does not say."""
+    """At least 1: before its first PROMOTE, Tarantool's queue has term 0 or none in the row."""
     return max(1, number(row, key))
 
 

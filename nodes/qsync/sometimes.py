@@ -1,6 +1,6 @@
-"""Events that must happen sometimes: rare turns of a node, counted, so that a soak in which none came about says so.
+"""Events that must happen sometimes: rare turns of a node, counted, so that a soak without any of them reports that.
 
-A run of the simulator reads these counts out of the nodes; nothing else depends on them.
+A run of the simulator reads these counts from the nodes; nothing else depends on them.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ ROWS = (
     CHANGED_IN_JOIN,
     CHANGED_IN_READ,
 )
-"""In the order in which a table shows them."""
+"""The rare turns, in the order of the table that shows them."""
 
 
 class Sometimes(dict[str, int]):
-    """Counts by row."""
+    """Row → how often it occurred."""
 
     def note(self, row: str, times: int = 1) -> None:
         self[row] = self.get(row, 0) + times

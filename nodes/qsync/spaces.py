@@ -1,4 +1,4 @@
-"""Spaces with two views: what is *confirmed*, and what is *prepared* on top of it.
+"""Spaces with two views: the *confirmed* data, and the *prepared* data on top of it.
 
 A change is prepared when its transaction is submitted and becomes confirmed when the transaction commits.
 Transactions commit in the order in which they were submitted and roll back newest first, so per key a list of
@@ -42,7 +42,7 @@ class Transaction:
     number: int = 0
     """Counts up in the order of submission on this node."""
     replies: list[tuple[int, Response]] = field(default_factory=list)
-    """(link, what to answer there) as soon as the transaction has committed."""
+    """(link, answer), to send when the transaction has committed."""
 
 
 class Space:
@@ -54,15 +54,15 @@ class Space:
         self.on_change: Callable[[Hashable], None] | None = None
         """Called after the newest version of a key changed: for spaces that define other spaces."""
         self.on_commit: Callable[[], None] | None = None
-        """Told when a key's committed version changed."""
+        """Called when a key's committed version changed."""
         self.source: Space | None = None
         """A view shows this space."""
         self._stored: tuple[list[Tuple], list[Stored]] = ([], [])
-        """The tuples when `stored` was called last, and what it gave."""
+        """The tuples at the last call of `stored`, and its result."""
         self.define(definition)
 
     def define(self, definition: SpaceDefinition) -> None:
-        """Also later: a space may be altered while it holds tuples, all but its primary key."""
+        """Set the definition. A space that holds tuples may be altered, except for its primary key."""
         self.definition = definition
         self.is_sync = definition.is_sync and definition.is_replicated
         """Its rows make a transaction wait for a quorum."""
@@ -93,17 +93,15 @@ class Space:
         raise Rejected(Code.NO_SUCH_INDEX_ID, number, self.definition.name)
 
     def field_names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.definition.format)
+        return tuple(entry.name for entry in self.definition.format)
 
     def _check(self, value: Tuple) -> None:
-        """The tuple fits the format and the indexes."""
+        """Raises Rejected if the tuple does not fit the format or the indexes."""
         exact = self.definition.field_count
         if exact and len(value) != exact:
             raise Rejected(Code.EXACT_FIELD_COUNT, len(value), exact)
-        for place, (found, (type_, is_nullable)) in enumerate(
-            zip(value, self._fields, strict=False), start=1
-        ):
-            if not (has_type(found, type_) or (found is None and is_nullable)):
+        for place, (item, (type_, is_nullable)) in enumerate(zip(value, self._fields, strict=False), start=1):
+            if not (has_type(item, type_) or (item is None and is_nullable)):
                 raise Rejected(Code.FIELD_TYPE, place, type_)
         for place in range(len(value), len(self._fields)):
             if not self._fields[place][1]:
@@ -121,12 +119,12 @@ class Space:
         """All tuples of a view, in key order."""
         keys: Iterable[Hashable] = {**self.confirmed, **self.prepared} if dirty else self.confirmed
         for key in sorted(keys, key=order_of_key):
-            found = self.prepared_version(key)[0] if dirty else self.confirmed[key]
-            if found is not None:
-                yield found
+            value = self.prepared_version(key)[0] if dirty else self.confirmed[key]
+            if value is not None:
+                yield value
 
     def stored(self) -> list[Stored]:
-        """All tuples with what is prepared, in key order. Of a system space the same objects while nothing changes."""
+        """All tuples, prepared ones included, in key order. An unchanged system space returns the same objects."""
         number = self.definition.id
         if self.prepared or number > SYSTEM_ID_MAX:
             return [(number, fields) for fields in self.scan(dirty=True)]
@@ -138,7 +136,7 @@ class Space:
         return stored
 
     def take_version(self, place: int, key: Hashable, transaction: Transaction) -> Tuple | None:
-        """Take out the oldest (0) or the newest (−1) prepared version of a key: this transaction's."""
+        """Remove the oldest (0) or the newest (−1) prepared version of a key, which is this transaction's."""
         versions = self.prepared[key]
         owner, value = versions.pop(place)
         assert owner is transaction, (
@@ -157,13 +155,13 @@ class Space:
 
 def key_of_tuple(value: Tuple, parts: tuple[Part, ...]) -> Hashable:
     """A tuple's key in an index over fields of it; a missing field is nil."""
-    found = tuple(part_of(value[part.field] if part.field < len(value) else None) for part in parts)
-    return found[0] if len(parts) == 1 else found
+    key = tuple(part_of(value[part.field] if part.field < len(value) else None) for part in parts)
+    return key[0] if len(parts) == 1 else key
 
 
 def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
-    """(type, may be nil or missing) of each field that format or indexes speak of."""
-    rules = [(each.type, each.is_nullable or each.type == "any") for each in definition.format]
+    """(type, may be nil or missing) of each field that the format or an index names."""
+    rules = [(entry.type, entry.is_nullable or entry.type == "any") for entry in definition.format]
     if definition.engine == "sysview":
         return rules
     for index in definition.indexes:
@@ -195,7 +193,7 @@ def commit(transaction: Transaction) -> None:
 
 
 def roll_back(transaction: Transaction) -> None:
-    """The newest prepared versions go away."""
+    """Remove the newest prepared versions."""
     for change in reversed(transaction.changes):
         change.space.take_version(-1, change.key, transaction)
         if change.space.on_change is not None:

@@ -1,4 +1,4 @@
-"""Statements of a transaction: what they do to spaces, and what rows say of them.
+"""Statements of a transaction, and their effects on spaces.
 
 A transaction is a list of statements, each a list:
 
@@ -17,8 +17,8 @@ A transaction is a list of statements, each a list:
 | `["scan", space, from, below]` | the tuples with from ≤ key < below, in key order; nil: no bound |
 
 `space` is an id or a name; a key of several parts is a list. `cas` compares the second field of the tuple (nil if
-there is no tuple), `append` and `add` begin with an empty list and 0, and `least` may be left out. What changes a tuple
-replaces it as a whole; operations are those of `nodes.qsync.updates`.
+there is no tuple), `append` and `add` begin with an empty list and 0, and `least` may be left out. A statement that
+changes a tuple replaces it as a whole; operations are those of `nodes.qsync.updates`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_STRINGS = ("scalar", "string")
 
 
 def run(evaluation: Evaluation, statements: Sequence[object]) -> Outcome:
-    """All statements, in order; `Rejected` if one cannot be done."""
+    """Evaluate all statements, in order; raises Rejected if one cannot be done."""
     for number, statement in enumerate(statements):
         if not _run(evaluation, number, statement):
             break
@@ -44,7 +44,7 @@ def run(evaluation: Evaluation, statements: Sequence[object]) -> Outcome:
 
 
 def _run(evaluation: Evaluation, number: int, statement: object) -> bool:
-    """One statement; False if nothing behind it counts any more."""
+    """Evaluate one statement; False if the rest of the transaction is not evaluated."""
     results = evaluation.outcome.results
     match statement:
         case ["get", name, key]:
@@ -102,15 +102,15 @@ def _malformed(number: int, statement: object) -> Rejected:
 
 
 def _set(evaluation: Evaluation, space: Space, key: Hashable, value: object, result: object) -> None:
-    """Replace what stands under a key of one part; its second field is the value."""
+    """Replace the tuple of a key of one part; its second field is the value."""
     made = (key.value if isinstance(key, Truth) else key, value)
     evaluation.put(space, space.key_of(made), made, Type.REPLACE)
     evaluation.outcome.results.append(result)
 
 
 def _second(evaluation: Evaluation, space: Space, key: Hashable, otherwise: object) -> object:
-    found = evaluation.read(space, key)
-    return found[1] if found is not None and len(found) > 1 else otherwise
+    row = evaluation.read(space, key)
+    return row[1] if row is not None and len(row) > 1 else otherwise
 
 
 def _compare_and_set(
@@ -125,7 +125,7 @@ def _compare_and_set(
 
 
 def _list(evaluation: Evaluation, number: int, space: Space, key: Hashable) -> Tuple:
-    """The elements of the list under a key."""
+    """The list in the second field of a key's tuple."""
     elements = _second(evaluation, space, key, ())
     if not isinstance(elements, list | tuple):
         raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {elements!r} is no list"[:200])
@@ -160,7 +160,7 @@ def _scan(evaluation: Evaluation, space: Space, low: object, below: object) -> t
         keys = {key: None for key in keys if type(key) is not int or low <= key < below}
     first, end = (None if key is None else order_of_key(_exact(space, key)) for key in (low, below))
     within = [key for key in sorted(keys, key=order_of_key) if _is_within(order_of_key(key), first, end)]
-    return tuple(found for key in within if (found := evaluation.read(space, key)) is not None)
+    return tuple(row for key in within if (row := evaluation.read(space, key)) is not None)
 
 
 def _is_within(place: Order, low: Order | None, below: Order | None) -> bool:

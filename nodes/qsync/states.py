@@ -206,7 +206,7 @@ def page() -> str:
     for machine in MACHINES:
         rows = "\n".join(f"| {state} | {meaning} |" for state, meaning in machine.states.items())
         changes = "\n".join(
-            f"| {each.before} | {each.by} | {each.after} | {each.why} |" for each in machine.changes
+            f"| {change.before} | {change.by} | {change.after} | {change.why} |" for change in machine.changes
         )
         parts.append(
             f"## {machine.title}\n\n```mermaid\n{mermaid(machine)}\n```\n\n| state | means |\n|---|---|\n{rows}\n\n"

@@ -1,7 +1,7 @@
-"""Tarantool's system spaces as version 2.6 has them: what connectors and administrators read to know the rest.
+"""Tarantool's system spaces as in version 2.6, from which connectors and administrators read the schema.
 
-`_space` and `_index` describe all spaces, themselves included; a view (`_vspace` …) shows of its source what the
-reader may know. In the table: field `name:type`, with `?` if it may be nil; index `id name type unique parts`.
+`_space` and `_index` describe all spaces, themselves included; a view (`_vspace` …) shows the tuples of its source that
+the reader may know. In the table: field `name:type`, with `?` if it may be nil; index `id name type unique parts`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from nodes.qsync.keys import Part, type_name
 SCHEMA, SPACE, INDEX, USER, PRIVILEGE, CLUSTER = 272, 280, 288, 304, 312, 320
 TRUNCATE, SESSION_SETTINGS = 330, 380
 VIEWS = {277: 276, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 313: PRIVILEGE}
-"""View → what it shows."""
+"""View → its source."""
 SYSTEM_ID_MAX = 511
 SCHEMA_VERSION = (2, 3, 1)
-"""Of the system spaces, as `_schema` says it."""
+"""The version of the system spaces in `_schema`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _System:
 
 
 def definitions() -> Iterator[SpaceDefinition]:
-    """All of them, by id."""
+    """The definitions of all system spaces, by id."""
     for system in _TABLE:
         yield SpaceDefinition(
             id=system.id,

@@ -1,24 +1,24 @@
 """The meaning of a PROMOTE or DEMOTE without a mark when it was written.
 
-A row says itself when it takes effect, so that every reader does the same with it, whatever its options are:
+A row says when it takes effect, so that every reader treats it alike, whatever its options are:
 
 | flags of the row | it takes effect |
 |---|---|
 | WAIT_SYNC and WAIT_ACK | with the CONFIRM that covers its own lsn: it waits for a quorum in its term |
 | WAIT_SYNC alone | when it is written |
-| none: *unmarked* | not said: real Tarantool wrote it (then at once), or one of our nodes before there were marks |
+| none: *unmarked* | unknown: real Tarantool wrote it (then at once), or an older version of these nodes |
 
-Tarantool's decoders take any flags. An unmarked row is read by what the log has behind it, the first of these that
-comes (P is the row, by `origin`, about the entries of `owner` up to `lsn`):
+Tarantool's decoders take any flags. The log behind an unmarked row gives its meaning, by the first of these that comes
+(P is the row, by `origin`, about the entries of `owner` up to `lsn`):
 
 | behind it | P |
 |---|---|
 | CONFIRM by its origin of its own lsn | waited, and took effect then |
 | PROMOTE, DEMOTE that stands on it: it names P's origin, and P's own lsn | waited |
 | … that names P's origin and an entry of it | took effect at once |
-| … that names P's owner, another node: its writer did not take P to be in effect | waited, and came to nothing |
+| … that names P's owner, a different node: for its writer P was not in effect | waited, and had no effect |
 | any other row of its origin: P's term was begun | took effect at once |
-| the end of the log | undecided: `StartRefused`, until `unmarked_promote` says it |
+| the end of the log | undecided: `StartRefused`, unless `unmarked_promote` is set |
 
 A snapshot behind P that has P's origin and term as the queue's says that P took effect.
 """
@@ -42,10 +42,10 @@ def is_unmarked(row: Row) -> bool:
 
 
 def marked(rows: Sequence[Row], snapshot: Snapshot | None, said: Meaning | None) -> Iterator[Row]:
-    """The unmarked rows of a log, each with the mark that it is to be read with.
+    """The unmarked rows of a log, each with its mark.
 
-    `rows` are all of a log, `snapshot` is the newest one (its rows may be among them), `said` is the option
-    `unmarked_promote`. Raises StartRefused for a row that can mean both, where nothing is said.
+    `rows` are all rows of a log, `snapshot` is the newest one (its rows may be among them), `said` is the option
+    `unmarked_promote`. Raises StartRefused for a row that can mean both, if `said` is None.
     """
     for place, row in enumerate(rows):
         if is_unmarked(row):
@@ -61,9 +61,9 @@ def marked(rows: Sequence[Row], snapshot: Snapshot | None, said: Meaning | None)
 
 def _meaning(row: Row, behind: Iterable[Row]) -> Meaning | None:
     promotion = Promotion.of_row(row)
-    for other in behind:
-        if other.type in (Type.PROMOTE, Type.DEMOTE):
-            owner, lsn = number(other, Key.REPLICA_ID), number(other, Key.LSN)
+    for later in behind:
+        if later.type in (Type.PROMOTE, Type.DEMOTE):
+            owner, lsn = number(later, Key.REPLICA_ID), number(later, Key.LSN)
             if owner == promotion.origin and lsn == promotion.row_lsn:
                 return "waits"
             if owner == promotion.origin != promotion.old_owner:
@@ -71,14 +71,14 @@ def _meaning(row: Row, behind: Iterable[Row]) -> Meaning | None:
             if owner == promotion.old_owner:
                 # One that promotes itself again: both readings decide the same, unless this row wants less than it.
                 return "at once" if owner == promotion.origin and lsn >= promotion.lsn else "waits"
-        if other.replica_id == promotion.origin:
-            is_its_confirm = other.type == Type.CONFIRM and number(other, Key.LSN) == promotion.row_lsn
+        if later.replica_id == promotion.origin:
+            is_its_confirm = later.type == Type.CONFIRM and number(later, Key.LSN) == promotion.row_lsn
             return "waits" if is_its_confirm else "at once"
     return None
 
 
 def _by_snapshot(row: Row, snapshot: Snapshot | None) -> Meaning | None:
-    """Nothing in the log tells: a snapshot behind the row holds what became of it."""
+    """The meaning of a row by a snapshot behind it, where the log does not decide."""
     if snapshot is None or snapshot.vclock.get(row.replica_id, 0) < row.lsn:
         return None
     return "at once" if snapshot.queue.term >= number(row, Key.TERM) else "waits"

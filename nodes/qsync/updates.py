@@ -10,11 +10,11 @@
 | `[":", field, offset, length, string]` | replaces a piece of a string, counted in bytes |
 
 A field is a number (from `index_base` on; negative ones count from the end), a name of the space's format, or a
-path such as `[2].name[1]` into arrays and maps (there, positions count from 1). Operations are read first, all of
-them, then done one after another on what the ones before left; a field that was set or counted with takes no second
-`+ - & | ^ :`. Of an UPSERT, operations that do not fit the tuple are left out.
+path such as `[2].name[1]` into arrays and maps (there, positions count from 1). All operations are read first, then
+done in order, each on the result of those before it. A field that was set or computed takes no second `+ - & | ^ :`.
+An UPSERT leaves out operations that do not fit the tuple.
 
-Decimals are not computed with.
+Decimals are not supported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"""\[(\d+)\]|\[(?:"([^"]*)"|'([^']*)')\]|\.?([^\W\d]\w*)"""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`field` is counted from 0, or from the end if negative; `path` leads on into it; `name` is as it was given."""
+    """`field` counts from 0, from the end if negative; `path` leads into its value; `name`: as the client sent it."""
 
     verb: str
     field: int
@@ -45,14 +45,14 @@ class Operation:
 
     @property
     def said(self) -> str:
-        """The field, as errors call it."""
+        """The field as error messages name it."""
         if self.name is not None:
             return f"'{self.name}'"
         return str(self.field + 1 if self.field >= 0 else self.field)
 
 
 class _Touched(Enum):
-    """How far a field was changed already."""
+    """Whether earlier operations changed a field as a whole, or within it."""
 
     NOT = 0
     WHOLE = 1
@@ -67,13 +67,13 @@ class _Level:
     touched: list[_Touched]
 
 
-def read_operations(given: object, names: Sequence[str], index_base: int) -> list[Operation]:
+def read_operations(operations: object, names: Sequence[str], index_base: int) -> list[Operation]:
     """Raises Rejected."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(operations, list | tuple):
         raise Rejected(Code.ILLEGAL_PARAMS, "update operations must be an array {{op,..}, {op,..}}")
-    if len(given) > OPERATIONS_MAX:
+    if len(operations) > OPERATIONS_MAX:
         raise Rejected(Code.ILLEGAL_PARAMS, "too many operations for update")
-    return [_read(number, one, names, index_base) for number, one in enumerate(given, 1)]
+    return [_read(number, operation, names, index_base) for number, operation in enumerate(operations, 1)]
 
 
 def updated(value: Tuple, operations: Sequence[Operation], *, skip_misfits: bool = False) -> Tuple:
@@ -91,10 +91,10 @@ def updated(value: Tuple, operations: Sequence[Operation], *, skip_misfits: bool
 # ---- reading
 
 
-def _read(number: int, given: object, names: Sequence[str], index_base: int) -> Operation:
-    if not isinstance(given, list | tuple):
+def _read(number: int, fields: object, names: Sequence[str], index_base: int) -> Operation:
+    if not isinstance(fields, list | tuple):
         raise Rejected(Code.ILLEGAL_PARAMS, "update operation must be an array {op,..}")
-    match list(given):
+    match list(fields):
         case []:
             raise Rejected(Code.ILLEGAL_PARAMS, "update operation must be an array {op,..}, got empty array")
         case [str(verb), *arguments]:
@@ -103,8 +103,8 @@ def _read(number: int, given: object, names: Sequence[str], index_base: int) -> 
             raise Rejected(Code.ILLEGAL_PARAMS, "update operation name must be a string")
     if verb not in _ARGUMENTS:
         raise Rejected(Code.UNKNOWN_UPDATE_OP, number, f'"{verb}"')
-    if len(given) != _ARGUMENTS[verb]:
-        expected = f"wrong number of arguments, expected {_ARGUMENTS[verb]}, got {len(given)}"
+    if len(fields) != _ARGUMENTS[verb]:
+        expected = f"wrong number of arguments, expected {_ARGUMENTS[verb]}, got {len(fields)}"
         raise Rejected(Code.UNKNOWN_UPDATE_OP, number, expected)
     field, path, name = _place(verb, arguments[0], names, index_base)
     operation = Operation(verb, field, path, name, tuple(arguments[1:]))
@@ -116,38 +116,38 @@ def _read(number: int, given: object, names: Sequence[str], index_base: int) -> 
 
 
 def _place(
-    verb: str, given: object, names: Sequence[str], index_base: int
+    verb: str, field: object, names: Sequence[str], index_base: int
 ) -> tuple[int, tuple[int | str, ...], str | None]:
-    if type(given) is int:
-        if not -_INT32 <= given < _INT32:
+    if type(field) is int:
+        if not -_INT32 <= field < _INT32:
             raise Rejected(Code.UPDATE_ARG_TYPE, verb, 1, "an integer")
-        if 0 <= given < index_base:
-            raise Rejected(Code.NO_SUCH_FIELD_NO, given)
-        return (given - index_base if given >= 0 else given), (), None
-    if type(given) is not str:
+        if 0 <= field < index_base:
+            raise Rejected(Code.NO_SUCH_FIELD_NO, field)
+        return (field - index_base if field >= 0 else field), (), None
+    if type(field) is not str:
         raise Rejected(Code.ILLEGAL_PARAMS, "field id must be a number or a string")
-    if given in names:
-        return names.index(given), (), given
-    first, *path = _tokens(given)
+    if field in names:
+        return names.index(field), (), field
+    first, *path = _tokens(field)
     if isinstance(first, str):
         if first not in names:
-            raise Rejected(Code.NO_SUCH_FIELD_NAME, given)
+            raise Rejected(Code.NO_SUCH_FIELD_NAME, field)
         first = names.index(first)
-    return first, tuple(path), given
+    return first, tuple(path), field
 
 
 def _tokens(path: str) -> list[int | str]:
     tokens: list[int | str] = []
     place = 0
     while place < len(path):
-        found = _TOKEN.match(path, place)
-        if found is None or found[1] == "0":
+        token = _TOKEN.match(path, place)
+        if token is None or token[1] == "0":
             raise Rejected(
                 Code.ILLEGAL_PARAMS, f"Field '{path}' UPDATE error: invalid JSON in position {place + 1}"
             )
-        number, double, single, name = found.groups()
+        number, double, single, name = token.groups()
         tokens.append(int(number) - 1 if number else next(x for x in (double, single, name) if x is not None))
-        place = found.end()
+        place = token.end()
     if not tokens:
         raise Rejected(Code.NO_SUCH_FIELD_NAME, path)
     return tokens
@@ -217,11 +217,11 @@ def _apply(level: _Level, operation: Operation) -> None:
             assert isinstance(many, int)
             del level.values[place : place + many], level.touched[place : place + many]
         case _:
-            found = _existing(operation, count)
-            if level.touched[found.field] is not _Touched.NOT:
-                raise _double(found)
-            level.values[found.field] = computed(found, level.values[found.field])
-            level.touched[found.field] = _Touched.WHOLE
+            located = _existing(operation, count)
+            if level.touched[located.field] is not _Touched.NOT:
+                raise _double(located)
+            level.values[located.field] = computed(located, level.values[located.field])
+            level.touched[located.field] = _Touched.WHOLE
 
 
 def _insert(level: _Level, place: int, operation: Operation) -> None:
@@ -242,12 +242,12 @@ def _double(operation: Operation) -> Rejected:
 
 
 def _apply_within(level: _Level, operation: Operation) -> None:
-    """An operation on something within a field: containers on the way are copied."""
-    found = _existing(operation, len(level.values))
-    if level.touched[found.field] is _Touched.WHOLE:
-        raise _double(found)
-    level.values[found.field] = _changed(level.values[found.field], found.path, found)
-    level.touched[found.field] = _Touched.WITHIN
+    """An operation on a value within a field; the containers on the path are copied."""
+    located = _existing(operation, len(level.values))
+    if level.touched[located.field] is _Touched.WHOLE:
+        raise _double(located)
+    level.values[located.field] = _changed(level.values[located.field], located.path, located)
+    level.touched[located.field] = _Touched.WITHIN
 
 
 def _changed(value: object, path: tuple[int | str, ...], operation: Operation) -> object:
@@ -267,7 +267,7 @@ def _changed(value: object, path: tuple[int | str, ...], operation: Operation) -
 
 
 def _with_new(value: object, token: int | str, operation: Operation) -> object:
-    """`=` or `!` at the end of a path: there need be nothing yet, but what it would be in."""
+    """`=` or `!` at the end of a path: only the container must exist."""
     new = operation.arguments[0]
     if isinstance(token, int):
         if not isinstance(value, list | tuple):
@@ -291,7 +291,7 @@ def _changed_map(
         return {**value, key: computed(operation, value[key])}
     if operation.arguments[0] != 1:
         raise Rejected(Code.UPDATE_FIELD, operation.said, "can delete only 1 field from a map in a row")
-    return {name: kept for name, kept in value.items() if name != key}
+    return {name: field for name, field in value.items() if name != key}
 
 
 def computed(operation: Operation, old: object) -> object:

@@ -1,6 +1,6 @@
-"""The state on which all nodes agree: what the entries of the discovery log, in their order, come to.
+"""The state on which all nodes agree: the result of applying the entries of the discovery log in their order.
 
-An entry is a list, and an entry that does not fit (a life that has left already, a second cut) has no effect:
+An entry is a list. An entry that does not fit (a life that has left already, a second cut) has no effect:
 
 | entry | |
 |---|---|
@@ -10,12 +10,12 @@ An entry is a list, and an entry that does not fit (a life that has left already
 | `["cut", id, node]`, `["cut-done", id, node, life, ok, why]` | a cut begins; a member has finished its part |
 | `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
 | `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
-| `["sweep", version, number]` | the next sweep on this topology: what is two sweeps old is forgotten (`kept.py`) |
+| `["sweep", version, number]` | the next sweep on this topology: outcomes two sweeps old are dropped (`kept.py`) |
 
-*In sync* is an owner of a partition that has every committed transaction of it. An owner that leaves is in sync no
-more, except for the last: the partition then waits until that owner is back. `version` is the index of the last entry
-that changed members or owners in sync. A transaction is mapped on one version, and prepares only where that is the
-newest.
+An owner of a partition is *in sync* if it has every committed transaction of it. An owner that leaves is not in sync
+any more, except for the last one: the partition then waits until that owner is back. `version` is the index of the
+last entry that changed members or owners in sync. A transaction is mapped on one version, and a node prepares it only
+if that is the newest one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOPOLOGY_WORDS = frozenset({"join", "left", "rebalanced"})
 """Entries that raise the version."""
 
 ENDED_KEPT = 100
-"""So many ended cuts can be asked for, so many refused ones, and as many base snapshots of both kinds."""
+"""How many ended cuts, refused cuts, ended base snapshots and refused base snapshots are kept for requests."""
 
 NOT_YET = 0
 """The life of a server that has never joined."""
@@ -53,7 +53,7 @@ class Cut:
     asked_by: str
     waiting: list[str]
     index: int
-    """Of the entry in the log."""
+    """The index of its entry in the log."""
     state: Literal["runs", "ok", "failed", "refused"] = "runs"
     why: str = ""
 
@@ -86,7 +86,7 @@ class Agreed:
     version: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     in_sync: list[list[str]] = field(default_factory=list)
-    """By partition, in the order of its owners."""
+    """Partition → its owners in sync, in the order of its owners."""
     cuts: dict[str, Cut] = field(default_factory=dict)
     running: Cut | None = None
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
@@ -102,15 +102,15 @@ class Agreed:
         self.lives = dict.fromkeys(conf.baseline, NOT_YET)
         """The newest life of every node that was ever a member."""
         self.present = set(conf.baseline)
-        """Servers that have not left. Those of life 0 have not come yet."""
+        """Servers that have not left. A server of life 0 has not joined yet."""
         self.in_sync = [self.owners(partition) for partition in range(conf.partitions)]
         self.since = [0] * conf.partitions
-        """By partition: the version at which its primary became that, or it lost its primary."""
+        """Partition → the version at which it got its present primary, or lost its primary."""
 
     # ---- as a whole
 
     def to_state(self) -> dict[str, Any]:
-        """All of it, of lists and maps."""
+        """The whole state, as lists and maps."""
         return {
             "version": self.version,
             "members": {name: [member.life, member.role] for name, member in self.members.items()},
@@ -129,8 +129,15 @@ class Agreed:
                 for request, cut in self.cuts.items()
             ],
             "snapshots": [
-                [each.id, list(each.not_ready), list(each.not_done), each.index, each.state, each.why]
-                for each in self.snapshots.values()
+                [
+                    base.id,
+                    list(base.not_ready),
+                    list(base.not_done),
+                    base.index,
+                    base.state,
+                    base.why,
+                ]
+                for base in self.snapshots.values()
             ],
             "resolved": self.resolved.to_state(),
             "begun": self.begun,
@@ -140,7 +147,7 @@ class Agreed:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `to_state` gave, on a different node or in an earlier life."""
+        """Take over the result of `to_state`, of a different node or of an earlier life."""
         self.version = state["version"]
         self.members = {name: Member(life, role) for name, (life, role) in state["members"].items()}
         self.in_sync = [list(owners) for owners in state["in_sync"]]
@@ -154,7 +161,7 @@ class Agreed:
             name: Snapshot(name, list(not_ready), list(not_done), *rest)
             for name, not_ready, not_done, *rest in state["snapshots"]
         }
-        self.barrier = next((each for each in self.snapshots.values() if each.state == "runs"), None)
+        self.barrier = next((base for base in self.snapshots.values() if base.state == "runs"), None)
         self.resolved = Kept.from_state(state["resolved"])
         self.begun = state["begun"]
         self.swept_at = list(state["swept_at"])
@@ -165,7 +172,7 @@ class Agreed:
 
     @property
     def sweeps(self) -> int:
-        """How many there were on this version of the topology."""
+        """The number of sweeps on this version of the topology."""
         return len(self.swept_at)
 
     @property
@@ -176,11 +183,11 @@ class Agreed:
     def owners(self, partition: int) -> list[str]:
         baseline = self.configuration.baseline
         return [
-            baseline[(partition + each) % len(baseline)] for each in range(self.configuration.backups + 1)
+            baseline[(partition + offset) % len(baseline)] for offset in range(self.configuration.backups + 1)
         ]
 
     def life_of(self, node: str) -> int:
-        """Of a member; 0 for any other node."""
+        """The life of a member; 0 for any other node."""
         member = self.members.get(node)
         return 0 if member is None else member.life
 
@@ -192,7 +199,7 @@ class Agreed:
         return life < newest or (life == newest and node not in self.members and newest > 0)
 
     def primary(self, partition: int) -> str | None:
-        """The first owner in sync. None while any owner in sync is away: it may know what no present one does."""
+        """The first owner in sync. None while any owner in sync is away: it may have commits that the others lack."""
         owners = self.in_sync[partition]
         return owners[0] if all(owner in self.members for owner in owners) else None
 
@@ -200,7 +207,7 @@ class Agreed:
         return [self.primary(partition) for partition in range(len(self.in_sync))]
 
     def is_primary_since(self, node: str, partition: int, version: int) -> bool:
-        """It was the primary on this version, and no other node was it since."""
+        """The node was the primary on this version, and has been since."""
         return self.primary(partition) == node and self.since[partition] <= version
 
     def missing(self, node: str) -> list[int]:
@@ -249,16 +256,16 @@ class Agreed:
         return change
 
     def _sweep(self, index: int) -> Change:
-        """Of cuts and snapshots, only a member that had not delivered one could propose it once more."""
+        """Drop old cuts and snapshots: only a member that had not delivered one could propose it once more."""
         self.swept_at.append(index)
         self.resolved.sweep(self.version, self.is_whole)
         known: Sequence[dict[str, Any]] = (self.cuts, self.snapshots)
-        for each in known if self.sweeps > 2 else ():
-            ended = [name for name, one in each.items() if one.state in ("ok", "failed")]
-            refused = [name for name, one in each.items() if one.state == "refused"]
+        for by_id in known if self.sweeps > 2 else ():
+            ended = [name for name, request in by_id.items() if request.state in ("ok", "failed")]
+            refused = [name for name, request in by_id.items() if request.state == "refused"]
             for name in ended[:-ENDED_KEPT] + refused[:-ENDED_KEPT]:
-                if each[name].index < self.swept_at[-3]:
-                    del each[name]
+                if by_id[name].index < self.swept_at[-3]:
+                    del by_id[name]
         return Change(is_sweep=True)
 
     def _join(self, node: str, life: int, role: str) -> Change:
@@ -307,7 +314,7 @@ class Agreed:
     def _rebalanced(
         self, node: str, life: int, source: str, source_life: int, version: int, partitions: Sequence[int]
     ) -> Change:
-        """Only where the source was the primary all the time: a different primary has committed without the copy."""
+        """Count a copy only if its source has been the primary since: a different primary commits without the copy."""
         if not self.is_member(node, life) or not self.is_member(source, source_life):
             return Change()
         missing = self.missing(node)
@@ -366,7 +373,7 @@ class Agreed:
         if self.fails_with_servers:
             self._fail_cut(why)
         elif self.running is not None:
-            self.running.waiting = [each for each in self.running.waiting if each in self.members]
+            self.running.waiting = [node for node in self.running.waiting if node in self.members]
             self._end_cut_if_done()
         if self.barrier is not None:
             self.barrier.state = "failed"

@@ -3,13 +3,13 @@
     near ─atomic─▶ primary ─atomic-copy─▶ backup          the backup writes its record first, then the primary,
     near ◀atomic-done─ primary ◀atomic-copied─ backup     whose readers see the value from then on
 
-There is no prepare, no sign and no marker: these messages carry nothing of a cut, and hosts do not record them for one.
-A read is that of a transaction of one step without a lock: the near node confirms the topology before it answers.
+There is no prepare, no sign and no marker: these messages carry no part of a cut, and hosts do not record them for one.
+A read is a transaction of one step without a lock: the near node confirms the topology before it answers.
 
 An atomic space has at most one backup. With two, a primary that dies between its copies leaves backups that differ, and
 no protocol of this store would make them equal. The one backup acknowledges on the version of the topology on which the
-primary writes, so no other server was an owner in sync then. It writes nothing that the primary may refuse later; a
-backup that leaves without an answer is not in sync any more, whatever it has.
+primary writes, so no other server was an owner in sync then. The primary cannot refuse a write that the backup has
+written. A backup that leaves without an answer is not in sync any more, whether it has the write or not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nodes.twophase.stock import Send, Stock
 
 @dataclass(eq=False, slots=True)
 class Write:
-    """One that the primary has begun: `row` is [space, key, value, version], `backup` a name and a life, or None."""
+    """A write that the primary has begun: `row` is [space, key, value, version], `backup` (name, life) or None."""
 
     near: str
     xid: str
@@ -41,21 +41,21 @@ class Atomic:
     def __init__(
         self, stock: Stock, agreed: Agreed, preparing: Preparing, send: Send, settled: Callable[[], None]
     ) -> None:
-        """`settled` is called when a write is over here."""
+        """`settled` is called when a write has ended on this node."""
         self._stock = stock
         self._agreed = agreed
         self._preparing = preparing
         self._send = send
         self._settled = settled
         self._copying: dict[str, Write] = {}
-        """Those that wait for their backup."""
+        """Xid → the write that waits for its backup."""
         self._granted: deque[tuple[str, int, str, int, Step]] = deque()
         self._is_working = False
 
     # ---- the primary
 
     def take(self, near: str, life: int, xid: str, version: int, step: Step) -> None:
-        """Writes of a key are done one after the other."""
+        """Queue a write: writes of one key are done one after the other."""
         place = (step[1], step[2])
 
         def granted() -> None:
@@ -65,7 +65,7 @@ class Atomic:
         self._stock.locks.acquire(place, xid, granted)
 
     def _work(self) -> None:
-        """One after the other: of a thousand that wait, each may be refused and let the next one in."""
+        """Do the queued writes in a loop, not by recursion: a thousand in a row may be refused."""
         while self._granted and not self._is_working:
             self._is_working = True
             self._do(*self._granted.popleft())
@@ -85,10 +85,10 @@ class Atomic:
             return self._end(near, xid, "mismatch", done.found)
         result, value = done
         row = [*place, value, last + 1]
-        others = [owner for owner in self._agreed.in_sync[stock.partition(row)] if owner != stock.site.name]
-        assert len(others) <= 1, f"an atomic space has at most one backup, not {others}"
+        backups = [owner for owner in self._agreed.in_sync[stock.partition(row)] if owner != stock.site.name]
+        assert len(backups) <= 1, f"an atomic space has at most one backup, not {backups}"
         stock.moving[xid] = stock.partition(row)
-        backup = (others[0], self._agreed.life_of(others[0])) if others else None
+        backup = (backups[0], self._agreed.life_of(backups[0])) if backups else None
         write = Write(near, xid, row, result, backup)
         if backup is None:
             return self._write(write)
@@ -116,8 +116,8 @@ class Atomic:
         self._settled()
 
     def left(self, node: str, life: int) -> None:
-        """A backup that has left is in sync no more: the primary is the last owner, and what it writes counts."""
-        for write in [each for each in self._copying.values() if each.backup == (node, life)]:
+        """A backup that has left is not in sync any more: the primary is the last owner, and its writes count."""
+        for write in [copying for copying in self._copying.values() if copying.backup == (node, life)]:
             del self._copying[write.xid]
             self._write(write)
 

@@ -6,7 +6,7 @@
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`: the partitions in which this node is in sync |
 | `["cut", number, id]` | when it has begun: `{"type": "ok", "cut": id}`, or "fail" |
-| `["cuts", number]` | a list of maps: request (the id that was asked for), cut (as logs name it), number, state, why |
+| `["cuts", number]` | a list of maps: request (the requested id), cut (its name in logs), number, state, why |
 | `["snapshot", number, id]` | when it has begun, as with a cut |
 
 A transaction ends "ok" ("results": that of each step), "mismatch" ("step" and what it "found"), "fail" or "info" (both
@@ -45,7 +45,7 @@ class Clients:
         self._propose = propose
         self._status = status
         self._waiting: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        """("cut" or "snapshot", id) → link and number of those who have asked."""
+        """("cut" or "snapshot", id) → link and number of the clients that have asked."""
         self._gone: set[int] = set()
 
     def received(self, link: int, message: object) -> None:
@@ -70,13 +70,13 @@ class Clients:
             self._near.begin(
                 self._allowed(checked(steps, is_known)),
                 options,
-                lambda told: self._answer(link, number, told),
+                lambda outcome: self._answer(link, number, outcome),
             )
         except WrongSteps as wrong:
             self._fail(link, number, f"illegal-parameters: {wrong}")
 
     def _allowed(self, steps: list[Step]) -> list[Step]:
-        """Raises WrongSteps if an atomic space is not alone."""
+        """Raises WrongSteps if a step on an atomic space does not stand alone."""
         atomic = {step[1] for step in steps}.intersection(self._site.configuration.atomic_spaces)
         if atomic and len(steps) > 1:
             raise WrongSteps(f"{min(atomic)} is atomic: expected one step alone, got {len(steps)}")
@@ -84,10 +84,10 @@ class Clients:
 
     def disconnected(self, link: int) -> None:
         for asked in self._waiting.values():
-            asked[:] = [each for each in asked if each[0] != link]
+            asked[:] = [caller for caller in asked if caller[0] != link]
 
-    def _answer(self, link: int, number: int, told: object) -> None:
-        self._site.out.append(Send(link, ["answer", number, told]))
+    def _answer(self, link: int, number: int, value: object) -> None:
+        self._site.out.append(Send(link, ["answer", number, value]))
 
     def _fail(self, link: int, number: int, error: str) -> None:
         self._answer(link, number, {"type": "fail", "error": error})

@@ -1,7 +1,7 @@
-"""Where cuts and bases stand in the log: `[kind, name, number of the file]`, one record each in `cuts.index`.
+"""The files of the log with the records of cuts and bases: `[kind, name, number of the file]` in `cuts.index`.
 
-The index saves reading the whole log to restore a cut. It can lack what was written last, because it is written behind
-the log; a node that starts writes what is missing.
+The index saves reading the whole log to restore a cut. It may lack the newest entries, because it is written behind the
+log; a node that starts writes the missing ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Entry:
 
 
 def entry_of(record: Record, segment: int) -> Entry | None:
-    """None for a record that is not of a cut or a base."""
+    """The index entry of a record; None if it is not of a cut or a base."""
     if record[0] not in KINDS:
         return None
     return Entry(record[0], "" if record[0] == "rebalanced" else record[1], segment)
@@ -38,7 +38,7 @@ def read_index(files: Mapping[str, bytes], read: Read = records_of) -> list[Entr
 
 
 def check_held(index: Sequence[Entry], expected: Sequence[Entry]) -> None:
-    """The log comes to `expected`, which begins with what the index has. Raises StartRefused."""
+    """Raises StartRefused unless `expected`, the entries by the log, begins with those of the index."""
     if list(index) != list(expected[: len(index)]):
         raise StartRefused(
             f"{FILE} names cuts that the log does not hold: the log is damaged, or lacks its end; "
@@ -51,7 +51,7 @@ class CutIndex:
         self._site = site
 
     def read(self, files: Mapping[str, bytes], expected: Sequence[Entry]) -> None:
-        """`expected`: what the log comes to. It begins with what the index has."""
+        """`expected`: the entries by the log, which begin with those of the index."""
         data = files.get(FILE, b"")
         known, whole = records_of(FILE, data)
         if whole < len(data):

@@ -6,19 +6,19 @@
                             leaves active  colour: Mark   and the recorded
 
 Each arrow is an event of its own: other messages may come in between. A message with the marker of a cut that this node
-has not begun begins it, and waits until the id is published; only then is its payload taken in. A server that could not
-finish it, as far as it knows, lets START wait until it has delivered the beginning of the cut: by then it has joined,
-or the base snapshot is over that takes away its flag.
+has not begun begins it. The message waits until the id is published; only then is its payload handled. A server that
+cannot take part yet, as far as it knows, delays START until it has delivered the beginning of the cut: by then it has
+joined, or the base snapshot that clears its flag is over.
 
-A cut may fail elsewhere after the FINISH of this node. Nodes mark no message any more then, and such a message may
-reach a node whose colour changes later. So this node takes its FINISH back (VOID) before it sends anything without a
-marker. A server that was away does so when it joins again.
+A cut may fail on a different node after the FINISH of this one. From then on nodes send messages without its marker,
+and such a message may reach a node whose colour changes later. So this node takes its FINISH back (VOID) before it
+sends any message without a marker. A server that was away does so when it joins again.
 
 Of the collected transactions, one that rolls back does not count; one with the sign of this cut is AFTER (*excluded*,
 if its record stands before START); any other is BEFORE (*included*, if its record stands behind START). A commit by
 recovery carries no sign: then there is no FINISH, and the cut has failed.
 
-A client changes its colour and marks its messages. It has no log, and nothing to wait for.
+A client changes its colour and marks its messages. It has no log, and waits for no transaction.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Cuts:
         propose: Callable[[Entry], None],
         hindrance: Callable[[], str],
     ) -> None:
-        """`hindrance` says why this node can take part in no cut; empty: it can."""
+        """`hindrance` says why this node cannot take part in a cut; "": it can."""
         self._site = site
         self._wal = wal
         self._actives = actives
@@ -94,18 +94,18 @@ class Cuts:
         self._newest: Named | None = None
         """The newest cut that this node has published."""
         self.running: Named | None = None
-        """The cut that our messages are marked with."""
+        """The cut whose marker this node's messages carry."""
         self._known = 0
-        """Up to this number, cuts have begun here or have been heard of."""
+        """The greatest number of a cut that has begun here, or of which this node has learned."""
         self._news = 0
-        """The number of the newest cut that we have delivered as a member."""
+        """The number of the newest cut that this node has delivered as a member."""
         self._begun: dict[str, int] = {}
-        """Cuts with a START in our log: names and numbers."""
+        """Name → number of the cuts with a START in the own log."""
         self._finished: dict[str, int] = {}
-        """Those with a FINISH, of which we have not heard how they ended."""
+        """Name → number of the cuts with a FINISH whose end is not delivered yet."""
 
     def load(self, records: Iterable[Record]) -> None:
-        """What the log has of cuts. One that an earlier life began fails: a marker of it begins nothing here."""
+        """Read the cuts in the log. A cut that an earlier life began fails: its marker begins nothing here."""
         for record in records:
             match record:
                 case ["start", cut, number, *_]:
@@ -117,7 +117,7 @@ class Cuts:
                     self._finished.pop(cut, None)
 
     def heard_of(self, agreed: Agreed) -> None:
-        """The state of a discovery log that was trimmed: cuts that ended in it were never delivered here."""
+        """Take over the state of a trimmed discovery log: the cuts that ended in it were never delivered here."""
         before = agreed.begun - (agreed.running is not None)
         self._known = max(self._known, before)
         for cut in agreed.cuts.values():
@@ -127,14 +127,14 @@ class Cuts:
     # ---- markers and signs
 
     def sign(self) -> object:
-        """That of a transaction which commits now."""
+        """The sign of a transaction that commits now."""
         return self.variant.sign(self._newest, self.running is not None)
 
     def marker(self) -> object:
         return None if self.running is None else self.variant.marker(self.running)
 
     def meet(self, marker: object) -> bool:
-        """True: the message with this marker has to wait until the node has changed its colour."""
+        """True: a message with this marker must wait until the node has changed its colour."""
         if marker is None:
             return False
         cut = self.variant.cut_of(marker)
@@ -150,7 +150,7 @@ class Cuts:
     # ---- discovery
 
     def discovered(self, cut: Named) -> None:
-        """A cut began in the discovery log, and we are a member."""
+        """A cut began in the discovery log, and this node is a member."""
         here, is_news = self._here, self._news < cut.number
         self._news = max(self._news, cut.number)
         if is_news and here is not None and here.cut.number == cut.number and here.phase is Phase.PUBLISHED:
@@ -164,7 +164,7 @@ class Cuts:
             self._propose(["cut-done", cut.id, self._site.name, self._site.life, True, ""])
 
     def ended(self, cut: Named, *, failed: bool) -> None:
-        """It is over at all nodes: well, or with a failure."""
+        """The cut has ended at all nodes, perhaps with a failure."""
         self._take_back(cut, failed=failed)
         self._known = max(self._known, cut.number)
         if self._newest is None or self._newest.number < cut.number:

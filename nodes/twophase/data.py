@@ -1,4 +1,4 @@
-"""The rows of one server, by partition, and how keys fall to partitions."""
+"""The rows of one server, by partition, and the partition of a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = Sequence[Any]
 """[space, key, value, version]; versions of a key count its commits."""
 
 GUARD = 0
-"""The version in a write that changes nothing: the transaction has only read the key, and no other may write it."""
+"""The version of a guard, a write that changes nothing: the transaction only reads the key, which stays locked."""
 
 
 def partition_of(place: Place, partitions: int) -> int:
@@ -32,7 +32,7 @@ class Data:
         return self._rows[partition_of(place, self._partitions)].get(place, (None, 0))
 
     def apply(self, writes: Iterable[Row]) -> None:
-        """Backups may hear of two commits in the wrong order: the newer version stays."""
+        """Apply writes. A backup may get two commits in the wrong order: the newer version stays."""
         for space, key, value, version in writes:
             place = (space, key)
             if version > self.get(place)[1]:

@@ -1,7 +1,7 @@
 """The decisions of a node, one method or value each, with the right answer.
 
-The parts of a node ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.twophase.bugs`) is a
-subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+The parts of a node ask here where one wrong answer makes a known bug. A seeded bug (`nodes.twophase.bugs`) is a
+subclass with one different answer; no other part mentions it. The arguments of a decision are all that it depends on.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ Sign = object
 
 
 class Decisions:
-    """Those of one node in one life of its process."""
+    """The decisions of one node in one life of its process."""
 
     # ---- messages
 
     def is_marked(self, word: str) -> bool:
-        """Messages of this kind carry the marker of the running cut: all those of transactions."""
+        """Whether messages of this kind carry the marker of the running cut: all messages of transactions do."""
         return True
 
     marker_comes_first = True
@@ -31,21 +31,21 @@ class Decisions:
     # ---- commits
 
     def sign_of_commit(self, received: Sign, running: Sign) -> Sign:
-        """The sign of a transaction that a different node committed first: the one that came from there."""
+        """The sign of a transaction that a different node committed first: the received one."""
         return received
 
     def sign_of_one_phase(self, running: Sign) -> Sign:
-        """The sign of a one-phase commit, at the backup (the primary without one), which commits first."""
+        """The sign of a one-phase commit, at the backup, which commits first, or at a primary without one."""
         return running
 
     # ---- the cut at one node
 
     def takes_part(self, is_idle: bool) -> bool:
-        """A node that learns of a cut by discovery begins it."""
+        """Whether a node that learns of a cut by discovery begins it."""
         return True
 
     tracks_committing = True
-    """Transactions that are being committed, and have left the active ones, are looked at too."""
+    """A cut also covers transactions that are being committed and are not active any more."""
 
     def awaited(self, collected: Collection[str]) -> Collection[str]:
         """The collected transactions that must finish before FINISH is written."""
@@ -58,11 +58,11 @@ class Decisions:
         return included, excluded
 
     def spoils(self, is_recovered_commit: bool) -> bool:
-        """A collected transaction makes the cut fail: if it was committed by recovery, its side is unknown."""
+        """Whether a collected transaction makes the cut fail: if recovery committed it, its side is unknown."""
         return is_recovered_commit
 
     def is_known(self, is_seen: bool, is_running: bool) -> bool:
-        """The marker of a cut that this node has learned of, ended or not (`is_running`), begins nothing."""
+        """Whether a marker begins no cut: the node has learned of the cut, ended or not (`is_running`)."""
         return is_seen
 
     fails_with_servers = True
@@ -71,11 +71,11 @@ class Decisions:
     # ---- restore
 
     def is_in(self, is_before_start: bool, is_included: bool, is_excluded: bool) -> bool:
-        """A transaction belongs to the cut."""
+        """Whether a transaction belongs to the cut."""
         return not is_excluded if is_before_start else is_included
 
     def is_restorable(
         self, finished: Collection[str], taken_back: Collection[str], baseline: Collection[str]
     ) -> bool:
-        """A cut with a FINISH on these nodes, which some of them have taken back, can be restored."""
+        """Whether a cut with a FINISH on these nodes, which some of them have taken back, can be restored."""
         return set(finished) - set(taken_back) >= set(baseline)

@@ -1,18 +1,18 @@
 """Discovery: one log for all nodes, in which a majority of the servers holds every entry (Raft, Ongaro 2014).
 
-The servers elect a *coordinator*, which appends what nodes propose and hands it out. An entry that a majority has on
+The servers elect a *coordinator*, which appends proposed entries and replicates them. An entry that a majority has on
 disk is committed; every node delivers the committed entries in their order, each in its own time. A server that has
-heard a coordinator of late refuses to vote (section 4.2.3). A server asks a majority whether it would vote before it
-takes a new term (section 9.6): else the term of a node that was cut off would depose the coordinator when the node is
-back, and once more with each time that its log, which is behind, loses an election.
+heard a coordinator recently refuses to vote (section 4.2.3). A server asks a majority whether it would vote before it
+takes a new term (section 9.6). Otherwise the term of a node that was cut off would depose the coordinator when the node
+is back, and again each time that its log, which is behind, loses an election.
 
-The coordinator also detects failures: a node whose life is new gets a "join" entry, a silent one a "left" entry.
-Clients have no vote and no log: they report that they are alive, and the coordinator sends them what they lack.
+The coordinator also detects failures: a node with a new life gets a "join" entry, a silent one a "left" entry.
+Clients have no vote and no log: they report that they are alive, and the coordinator sends them the entries they lack.
 
-The log is trimmed behind what all members have delivered (`sweeping.py`). A node that asks for an older entry is no
-member, and gets the state that the entries have come to.
+The log is trimmed behind the entries that all members have delivered (`sweeping.py`). A node that asks for an older
+entry is not a member, and gets the state that results from the trimmed entries.
 
-Messages here may be lost: the next beat says the same again. A proposal is repeated until its entry is delivered.
+Messages of discovery may be lost: the next beat repeats them. A proposal is repeated until its entry is delivered.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from nodes.twophase.sometimes import STATE_TAKEN, TRIMMED
 Tell = Callable[[str, list[Any]], None]
 Deliver = Callable[[int, Entry], None]
 BATCH = 64
-"""The most entries in one message."""
+"""The greatest number of entries in one message."""
 
 
 class Discovery:
     def __init__(
         self, site: Site, agreed: Agreed, tell: Tell, deliver: Deliver, swept: Callable[[], list[int]]
     ) -> None:
-        """`tell`: put a message on the discovery link of a node, if it stands. `swept`: what `Sweeping.over` says."""
+        """`tell`: put a message on the discovery link of a node, if it stands. `swept`: as `Sweeping.over`."""
         self._site = site
         self._agreed = agreed
         self._tell = tell
@@ -45,7 +45,7 @@ class Discovery:
         self._swept = swept
         self.log = DiscoveryLog(site)
         self.role: Literal["follower", "asking", "candidate", "coordinator"] = "follower"
-        """Asking: would a majority vote for us?"""
+        """Asking: whether a majority would vote for this server."""
         self.coordinator: str | None = None
         self.committed = 0
         self.delivered = 0
@@ -54,18 +54,18 @@ class Discovery:
         self._heard_ns = 0
         """When the coordinator was last heard."""
         self._led: tuple[str, int] | None = None
-        """The newest coordinator but ourselves, and when it was last heard."""
+        """The newest coordinator other than this node, and when it was last heard."""
         self._patience_ns = 0
         self._matched: dict[str, int] = {}
         self._next: dict[str, int] = {}
         self._alive_ns: dict[str, int] = {}
         self._lives: dict[str, tuple[int, str]] = {}
-        """Of the nodes that report: life and role."""
+        """Reporting node → its life and role."""
         self._swept_by: dict[str, tuple[int, list[int]]] = {}
-        """Of the nodes that report: life, and the last sweep that is over there."""
+        """Reporting node → its life, and the last sweep that is over there."""
         self._sweep_due_ns = 0
         self._waiting: deque[tuple[int, Entry]] = deque()
-        """Committed, and not delivered yet: when each is due, at the earliest."""
+        """Committed entries that are not delivered yet, each with the earliest time of its delivery."""
 
     @property
     def _servers(self) -> tuple[str, ...]:
@@ -89,15 +89,15 @@ class Discovery:
         self._site.cancel("deliver")
 
     def trim(self, index: int, state: Mapping[str, Any]) -> None:
-        """All members have delivered the entries up to this one."""
+        """Trim the log up to this entry, which all members have delivered; `state` replaces the entries."""
         if not self._site.is_server or index - self.log.base < self._site.configuration.trim_entries:
             return
         self._site.sometimes.note(TRIMMED)
         self.log.begin_with(index, self.log.term_at(index), state)
 
     def newest_topology(self) -> int:
-        """The version of the topology, or the index of the last entry in our log behind what was delivered, committed
-        or not, that may raise it. A delivered entry that changed nothing has raised nothing."""
+        """The version of the topology, or the index of the last undelivered entry in the own log, committed or not,
+        that may raise it. A delivered entry without an effect has not raised it."""
         log = self.log
         return next(
             (i for i in range(log.last_index, self.delivered, -1) if log.at(i)[1][0] in TOPOLOGY_WORDS),
@@ -105,7 +105,7 @@ class Discovery:
         )
 
     def propose(self, entry: Entry) -> None:
-        """Repeat until it is delivered. Entries are such that a second one changes nothing."""
+        """Propose an entry, and repeat that until it is delivered. A second copy of an entry has no effect."""
         if entry not in self._proposals:
             self._proposals.append(entry)
             self._pass_on(entry)
@@ -162,20 +162,20 @@ class Discovery:
                 self._pass_on(["left", node, agreed.life_of(node)])
 
     def _sweep_if_all(self) -> None:
-        """The next one, when the last one is over at all members."""
+        """Propose the next sweep when the last one is over at all members."""
         agreed, now_ns = self._agreed, self._site.now.monotonic_ns
         last = [agreed.version, agreed.sweeps]
-        others = [(node, member.life) for node, member in agreed.members.items() if node != self._site.name]
+        peers = [(node, member.life) for node, member in agreed.members.items() if node != self._site.name]
         if now_ns < self._sweep_due_ns or self._swept() != last:
             return
-        if all(self._swept_by.get(node) == (life, last) for node, life in others):
+        if all(self._swept_by.get(node) == (life, last) for node, life in peers):
             self._sweep_due_ns = now_ns + self._site.configuration.sweep_ns
             self._pass_on(["sweep", agreed.version, agreed.sweeps + 1])
 
     # ---- elections
 
     def _ask_for_votes(self, role: Literal["asking", "candidate"], word: str, term: int) -> None:
-        """Of a candidate, or of a server that would be one in this term."""
+        """Ask for votes, as a candidate or as a server that would be one in this term."""
         log, name = self.log, self._site.name
         self.role, self.coordinator, self._votes = role, None, {name}
         for peer in self._servers:
@@ -220,7 +220,7 @@ class Discovery:
             self._count_votes()
 
     def take(self, peer: str, life: int, message: list[Any]) -> None:
-        """A message of a peer, in that life of it."""
+        """Take a message of a peer in that life."""
         match message:
             case ["would-vote?", _, term, last_index, last_term]:
                 would = (
@@ -250,13 +250,13 @@ class Discovery:
                 self._learn(peer, first, entries)
 
     def _hears(self) -> bool:
-        """A coordinator leads, as far as this server knows: it votes for no other."""
+        """As far as this server knows, a coordinator leads: then it votes for no candidate."""
         silent_ns = self._site.now.monotonic_ns - self._heard_ns
         is_heard = self.coordinator is not None and silent_ns < self._site.configuration.election_ns
         return is_heard or self.role == "coordinator"
 
     def _is_complete(self, last_index: int, last_term: int) -> bool:
-        """A log with this end has all that ours has."""
+        """Whether a log with this end has all entries of the own log (section 3.6.1)."""
         return (last_term, last_index) >= (self.log.last_term, self.log.last_index)
 
     def _asked_to_vote(self, peer: str, term: int, last_index: int, last_term: int) -> None:
@@ -283,15 +283,15 @@ class Discovery:
     def _replicate(self, peer: str) -> None:
         log, first = self.log, self._next[peer]
         if first <= log.base:
-            self._tell_state(peer)
+            self._send_state(peer)
             first = self._next[peer]
-        entries = [list(each) for each in log.behind(first - 1)[:BATCH]]
+        entries = [list(entry) for entry in log.behind(first - 1)[:BATCH]]
         self._tell(peer, ["append", 0, log.term, first - 1, log.term_at(first - 1), entries, self.committed])
         self._next[peer] = first + len(
             entries
         )  # if it is lost, the follower answers the next beat that it has a gap
 
-    def _tell_state(self, node: str) -> None:
+    def _send_state(self, node: str) -> None:
         log = self.log
         self._tell(node, ["state", 0, log.term, log.base, log.base_term, log.state])
         self._next[node] = log.base + 1
@@ -299,9 +299,9 @@ class Discovery:
     def _take_state(
         self, peer: str, term: int, index: int, term_there: int, state: Mapping[str, Any]
     ) -> None:
-        """Members have delivered all that is trimmed: a node that lacks some of it has left, or is to join.
+        """Take the state of the trimmed entries. A node that lacks some of these has left, or has not joined yet.
 
-        It may have joined and left in what it lacks, and not know even that it was a member.
+        It may have joined and left in the entries that it lacks, without knowing that it was a member.
         """
         site = self._site
         if site.is_server and term < self.log.term:
@@ -318,7 +318,7 @@ class Discovery:
         return self._appended(peer, True, index) if site.is_server else None
 
     def _appended(self, peer: str, ok: bool, match: int) -> None:
-        """It leaves when what we have taken is on disk."""
+        """Answer an append; the answer leaves when the entries are on disk."""
         self._tell(peer, ["appended", 0, self.log.term, ok, match, self._swept()])
 
     def _listen(self, coordinator: str, term: int) -> None:
@@ -364,7 +364,7 @@ class Discovery:
         return None
 
     def _advance(self) -> None:
-        """Commit what a majority has on disk, if the newest of it is of our term (section 3.6.2)."""
+        """Commit the entries that a majority has on disk, if the newest is of the own term (section 3.6.2)."""
         if self.role != "coordinator":
             return
         self._matched[self._site.name] = self.log.durable
@@ -390,7 +390,7 @@ class Discovery:
             self._site.after("deliver", due_ns - now_ns, self._deliver_in_time)
 
     def _deliver_in_time(self) -> None:
-        """One entry an event: other messages come in between, even if the next entry is due as well."""
+        """Deliver one entry an event: other messages come in between, even if the next entry is due as well."""
         self._deliver_next()
         if self._waiting:
             due_ns = self._waiting[0][0]
@@ -419,7 +419,7 @@ class Discovery:
         if first is None:
             return
         if first <= self.log.base:
-            self._tell_state(client)
+            self._send_state(client)
             first = self._next[client]
         known = min(BATCH, max(0, self.delivered - first + 1))  # a newer coordinator may have taught it more
         entries = [entry for _, entry in self.log.behind(first - 1)[:known]]

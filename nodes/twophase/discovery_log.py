@@ -1,8 +1,8 @@
-"""The discovery log on a server's disk: term, vote, entries, all there before a message tells of them (Raft).
+"""The discovery log on a server's disk: term, vote and entries, on disk before a message depends on them (Raft).
 
 Records: `["term", term, vote]`, `["entry", index, term, entry]`, `["state", index, term, state]`. An entry at an index
-that is taken discards that one and all behind it. A state stands for all entries up to its index; those behind it stay
-if the log has the same entry there.
+that is taken discards the entry there and all behind it. A state replaces all entries up to its index; those behind it
+stay if the log has the same entry at that index.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class DiscoveryLog:
         self.term = 0
         self.vote: str | None = None
         self.base, self.base_term = 0, 0
-        """The last entry that the state stands for."""
+        """Index and term of the last entry that the state replaces."""
         self.state: Mapping[str, Any] | None = None
         """`Agreed.to_state` at the base; None: the log begins with its first entry."""
         self.entries: list[tuple[int, Entry]] = []
-        """(term, entry); the first has the index behind the base."""
+        """(term, entry); the first one has the index `base` + 1."""
         self.durable = 0
-        """The last index that our disk surely has."""
+        """The last index that is surely on the own disk."""
 
     @property
     def last_index(self) -> int:
@@ -43,7 +43,7 @@ class DiscoveryLog:
         return self.term_at(self.last_index)
 
     def term_at(self, index: int) -> int:
-        """Not of entries before the base."""
+        """The term of an entry at the base or behind it."""
         return self.base_term if index == self.base else self.at(index)[0]
 
     def at(self, index: int) -> tuple[int, Entry]:
@@ -74,23 +74,23 @@ class DiscoveryLog:
             self._site.sync(FILE)
 
     def promise(self, term: int, vote: str | None) -> None:
-        """A term, and our vote in it."""
+        """Write a term, and the own vote in it."""
         self.term, self.vote = term, vote
         self._site.persist(FILE, framed(["term", term, vote]), "term")
 
     def append(self, term: int, entry: Entry, then: Then) -> int:
-        """At the end; `then` when it is on disk."""
+        """Append an entry; `then` is called when it is on disk."""
         self._write(self.last_index + 1, term, entry, then)
         return self.last_index
 
     def take(self, first: int, entries: Sequence[Sequence[Any]], then: Then) -> None:
-        """A coordinator's entries from index `first` on; those that we have already stay as they are."""
+        """Take a coordinator's entries from index `first` on; entries that the log has already stay."""
         for index, (term, entry) in enumerate(entries, first):
             if index > self.last_index or self.term_at(index) != term:
                 self._write(index, term, entry, then)
 
     def begin_with(self, index: int, term: int, state: Mapping[str, Any]) -> None:
-        """The state stands for all entries up to this index, which are committed."""
+        """Let the state replace all entries up to this index, which are committed."""
         self._begin_with(index, term, state)
 
         def on_disk() -> None:

@@ -1,4 +1,4 @@
-"""The messages of transactions: which role takes which, and which have to wait for a newer topology.
+"""The messages of transactions: the role that takes each, and the messages that wait for a newer topology.
 
 | word | from → to | payload |
 |---|---|---|
@@ -46,11 +46,11 @@ VERSIONED = frozenset(
         "atomic-copy",
     }
 )
-"""Their second field is the version of the topology on which they rest: their receiver knows the sender's life."""
+"""Messages with the version of the topology as their second field: so the receiver knows the sender's life."""
 
 PREPARES = frozenset({"lock", "prepare", "backup-prepare"})
 SERVED = frozenset({"lock", "prepare", "atomic"})
-"""What a new primary lets wait."""
+"""Messages that wait while a new primary does not serve yet."""
 FINISHES = frozenset({"finish", "backup-finish"})
 WORDS = (
     (VERSIONED - ATOMIC)
@@ -63,7 +63,7 @@ Held = tuple[str, int, str, list[Any]]
 
 
 def described(message: object) -> tuple[str, str] | None:
-    """For a host that records messages: word and xid. Those of atomic spaces are none of a cut's."""
+    """Word and xid, for a host that records messages. Messages of atomic spaces are not recorded."""
     match message:
         case [str() as word, int(), _, str() as xid, *_] if word in WORDS:
             return word, xid
@@ -87,30 +87,30 @@ class Dispatch:
         self._agreed = agreed
         self._takeover = takeover
         self._takes: dict[str, Takes] = {
-            "lock": lambda peer, life, told: preparing.take_lock(peer, life, *told),
-            "locked": lambda peer, life, told: near.take_locked(*told),
-            "refused": lambda peer, life, told: near.take_refused(*told),
-            "prepare": lambda peer, life, told: preparing.take_prepare(peer, life, *told),
-            "prepared": lambda peer, life, told: near.take_prepared(peer, *told),
-            "backup-prepare": lambda peer, life, told: preparing.take_backup_prepare(peer, life, *told),
-            "backup-prepared": lambda peer, life, told: preparing.take_backup_prepared(peer, *told),
-            "finish": lambda peer, life, told: finishing.take_finish(peer, life, "finished", *told),
-            "finished": lambda peer, life, told: near.take_finished(peer, *told),
-            "backup-finish": lambda peer, life, told: finishing.take_finish(
-                peer, life, "backup-finished", *told
+            "lock": lambda peer, life, fields: preparing.take_lock(peer, life, *fields),
+            "locked": lambda peer, life, fields: near.take_locked(*fields),
+            "refused": lambda peer, life, fields: near.take_refused(*fields),
+            "prepare": lambda peer, life, fields: preparing.take_prepare(peer, life, *fields),
+            "prepared": lambda peer, life, fields: near.take_prepared(peer, *fields),
+            "backup-prepare": lambda peer, life, fields: preparing.take_backup_prepare(peer, life, *fields),
+            "backup-prepared": lambda peer, life, fields: preparing.take_backup_prepared(peer, *fields),
+            "finish": lambda peer, life, fields: finishing.take_finish(peer, life, "finished", *fields),
+            "finished": lambda peer, life, fields: near.take_finished(peer, *fields),
+            "backup-finish": lambda peer, life, fields: finishing.take_finish(
+                peer, life, "backup-finished", *fields
             ),
-            "backup-finished": lambda peer, life, told: finishing.take_backup_finished(peer, *told),
-            "check": lambda peer, life, told: recovery.take_check(peer, *told),
-            "checked": lambda peer, life, told: recovery.take_checked(peer, life, *told),
-            "outcome?": lambda peer, life, told: near.take_outcome_question(peer, told[0]),
-            "outcome": lambda peer, life, told: recovery.take_outcome(*told),
-            "atomic": lambda peer, life, told: atomic.take(peer, life, *told),
-            "atomic-done": lambda peer, life, told: near.take_atomic_done(*told),
-            "atomic-copy": lambda peer, life, told: atomic.take_copy(peer, *told),
-            "atomic-copied": lambda peer, life, told: atomic.take_copied(*told),
-            "copy?": lambda peer, life, told: rebalance.take_request(peer, life, *told[1:]),
-            "copy": lambda peer, life, told: rebalance.take_copy(peer, life, *told[2:]),
-            "clear": lambda peer, life, told: self._take_clear(peer, *told[1:]),
+            "backup-finished": lambda peer, life, fields: finishing.take_backup_finished(peer, *fields),
+            "check": lambda peer, life, fields: recovery.take_check(peer, *fields),
+            "checked": lambda peer, life, fields: recovery.take_checked(peer, life, *fields),
+            "outcome?": lambda peer, life, fields: near.take_outcome_question(peer, fields[0]),
+            "outcome": lambda peer, life, fields: recovery.take_outcome(*fields),
+            "atomic": lambda peer, life, fields: atomic.take(peer, life, *fields),
+            "atomic-done": lambda peer, life, fields: near.take_atomic_done(*fields),
+            "atomic-copy": lambda peer, life, fields: atomic.take_copy(peer, *fields),
+            "atomic-copied": lambda peer, life, fields: atomic.take_copied(*fields),
+            "copy?": lambda peer, life, fields: rebalance.take_request(peer, life, *fields[1:]),
+            "copy": lambda peer, life, fields: rebalance.take_copy(peer, life, *fields[2:]),
+            "clear": lambda peer, life, fields: self._take_clear(peer, *fields[1:]),
         }
         self._held: list[Held] = []
 
@@ -122,7 +122,7 @@ class Dispatch:
             self._held.append((peer, life, word, payload))
             return
         if word in FINISHES and not payload[1]:
-            self._held = [each for each in self._held if each[3][0] != payload[0] or each[2] not in PREPARES]
+            self._held = [held for held in self._held if held[3][0] != payload[0] or held[2] not in PREPARES]
         takes = self._takes.get(word)
         if takes is None:
             self._site.log("unknown message", "warning", word=word, peer=peer)
@@ -135,8 +135,8 @@ class Dispatch:
             self.release()
 
     def release(self) -> None:
-        """The topology is newer, or a takeover is over."""
-        held, self._held = self._held, []
-        for peer, life, word, payload in held:
+        """Handle the messages that waited: the topology is newer, or a takeover is over."""
+        waiting, self._held = self._held, []
+        for peer, life, word, payload in waiting:
             if not self._agreed.has_left(peer, life):
                 self.take(peer, life, word, payload)

@@ -1,4 +1,4 @@
-"""What the steps of a transaction do to values, one after the other.
+"""The effects of a transaction's steps on values, one after the other.
 
 | step | result |
 |---|---|
@@ -24,7 +24,7 @@ LIMIT = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The step found `found`, not what it wanted."""
+    """A compare failed: the value is `found`."""
 
     found: object
 
@@ -34,7 +34,7 @@ class Impossible(Exception):
 
 
 def is_known(step: Step) -> bool:
-    """Whether a client can ask for it."""
+    """Whether a client can ask for this step."""
     match step:
         case ["read" | "take", str(), str() | int()]:
             return True

@@ -4,7 +4,8 @@
     finish ──▶ MARKED_ROLLBACK ──▶ record, if it was prepared ──(on disk)──▶ ROLLED_BACK
 
 A primary passes the finish on to its backups when its own record is on disk, and answers when they have answered. Until
-then it keeps the locks of what it rolls back: recovery may find it prepared at a backup, and nowhere else, and commit.
+then it keeps the locks of a transaction that it rolls back: recovery may find that one prepared only at a backup, and
+commit it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from nodes.twophase.states import State
 from nodes.twophase.stock import Local, Send, Stock
 
 TO_NEAR = "finished"
-"""This answer waits for our backups. A primary gets its answer when our own record is on disk: two nodes may be each
-other's backups in one transaction."""
+"""The answer that waits for the backups. A primary gets its answer when the backup's own record is on disk: two nodes
+may be each other's backups in one transaction."""
 
 
 class Finishing:
     def __init__(
         self, stock: Stock, agreed: Agreed, cuts: Cuts, send: Send, settled: Callable[[], None]
     ) -> None:
-        """`settled` is called when a transaction is over here."""
+        """`settled` is called when a transaction has ended on this node."""
         self._stock = stock
         self._agreed = agreed
         self._cuts = cuts
@@ -46,7 +47,7 @@ class Finishing:
         is_recovered: bool = False,
         written: Then | None = None,
     ) -> None:
-        """`written` is called when the COMMITTED record is on its way to the disk: what is sent then leaves behind."""
+        """`written` is called when the COMMITTED record is on its way to the disk: later messages leave behind it."""
         if local.commits is not None:
             assert local.commits == commits, f"{local.xid} both commits and rolls back"
             if written is not None:
@@ -97,9 +98,9 @@ class Finishing:
         for read in local.readers:
             read()
         sign = self._stock.site.decisions.sign_in_finish(local.sign, self._cuts.sign())
-        told = [local.xid, local.commits, sign, *([True] if local.is_recovered else ())]
+        payload = [local.xid, local.commits, sign, *([True] if local.is_recovered else ())]
         for peer, _ in local.unfinished:
-            self._send(peer, "backup-finish", told)
+            self._send(peer, "backup-finish", payload)
         self._answer(local, [answer for answer in local.answers if answer[2] != TO_NEAR])
         self._close_if_all(local)
 
@@ -131,10 +132,10 @@ class Finishing:
         sign: object,
         is_recovered: bool = False,
     ) -> None:
-        """Of the near node, or of the primary. `word` is how to answer.
+        """Take a finish of the near node or of the primary. `word` is the word of the answer.
 
-        `is_recovered`: the primary has the outcome from the discovery log, where it may be news to us. The transaction
-        has no sign, so a cut that waits for it here cannot know on which side it is.
+        `is_recovered`: the primary has the outcome from the discovery log, which this node may not have delivered yet.
+        The transaction has no sign, so a cut that waits for it here cannot know on which side it is.
         """
         stock = self._stock
         local = stock.locals.get(xid)
@@ -157,11 +158,11 @@ class Finishing:
     def take_backup_finished(self, peer: str, xid: str) -> None:
         local = self._stock.closing.get(xid)
         if local is not None:
-            local.unfinished = [each for each in local.unfinished if each[0] != peer]
+            local.unfinished = [backup for backup in local.unfinished if backup[0] != peer]
             self._close_if_all(local)
 
     def left(self, node: str, life: int) -> None:
-        """A backup that has left answers no more."""
+        """A backup has left: do not wait for its answers."""
         for local in list(self._stock.closing.values()):
             if (node, life) in local.unfinished:
                 local.unfinished.remove((node, life))

@@ -1,14 +1,14 @@
-"""A map from transactions to what became of them, which forgets those that no node can ask for any more.
+"""A map from transactions to their outcomes, which drops those that no node can ask for any more.
 
-A *sweep* is an entry of the discovery log (`agreed.py`). Each is proposed when every member has reported that all
-transactions that were open there at the one before it are over. What was noted before a sweep is forgotten two sweeps
-later: before the second one, all members had delivered the first; until the third, all transactions that were open
+A *sweep* is an entry of the discovery log (`agreed.py`). Each is proposed when every member has reported the end of all
+transactions that were open there at the previous one. An outcome noted before a sweep is dropped two sweeps later:
+before the second one, all members had delivered the first; until the third, all transactions that were open
 anywhere at the second have ended on every disk. So no member is in doubt, and no message about them is on its way: a
 near node counts a transaction as open until all primaries have answered, a primary until all backups have.
 
 A member that joins or leaves, or a partition that has moved, begins the count anew. A node that has not joined yet
-forgets nothing: the sweeps that it reads are over, and it has just read what had ended after them. A server that is
-away may be in doubt about transactions that were mapped on an older topology. They are kept until all servers are
+drops nothing: the sweeps that it reads are over, and it has just read the outcomes after them. A server that is away
+may be in doubt about transactions that were mapped on an older topology. Their outcomes are kept until all servers are
 members.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 UNKNOWN = 0
-"""The topology of a transaction that nobody has told."""
+"""The topology of a transaction if it is not known."""
 
 Generation = dict[str, tuple[T, int]]
 
@@ -28,13 +28,13 @@ Generation = dict[str, tuple[T, int]]
 class Kept(Generic[T]):
     def __init__(self) -> None:
         self._young: Generation[T] = {}
-        """Noted since the last sweep."""
+        """The outcomes noted since the last sweep."""
         self._middle: Generation[T] = {}
-        """Noted since the one before it."""
+        """The outcomes noted between the last two sweeps."""
         self._old: Generation[T] = {}
 
     def note(self, xid: str, value: T, version: int = UNKNOWN) -> None:
-        """The first value counts. `version`: of the topology on which the transaction was mapped."""
+        """Note an outcome; the first one counts. `version`: of the topology on which the transaction was mapped."""
         if xid not in self:
             self._young[xid] = (value, version)
 
@@ -55,19 +55,19 @@ class Kept(Generic[T]):
             yield xid, value
 
     def sweep(self, version: int, is_whole: bool) -> None:
-        """On this version of the topology. `is_whole`: all servers are members."""
-        kept = {} if is_whole else {xid: each for xid, each in self._old.items() if each[1] != version}
+        """Drop the oldest outcomes, at a sweep on this version of the topology. `is_whole`: all servers are members."""
+        kept = {} if is_whole else {xid: entry for xid, entry in self._old.items() if entry[1] != version}
         self._old = kept | self._middle
         self._middle, self._young = self._young, {}
 
     def begin_anew(self) -> None:
-        """The topology has changed: no sweep counts."""
+        """The topology has changed: earlier sweeps do not count."""
         self._young = self._old | self._middle | self._young
         self._middle, self._old = {}, {}
 
     def to_state(self) -> list[Any]:
         generations = (self._young, self._middle, self._old)
-        return [{xid: list(each) for xid, each in generation.items()} for generation in generations]
+        return [{xid: list(entry) for xid, entry in generation.items()} for generation in generations]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> Kept[T]:

@@ -1,18 +1,19 @@
 """Connections between nodes, and the sessions over them.
 
-Each node calls each peer: once for discovery, and once for every *lane* of transactions. All messages of a transaction
-take the lane that its id gives, so that they keep their order and transactions overtake each other. On what one node
-called, it sends; the other side only answers `welcome` and `pong`.
+Each node calls each peer: once for discovery, and once for every *lane* of transactions. The id of a transaction gives
+the lane of all its messages, so that they keep their order and transactions overtake each other. Only the node that
+called sends on a connection; the other side answers `welcome` and `pong`.
 
 | message | |
 |---|---|
-| `["hello", 0, node, life, lane]` | the first one: who calls, and for which lane (0: discovery) |
+| `["hello", 0, node, life, lane]` | the first one: the caller, and the lane (0: discovery) |
 | `["welcome", 0, life, seq]` | the other side's life, and the last message of this session that it has taken |
-| `["ping", 0]`, `["pong", 0, seq]` | a link without an answer for a while is given up |
+| `["ping", 0]`, `["pong", 0, seq]` | a link without an answer for some time is given up |
 | `[word, seq, marker, …]` | a message of a session |
 
-A *session* lasts as long as the two lives and the lane: numbers from 1, resent after a reconnect until the other side
-has taken them, duplicates dropped. What a life has not taken when it leaves is dropped.
+A *session* lasts as long as the two lives and the lane. Its messages are numbered from 1, and resent after a reconnect
+until the other side has taken them; duplicates are dropped. Messages that a life has not taken when it leaves are
+dropped.
 """
 
 from __future__ import annotations
@@ -38,29 +39,29 @@ Message = list[Any]
 
 @dataclass(slots=True)
 class Session:
-    """What one of our lives says to one life of a peer on one lane."""
+    """The messages of one life of this node to one life of a peer, on one lane."""
 
     last: int = 0
     waiting: deque[tuple[int, str, Message]] = field(default_factory=deque)
-    """Not yet taken by the other side, as far as we know: seq, word, payload."""
+    """(seq, word, payload) of messages that the other side has not confirmed as taken."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A connection that we make: to a peer, for one lane."""
+    """A connection that this node makes: to a peer, for one lane."""
 
     peer: str
     lane: int
     link: int | None = None
     life: int = 0
-    """Of the peer, when it has said welcome."""
+    """The life of the peer, once it has sent `welcome`."""
     heard_ns: int = 0
     is_calling: bool = False
 
 
 @dataclass(slots=True)
 class Caller:
-    """A peer that has called us on a link."""
+    """A peer that has called this node on a link."""
 
     peer: str
     life: int
@@ -79,7 +80,7 @@ class Links:
         marker: Callable[[], object],
         meet_marker: Callable[[object], bool],
     ) -> None:
-        """`marker` is that of the running cut; `meet_marker` is true if a message has to wait for its cut."""
+        """`marker` gives the marker of the running cut; `meet_marker` is true if a message must wait for its cut."""
         self._site = site
         self._take_discovery = take_discovery
         self._take = take
@@ -103,13 +104,13 @@ class Links:
     # ---- out
 
     def tell(self, peer: str, message: Message) -> None:
-        """On the discovery link, if it stands."""
+        """Send a message on the discovery link, if it stands."""
         for call in self._calls:
             if call.peer == peer and call.lane == DISCOVERY and call.link is not None:
                 self._site.out.append(Send(call.link, message))
 
     def send(self, peer: str, life: int, xid: str, word: str, payload: Message) -> None:
-        """To a life of a peer, in the order of its lane; dropped only if that life leaves."""
+        """Send to a life of a peer, in the order of its lane; the message is dropped only if that life leaves."""
         if (peer, life) in self.gone:
             return
         lane = 1 + crc32(xid.encode()) % self._site.configuration.lanes
@@ -126,7 +127,7 @@ class Links:
         self._site.out.append(Send(link, [word, seq, marker, *payload]))
 
     def beat(self) -> None:
-        """Keep in touch; give up what is silent."""
+        """Dial and ping peers; give up silent links."""
         now_ns, silent_ns = self._site.now.monotonic_ns, SILENT_BEATS * self._site.configuration.beat_ns
         for call in self._calls:
             if call.link is None:
@@ -138,7 +139,7 @@ class Links:
                 self._site.out.append(Send(call.link, ["ping", 0]))
 
     def forget(self, peer: str, life: int) -> None:
-        """This life has left: nothing is for it, and nothing counts that comes from it."""
+        """This life has left: drop the messages for it, and take none from it."""
         self.gone.add((peer, life))
         for key in [key for key in self._sessions if key[:2] == (peer, life)]:
             del self._sessions[key]
@@ -156,7 +157,7 @@ class Links:
         self._site.after(f"call {call.peer} {call.lane}", RETRY_NS, lambda: self._connect(call))
 
     def connected(self, link: int, peer: str) -> None:
-        """Connections to one peer are all alike until `hello`: the first one that stands takes the first lane."""
+        """A connection stands. Connections to one peer are alike until `hello`: the first one takes the first lane."""
         call = next(call for call in self._calls if call.peer == peer and call.is_calling)
         call.is_calling = False
         call.link, call.life, call.heard_ns = link, 0, self._site.now.monotonic_ns
@@ -203,10 +204,10 @@ class Links:
         return True
 
     def _welcome(self, link: int, peer: str, life: int, lane: int) -> None:
-        for other, caller in list(self._callers.items()):
+        for older, caller in list(self._callers.items()):
             if (caller.peer, caller.lane) == (peer, lane) and caller.life <= life:
-                del self._callers[other]  # what it still holds comes again on the new one
-                self._site.out.append(Disconnect(other))
+                del self._callers[older]  # what it still holds comes again on the new one
+                self._site.out.append(Disconnect(older))
         self._callers[link] = Caller(peer, life, lane)
         taken = self._taken.get((peer, life, lane), 0)
         self._site.out.append(Send(link, ["welcome", 0, self._site.life, taken]))

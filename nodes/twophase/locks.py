@@ -13,7 +13,7 @@ Granted = Callable[[], None]
 class Locks:
     def __init__(self) -> None:
         self._holders: dict[Place, list[str]] = {}
-        """One, except for prepared writes of other nodes' transactions, which are held whatever stands there."""
+        """One holder a key. Prepared writes of other nodes' transactions are added, whoever holds the key."""
         self._waiting: dict[Place, deque[tuple[str, Granted]]] = {}
 
     def acquire(self, place: Place, xid: str, granted: Granted) -> None:
@@ -24,12 +24,12 @@ class Locks:
             self._waiting.setdefault(place, deque()).append((xid, granted))
 
     def take(self, place: Place, xid: str) -> bool:
-        """The lock, if it can be had at once."""
+        """Take the lock, if it is free; False if it is not."""
         holders = self._holders.setdefault(place, [xid])
         return holders == [xid]
 
     def hold(self, place: Place, xid: str) -> None:
-        """A write that is prepared, as its primary has allowed it: keys stay locked when a backup becomes primary."""
+        """Add a holder for a write that its primary has allowed: keys stay locked when a backup becomes primary."""
         holders = self._holders.setdefault(place, [])
         if xid not in holders:
             holders.append(xid)
@@ -38,9 +38,11 @@ class Locks:
         return self._holders.get(place, ())
 
     def release(self, xid: str) -> None:
-        """All of a transaction, its place in queues too. The next in turn are granted."""
+        """Release all locks of a transaction, and its places in queues. The next transactions get the locks."""
         for place in list(self._waiting):
-            queue = self._waiting[place] = deque(each for each in self._waiting[place] if each[0] != xid)
+            queue = self._waiting[place] = deque(
+                request for request in self._waiting[place] if request[0] != xid
+            )
             if not queue:
                 del self._waiting[place]
         for place in [place for place, holders in self._holders.items() if xid in holders]:

@@ -2,10 +2,10 @@
 
     ACTIVE: lock or read, step by step ─▶ PREPARING: prepare ─▶ all PREPARED ─▶ confirm ─▶ COMMITTING: finish ─▶ answer
 
-*Confirm*: a strict majority of the servers says that its log holds no newer change of the topology, committed or not. A
-change that was committed before the first of them said so would be in one of these logs. So at that moment all
-participants were prepared and no owner had been replaced: what recovery finds later is PREPARED, everywhere. The same
-question stands before the answer to a transaction that only reads. One-phase commits need none: primary and backup are
+*Confirm*: a strict majority of the servers reports that its log has no newer change of the topology, committed or not.
+A change that was committed before the first of these reports would be in one of these logs. So at that moment all
+participants were prepared and no owner had been replaced: recovery will later find PREPARED everywhere. A transaction
+that only reads is confirmed, too, before its answer. One-phase commits need no confirmation: primary and backup are
 all the owners of all its keys, and both have taken part (where it only reads, by a guard). Each key is locked or
 compared (`transaction.mapped`).
 
@@ -17,9 +17,9 @@ compared (`transaction.mapped`).
 | optimistic | repeatable-read | no lock, never compared again | locks at the prepare |
 | optimistic | read-committed | the same, and every step reads anew | locks at the prepare |
 
-"ok" is answered when all participants that are members have the finish on disk. "fail" is answered when they have
-rolled back, and one of them is in sync still: where the last owners of all partitions have left with PREPARED on their
-disks, recovery may commit when they are back, and the answer is "info". The same holds when the primary of a one-phase
+The answer is "ok" when all participants that are members have the finish on disk. It is "fail" when they have rolled
+back, and one of them is still in sync. If the last owners of all partitions have left with PREPARED on their disks,
+recovery may commit when they are back, and the answer is "info". It is also "info" when the primary of a one-phase
 commit leaves.
 """
 
@@ -73,13 +73,13 @@ class Near:
         self._ask_confirmation = ask_confirmation
         self.open: dict[str, Transaction] = {}
         self.decided: Kept[tuple[bool, object]] = Kept()
-        """Commits or not, and the sign, for participants that ask later."""
+        """Xid → whether it commits, and the sign, for participants that ask later."""
         self._last = 0
 
     # ---- a client's request
 
     def begin(self, steps: list[list[Any]], options: dict[str, Any], answer: Answer) -> None:
-        """Raises WrongSteps if an option has a value that is none of its values."""
+        """Begin a transaction. Raises WrongSteps for an invalid value of an option."""
         if not self._agreed.is_member(self._site.name, self._site.life):
             return answer({"type": "fail", "error": "not a member yet"})
         pause_ns = self._pause_ns(options)
@@ -99,7 +99,7 @@ class Near:
         return self._advance(transaction)
 
     def _pause_ns(self, options: dict[str, Any]) -> int:
-        """For as long as its client says, or, for a share of all, by chance."""
+        """How long the transaction pauses: as its client asks, or by chance for a share of all transactions."""
         share, chance = self._site.configuration.suspending, self._site.chance
         by_chance_ms = chance.randrange(*PAUSE_MS) if share and chance.random() < share else 0
         suspend_ms = options.get("suspend_ms", by_chance_ms)
@@ -120,7 +120,7 @@ class Near:
         return self._agreed.primary(partition_of(place, self._site.configuration.partitions))
 
     def _request(self, transaction: Transaction, place: Place) -> bool:
-        """Ask for a value, with its lock if that is due. False: the transaction is over."""
+        """Ask for a value, with its lock if that is due. False: the transaction has ended."""
         if place in transaction.asked:
             return True
         primary = self._primary_of(place)
@@ -140,7 +140,7 @@ class Near:
         return self._site.configuration.isolation == "read-committed"
 
     def _locks(self, transaction: Transaction, place: Place) -> bool:
-        """The next access takes the lock; a read before the write does not, where steps lock as they come."""
+        """Whether the next access takes the lock; where steps lock as they come, a read before the write does not."""
         if self._is_optimistic or self._is_atomic(place[0]):
             return False
         steps = transaction.steps
@@ -154,7 +154,7 @@ class Near:
         return space in self._site.configuration.atomic_spaces
 
     def _write_atomically(self, transaction: Transaction) -> None:
-        """The primary does the one step; without its answer, the outcome is unknown."""
+        """Send the one step to its primary; without an answer, the outcome is unknown."""
         transaction.is_atomic = True
         step = transaction.steps[0]
         primary = self._primary_of((step[1], step[2]))
@@ -203,7 +203,7 @@ class Near:
             self._roll_back(transaction, why)
 
     def _advance(self, transaction: Transaction) -> None:
-        """Do the steps whose values are there, if all that come first in the order of locks are."""
+        """Evaluate the steps whose values have come, in the order of locks."""
         if self._site.configuration.lock_order == "keys" and not self._is_optimistic:
             places = sorted({(step[1], step[2]) for step in transaction.steps}, key=str)
             wanted = [place for place in places if place not in transaction.values]
@@ -240,7 +240,7 @@ class Near:
         return self._suspend_or_prepare(transaction)
 
     def _is_to_lock(self, transaction: Transaction, step: list[Any], place: Place) -> bool:
-        """The first write to a key without a lock, whose value came before an earlier read of it needed none."""
+        """Whether the step is the first write to a key whose value came without a lock, for an earlier read."""
         is_unlocked = place in transaction.values and place not in transaction.locked
         return is_unlocked and step[0] != "read" and self._locks(transaction, place)
 
@@ -312,7 +312,7 @@ class Near:
         self._ask_confirmation(transaction.xid, transaction.version)
 
     def ask_again(self) -> None:
-        """At each beat: confirmations may be lost."""
+        """Ask for confirmations again, at each beat: they may be lost."""
         for transaction in list(self.open.values()):
             if transaction.confirmed is not None and transaction.state in (State.ACTIVE, State.PREPARED):
                 self._ask_confirmation(transaction.xid, transaction.version)
@@ -365,11 +365,11 @@ class Near:
                 transaction.unfinished[node] = life
                 self._send(node, "finish", [transaction.xid, commits, sign])
             else:
-                self._tell_backups(transaction, node, commits)
+                self._send_finish_to_backups(transaction, node, commits)
         self._end_if_finished(transaction)
 
-    def _tell_backups(self, transaction: Transaction, primary: str, commits: bool) -> None:
-        """The primary has left: its backups hear from us what it would have passed on."""
+    def _send_finish_to_backups(self, transaction: Transaction, primary: str, commits: bool) -> None:
+        """Send the finish to the backups of a primary that has left and cannot pass it on."""
         sign = self._site.decisions.sign_in_finish(transaction.sign, self._cuts.sign())
         for backup in transaction.backups.get(primary, ()):
             life = self._agreed.life_of(backup)
@@ -402,7 +402,7 @@ class Near:
         return self._end(transaction, State.ROLLED_BACK)
 
     def _is_surely_rolled_back(self, transaction: Transaction) -> bool:
-        """Who is in sync later has its data from an owner in sync now: recovery hears "rolled back", or "absent"."""
+        """Whether recovery cannot commit: an owner in sync, from which all later ones copy, has rolled back."""
         owners = (
             owner for partition, _ in transaction.participants for owner in self._agreed.in_sync[partition]
         )
@@ -415,7 +415,7 @@ class Near:
         self._answer(transaction)
 
     def _answer(self, transaction: Transaction) -> None:
-        """Once."""
+        """Answer the client, once."""
         if transaction.answer is not None:
             name = {} if transaction.is_atomic else {"xid": transaction.xid}  # a cut knows no atomic writes
             transaction.answer({**transaction.outcome, **name})
@@ -424,7 +424,7 @@ class Near:
     # ---- others
 
     def take_outcome_question(self, peer: str, xid: str) -> None:
-        """A participant that has restarted. Of a transaction that we do not know nothing was decided: it never will."""
+        """Answer a restarted participant. A transaction that is unknown here was not decided, and never will be."""
         decided = self.decided.get(xid)
         if decided is not None:
             self._send(peer, "outcome", [xid, *decided])
@@ -439,7 +439,7 @@ class Near:
                 self._end_unknown(transaction, f"the primary {node} left during the write")
             elif transaction.unfinished.get(node) == life:
                 del transaction.unfinished[node]
-                self._tell_backups(transaction, node, transaction.state is State.COMMITTING)
+                self._send_finish_to_backups(transaction, node, transaction.state is State.COMMITTING)
                 self._end_if_finished(transaction)
             elif transaction.contacted.get(node) != life:
                 continue

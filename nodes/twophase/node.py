@@ -13,7 +13,7 @@
 | takes part in cuts and base snapshots | `cuts.py`, `snapshots.py` |
 | serves clients and operators | `clients.py` |
 
-A node with a life that has left starts again: what it knows may be old, and its transactions belong to recovery.
+A node with a life that has left starts again: its state may be old, and recovery ends its transactions.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TwoPhase:
         self._is_member = False
         self._coordinator: str | None = None
         self._inbox: list[tuple[str, list[Any]]] = []
-        """What this node says to itself."""
+        """The messages of this node to itself."""
 
     # ---- events
 
@@ -171,7 +171,7 @@ class TwoPhase:
         self.links.tell(peer, message)
 
     def _send(self, node: str, word: str, payload: list[Any]) -> None:
-        """To the present life of a member; nothing to others."""
+        """Send to the present life of a member; a message to any other node is dropped."""
         if node == self.site.name:
             self._inbox.append((word, payload))
         elif life := self.agreed.life_of(node):
@@ -198,7 +198,7 @@ class TwoPhase:
             self.near.take_confirmed(self.site.name, xid, self.discovery.newest_topology() <= version)
 
     def _settled(self) -> None:
-        """A transaction is over here: copies, a new primary and snapshots may have waited for it."""
+        """A transaction has ended on this node: copies, a new primary and snapshots may have waited for it."""
         self.rebalance.send_if_quiet()
         self.takeover.look()
         self.snapshots.look()
@@ -241,7 +241,7 @@ class TwoPhase:
         self.clients.delivered(entry)
 
     def _open(self) -> set[str]:
-        """The transactions that are not over here."""
+        """The transactions that have not ended on this node."""
         return {*self.near.open, *self.stock.locals, *self.stock.closing, *self.recovery.doubts}
 
     def _kept(self) -> tuple[Kept[Any], ...]:
@@ -268,7 +268,7 @@ class TwoPhase:
 
     @property
     def sometimes(self) -> Mapping[str, int]:
-        """How often each rare turn came about in this life (`sometimes.py`)."""
+        """How often each rare turn (`sometimes.py`) occurred in this life."""
         return self.site.sometimes
 
     # ---- for operators

@@ -3,15 +3,15 @@
     near ─prepare─▶ primary ─backup-prepare─▶ backups          each writes PREPARED to its log
     near ◀prepared─ primary ◀backup-prepared─ backups
 
-In one phase the backup commits at once, then the primary, and `prepared` says that it is done.
+In one phase the backup commits at once, then the primary, and `prepared` reports the commit.
 
-A prepare is refused if the topology on which it was mapped is not ours any more, or its near node is no member: this
-node may have told recovery already that the transaction is not prepared here. A prepare of a
-newer topology waits (`dispatch.py`).
+A prepare is refused if the topology on which it was mapped is older than this node's, or if its near node is not a
+member: this node may already have reported to recovery that the transaction is not prepared here. A prepare of a newer
+topology waits (`dispatch.py`).
 
 A read without a lock shows the old value of a key while a write of it is prepared: no client has seen the new one
-before the primary has committed. A server that has started again, or a backup that is now the primary, does not know
-that of what it finds prepared (`Stock.handed_down`): the near node may have answered "ok" when the former primary left.
+before the primary has committed. A server that has started again, or a backup that is now the primary, cannot assume
+that of a prepared write (`Stock.handed_down`): the near node may have answered "ok" when the former primary left.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Preparing:
         self._finishing = finishing
         self._send = send
         self.copying: set[int] = set()
-        """Partitions of which a full copy is being made: nothing prepares there."""
+        """Partitions that are being copied in full: no transaction prepares there."""
 
     def _refusal(self, near: str, near_life: int, version: int, xid: str) -> str:
         if version < self._agreed.version:
@@ -54,7 +54,7 @@ class Preparing:
         return ""
 
     def refusal(self, near: str, life: int, version: int, xid: str, place: Place) -> str:
-        """Why nothing is written to this key now, in an atomic space; "": it can be."""
+        """Why this key of an atomic space cannot be written now; "": it can."""
         why = self._refusal(near, life, version, xid)
         if not why and not self._is_ours(place):
             why = TOPOLOGY_CHANGED
@@ -69,8 +69,8 @@ class Preparing:
     def take_lock(
         self, near: str, life: int, xid: str, version: int, space: str, key: Any, mode: str
     ) -> None:
-        """Answer with value and version, when the lock is ours (`mode` "lock") or at once ("read"), unless a write of
-        the key was handed down to us: a read waits until that is over."""
+        """Answer with value and version: when the transaction has the lock (`mode` "lock"), or at once ("read"). If a
+        write of the key was handed down to this node, a read waits until that write has ended."""
         why = self._refusal(near, life, version, xid)
         if not why and not self._is_ours((space, key)):
             why = TOPOLOGY_CHANGED
@@ -169,7 +169,7 @@ class Preparing:
         self._stock.wal.append([*record, local.participants, list(writes)], on_disk)
 
     def _answer_if_prepared(self, local: Local) -> None:
-        """At the primary: when the record is on disk and all backups have answered."""
+        """Answer the near node, at the primary: when the record is on disk and all backups have answered."""
         if local.unwritten or local.unanswered or local.refusal or local.commits is not None:
             return
         if local.state is State.PREPARING:
@@ -220,7 +220,7 @@ class Preparing:
             self._answer_if_prepared(local)
 
     def _refuse(self, local: Local, why: str) -> None:
-        """The near node rolls it back everywhere; without one, a one-phase commit that has not begun ends here."""
+        """Refuse a prepare: the near node rolls it back everywhere. If it has left, a one-phase commit ends here."""
         if not local.refusal:
             local.refusal = why
             if self._agreed.is_member(local.near, local.near_life):
@@ -231,8 +231,7 @@ class Preparing:
     # ---- the topology
 
     def left(self, node: str, life: int) -> list[Local]:
-        """Returns the prepared transactions that have lost their near node, or the primary that would pass on what it
-        says."""
+        """Returns the prepared transactions that have lost their near node, or the primary for its finish."""
         in_doubt = []
         for local in list(self._stock.locals.values()):
             if node in local.unanswered and (node, life) in local.backups:

@@ -1,15 +1,15 @@
 """A server that owns partitions without being in sync fetches full copies of them from their primaries.
 
-The primary lets nothing prepare on these partitions, waits until what is prepared there is over, and sends rows and the
-transactions that it has committed. It lets go when the log says "rebalanced", when the other node leaves, or when it is
-primary no more. A copy and its entry count only where the source was the primary all the time since it was asked: a
-different primary has not waited. Messages and entries say on which version that was.
+The primary stops prepares on these partitions, waits until all prepared transactions there have ended, and sends the
+rows and the transactions that it has committed. It allows prepares again when the log has "rebalanced", when the other
+node leaves, or when it is not the primary any more. A copy and its entry count only if the source has been the primary
+since it was asked: a different primary has not waited. Messages and entries carry the version of that request.
 
-Of a rollback a copy says nothing. The source may have rolled back as the owner of a partition in which it is not in
+A copy does not contain rollbacks. The source may have rolled back as the owner of a partition in which it is not in
 sync any more; recovery does not ask it there, and may commit.
 
-The copy goes into the log as one record. From then on the log of this node alone does not make its data as of an
-earlier cut: the node refuses cuts until the next base snapshot.
+The copy goes into the log as one record. From then on the log of this node does not contain its data as of an earlier
+cut: the node refuses cuts until the next base snapshot.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Rebalance:
         """Source → its life, and the version at which we asked it."""
         self._entries: list[Entry] = []
         self._serving: dict[Request, list[int]] = {}
-        """Partitions of which a node gets a copy, or has one that is not in the log yet."""
+        """Request → the partitions of a copy that is being made, or that is not in the discovery log yet."""
         self._unsent: set[Request] = set()
 
     # ---- the node that lacks data
 
     def pursue(self) -> None:
-        """At each beat: ask for what we lack."""
+        """Ask for the missing partitions, at each beat."""
         site, agreed = self._stock.site, self._agreed
         if not agreed.is_member(site.name, site.life):
             return
@@ -73,7 +73,7 @@ class Rebalance:
     def take_copy(
         self, source: str, life: int, version: int, copies: list[Any], committed: list[str]
     ) -> None:
-        """`copies`: [[partition, rows], …]; none if the source refuses. Only the answer to our last request counts."""
+        """`copies`: [[partition, rows], …]; none if the source refuses. Only the answer to the last request counts."""
         site, stock, agreed = self._stock.site, self._stock, self._agreed
         if not self._is_asked(source, life, version):
             return
@@ -114,7 +114,7 @@ class Rebalance:
         self._send(node, "copy", ["copy", self._agreed.version, version, [], []])
 
     def send_if_quiet(self) -> None:
-        """When nothing is prepared on the partitions any more."""
+        """Send the copies of partitions without prepared transactions."""
         if not self._unsent:
             return
         busy = self._stock.busy()
@@ -148,20 +148,20 @@ class Rebalance:
         for source, (life, _) in list(self._asked.items()):
             if not agreed.is_member(source, life):
                 del self._asked[source]
-                for stale in [each for each in self._entries if each[3] == source]:
+                for stale in [proposed for proposed in self._entries if proposed[3] == source]:
                     self._entries.remove(stale)
                     self._withdraw(stale)
         for request, partitions in list(self._serving.items()):
             node, life, version = request
-            kept = [p for p in partitions if agreed.is_primary_since(name, p, version)]
+            unmoved = [p for p in partitions if agreed.is_primary_since(name, p, version)]
             if not agreed.is_member(node, life):
                 self._let_go(request)
-            elif len(kept) < len(partitions):
+            elif len(unmoved) < len(partitions):
                 if request in self._unsent:
                     self._refuse(node, version)
-                    kept = []
-                self._serving[request] = kept
-                if not kept:
+                    unmoved = []
+                self._serving[request] = unmoved
+                if not unmoved:
                     self._let_go(request)
         self._note_copying()
 

@@ -2,10 +2,10 @@
 
 A participant in doubt asks all owners in sync of all partitions of the transaction (`check`). One that committed →
 commit. Else one that rolled back, or has no PREPARED record → roll back. Else all are prepared → commit. A full copy of
-a partition takes the place of what was prepared on it before: as if there were no PREPARED record.
+a partition replaces the writes that were prepared on it before, as if there were no PREPARED record.
 
-An answer counts on the version of the topology on which it was asked for. A node that has learned that the near node
-left takes no prepare and no finish from it any more, but it may get a copy, and be in sync by that.
+An answer counts only for the version of the topology of its question. A node that has learned that the near node left
+takes no prepare and no finish from it any more, but it may get a copy, and be in sync by that.
 
 Two participants may ask different nodes, because owners leave and join meanwhile, and would decide differently. So the
 decision goes into the discovery log ("resolved"): the first one counts, for all.
@@ -31,11 +31,11 @@ COMMITTED, ROLLED_BACK, PREPARED, ABSENT = "committed", "rolled back", "prepared
 class Doubt:
     local: Local
     answers: dict[tuple[str, int], tuple[str, list[int]]] = field(default_factory=dict)
-    """(node, life) → its state, and the partitions that are prepared there."""
+    """(node, life) → the state of the transaction, and its partitions that are prepared there."""
     asked: set[tuple[str, int]] = field(default_factory=set)
-    """Sessions lose nothing while a life lasts: once is enough."""
+    """The lives that were asked. Asking once is enough: sessions lose no message while a life lasts."""
     version: int = 0
-    """Of the topology, on which we ask."""
+    """The version of the topology on which this node asks."""
 
     def begin_anew(self, version: int) -> None:
         self.version = version
@@ -67,7 +67,7 @@ class Recovery:
         self.doubt(local)
 
     def pursue(self) -> None:
-        """When members have changed, and at each beat: ask who was not asked, and decide when all have answered."""
+        """Ask the owners that were not asked, and decide when all have answered; at each beat and change of members."""
         if self._agreed.is_member(self._stock.site.name, self._stock.site.life):
             for xid in list(self.doubts):
                 self._pursue(xid)
@@ -126,13 +126,13 @@ class Recovery:
         if committed is not None:
             return (COMMITTED if committed else ROLLED_BACK), []
         if local is not None and local.prepared:
-            return PREPARED, [each for each in local.prepared if each not in local.replaced]
+            return PREPARED, [partition for partition in local.prepared if partition not in local.replaced]
         return ABSENT, []
 
     # ---- messages and entries
 
     def take_check(self, peer: str, xid: str, version: int) -> None:
-        """In one phase a backup decides with its record: as long as there is none, it may die and know of nothing."""
+        """Answer a check. In one phase a backup decides by its record: before that it may die without a trace."""
         local = self._stock.locals.get(xid)
         if local is not None and local.one_phase and local.commits and local.position < 0:
             self._stock.site.sometimes.note(CHECK_WAITED)
@@ -153,7 +153,7 @@ class Recovery:
             self._finishing.finish(doubt.local, commits, sign)
 
     def resolve(self, xid: str) -> None:
-        """The log has the fate of a transaction."""
+        """The discovery log has the outcome of a transaction."""
         doubt = self.doubts.pop(xid, None)
         if doubt is not None:
             commits = self._agreed.resolved.get(xid)

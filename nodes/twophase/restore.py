@@ -1,11 +1,10 @@
 """The rows of a server as of a cut, from its files: the last base snapshot before the cut, and the log behind that.
 
-Before START every commit counts that FINISH does not exclude; behind START, only those that FINISH includes. STARTs of
-cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server, and that
-no server has taken back (VOID):
-`restored_files` gives the folders that a second cluster begins with, or refuses before there is any.
+Commits before START count unless FINISH excludes them; commits behind START count only if FINISH includes them. STARTs
+of cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server, and
+that no server has taken back (VOID): `restored_files` gives the folders of a second cluster, or raises NotRestorable.
 
-Atomic spaces are left out: no cut has a moment of theirs. The first record of a restored log names them.
+Atomic spaces are left out, because cuts do not cover them. The first record of a restored log names them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class NotRestorable(Exception):
 @dataclass(frozen=True, slots=True)
 class Restored:
     """`rows`: [space, key, value, version]. `before`: the transactions behind the base that belong to the cut.
-    `left_out`: the atomic spaces, of which nothing is restored."""
+    `left_out`: the atomic spaces, which are not restored."""
 
     cut: str
     rows: list[list[Any]]
@@ -40,7 +39,7 @@ class Restored:
 def restore(
     files: Mapping[str, bytes], cut: str, decisions: Decisions | None = None, read: Read = records_of
 ) -> Restored:
-    """Of one server. Raises NotRestorable; StartRefused if a file is damaged."""
+    """Restore one server. Raises NotRestorable; StartRefused if a file is damaged."""
     decides = decisions or Decisions()
     records = _relevant(files, cut, read)
     start = _place(records, "start", cut)
@@ -79,9 +78,9 @@ def restored_files(
     layout: Layout,
     decisions: Decisions | None = None,
 ) -> dict[str, dict[str, bytes]]:
-    """For every server the files of a new folder, which hold its rows as of the cut and nothing else.
+    """Server → the files of a new folder, which hold only its rows as of the cut.
 
-    `layout`: of the cluster that begins with them. Raises NotRestorable in place of a part.
+    `layout`: of the new cluster. Raises NotRestorable if any server cannot be restored.
     """
     for node, files in files_by_node.items():
         try:
@@ -96,10 +95,10 @@ def restored_files(
     restored = {}
     for node in finished:
         try:
-            found = restore(files_by_node[node], cut, decisions)
+            part = restore(files_by_node[node], cut, decisions)
         except (NotRestorable, StartRefused) as refused:
             raise NotRestorable(f"{node}: {refused}") from None
-        restored[node] = {SEGMENT.format(1): framed(["restored", cut, found.rows, list(found.left_out)])}
+        restored[node] = {SEGMENT.format(1): framed(["restored", cut, part.rows, list(part.left_out)])}
     return restored
 
 
@@ -110,11 +109,11 @@ def check_restorable(
     decisions: Decisions | None = None,
     read: Read = records_of,
 ) -> list[str]:
-    """The servers that have finished the cut. Raises NotRestorable: nothing may be restored anywhere then."""
+    """The servers that have finished the cut. Raises NotRestorable if no server may be restored to it."""
     marks = {}
     for node, files in files_by_node.items():
         try:
-            marks[node] = [each.kind for each in _entries(files, read) if each.name == cut]
+            marks[node] = [entry.kind for entry in _entries(files, read) if entry.name == cut]
         except StartRefused as damaged:
             raise NotRestorable(f"{node}: {damaged}") from None
     finished = [node for node, kinds in marks.items() if "finish" in kinds]
@@ -128,7 +127,7 @@ def check_restorable(
 
 
 def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:
-    """As START has it; None: there is no START of this cut, or it does not say."""
+    """The layout in the START of this cut; None: there is no START, or it has none."""
     starts = [record for record in read_log(files)[0] if record[:2] == ["start", cut]]
     return starts[-1][4] if starts and len(starts[-1]) > 4 else None
 
@@ -139,13 +138,13 @@ def _in_words(layout: Layout) -> str:
 
 
 def _entries(files: Mapping[str, bytes], read: Read) -> list[Entry]:
-    """What the log has of cuts and bases: by the index, and by the part of the log that it may lack."""
+    """The entries of cuts and bases: those of the index, and those of the part of the log that the index may lack."""
     index = read_index(files, read)
     last = index[-1].segment if index else 1
     entries = [entry for entry in index if entry.segment < last]
     for number in range(last, len(list(filter(is_segment, files))) + 1):
-        found = (entry_of(record, number) for record in read_segment(files, number, read)[0])
-        entries += [entry for entry in found if entry is not None]
+        read_entries = (entry_of(record, number) for record in read_segment(files, number, read)[0])
+        entries += [entry for entry in read_entries if entry is not None]
     check_held(index, entries)
     return entries
 
@@ -166,13 +165,13 @@ def _relevant(files: Mapping[str, bytes], cut: str, read: Read) -> list[Record]:
 def _place(records: list[Record], kind: str, cut: str) -> int:
     places = [place for place, record in enumerate(records) if record[0] == kind and record[1] == cut]
     if len(places) != 1:
-        found = "no" if not places else "more than one"
-        raise NotRestorable(f"the cut {cut} has {found} {kind.upper()} in this log")
+        count = "no" if not places else "more than one"
+        raise NotRestorable(f"the cut {cut} has {count} {kind.upper()} in this log")
     return places[0]
 
 
 def _base(files: Mapping[str, bytes], records: list[Record], read: Read) -> tuple[int, list[list[Any]]]:
-    """Where the records behind the last base begin, and its rows."""
+    """The place of the first record behind the last base, and the rows of that base."""
     place = _last_base([(record[0], record[1]) for record in records])
     if place is None:
         return 0, []
@@ -188,7 +187,7 @@ def _base(files: Mapping[str, bytes], records: list[Record], read: Read) -> tupl
 
 
 def _last_base(marks: Sequence[tuple[str, str]]) -> int | None:
-    """The place of the last base that all servers have finished, in (kind, name): its end stands behind it."""
+    """The place in `marks`, (kind, name), of the last base with its end behind it: all servers have finished that."""
     done: set[str] = set()
     for place in range(len(marks) - 1, -1, -1):
         kind, name = marks[place]

@@ -1,4 +1,4 @@
-"""What all roles of a node share: its identity, the effects of this step, what follows on a record or a timer."""
+"""The state that all roles of a node share: its identity, the effects of this step, continuations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Site(Continuations):
         self.decisions = decisions
         self.is_server = configuration.role == "server"
         self.life = 0
-        """Counts the starts of the process, from 1; on disk before any message leaves."""
+        """The number of this start of the process, from 1; on disk before any message leaves."""
         self.chance = random.Random(0)
         self.sometimes = Sometimes()
 
@@ -30,5 +30,5 @@ class Site(Continuations):
         self.chance = random.Random(f"{self.configuration.seed}/{self.name}/{life}")
 
     def soon(self, name: str, then: Then) -> None:
-        """In an event of its own: other messages may come first."""
+        """Call `then` in an event of its own: other messages may come first."""
         self.after(name, self.chance.randrange(self.configuration.step_ns + 1), then)

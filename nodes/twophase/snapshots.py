@@ -1,10 +1,10 @@
 """Base snapshots: all servers write their rows at a moment at which no transaction is prepared anywhere.
 
-    "snapshot" ──▶ no prepare with writes is taken any more ──▶ all is over here: "snapshot-ready"
+    "snapshot" ──▶ no prepare with writes is taken ──▶ all writes have ended on this node: "snapshot-ready"
     all are ready ──▶ the file, a record in the log, "snapshot-done" ──▶ all are done: transactions go on
 
 The rows of atomic spaces are left out: they are written without a prepare, and have no such moment. A server that joins
-or leaves ends it without a result. The file of one server alone is worth nothing: `restore.py`.
+or leaves ends the snapshot without a result. A base needs the files of all servers (`restore.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Snapshots:
         self._written: str | None = None
 
     def look(self) -> None:
-        """An entry about snapshots was delivered, or a transaction is over here."""
+        """Go on with the snapshot: an entry about it was delivered, or a transaction has ended on this node."""
         site, stock, running = self._stock.site, self._stock, self._agreed.barrier
         if running is None or not site.is_server or not self._agreed.is_member(site.name, site.life):
             return
@@ -55,7 +55,7 @@ class Snapshots:
         stock.wal.append(["base", snapshot, file], lambda: self._propose(done))
 
     def ended(self, snapshot: Snapshot) -> None:
-        """Only of a file of this life: a node that starts hears of all earlier snapshots again."""
+        """Note the end of a snapshot, if this life has written its file: a start delivers all earlier ones again."""
         is_ours, self._ready, self._written = self._written == snapshot.id, None, None
         if snapshot.state == "ok" and is_ours:
             self._stock.site.sometimes.note(SNAPSHOT)

@@ -1,4 +1,4 @@
-"""Events that must happen sometimes: rare turns of a node, counted, so that a soak in which none came about says so."""
+"""Events that must happen sometimes: rare turns of a node, counted, so that a soak without any of them reports that."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ TRIMMED = "discovery log trimmed"
 STATE_TAKEN = "node took the state of a trimmed discovery log"
 
 ROWS = tuple(value for name, value in tuple(globals().items()) if name.isupper() and isinstance(value, str))
-"""In the order in which a table shows them."""
+"""The rare turns, in the order of the table that shows them."""
 
 
 class Sometimes(dict[str, int]):
-    """Counts by row."""
+    """Row → how often it occurred."""
 
     def note(self, row: str, times: int = 1) -> None:
         if times:

@@ -1,4 +1,4 @@
-"""All that a server holds: rows, log, locks, and the transactions that it takes part in."""
+"""The state of a server: rows, log, locks, and the transactions that it takes part in."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ class Local:
     writes: list[list[Any]] = field(default_factory=list)
     """[space, key, value, version], guards among them"""
     prepared: list[int] = field(default_factory=list)
-    """The partitions with a PREPARED record here. What is sent now leaves behind it."""
+    """The partitions with a PREPARED record on this node. Messages that are sent now leave behind that record."""
     replaced: set[int] = field(default_factory=set)
-    """Those of which a full copy came since: the source has not prepared it, or has sent its fate."""
+    """Prepared partitions of which a full copy came since: the source has not prepared it, or has sent its outcome."""
     unwritten: int = 0
     """PREPARED records on their way to the disk."""
     unanswered: list[str] = field(default_factory=list)
     """Backups that have not answered the prepare."""
     backups: list[tuple[str, int]] = field(default_factory=list)
-    """Backups that we, as primary, have asked: name and life."""
+    """Backups that this node, as primary, has asked: name and life."""
     unfinished: list[tuple[str, int]] = field(default_factory=list)
-    """Those of them that have not answered the finish."""
+    """Backups that have not answered the finish: name and life."""
     answers: list[tuple[str, int, str, list[Any]]] = field(default_factory=list)
-    """What to say when it has finished: peer, its life, word, payload."""
+    """Answers to send when it has finished: peer, its life, word, payload."""
     is_primary: bool = False
     primaries: list[tuple[str, int]] = field(default_factory=list)
-    """Those that we are a backup for: name and life."""
+    """The primaries for which this node is a backup: name and life."""
     readers: list[Callable[[], None]] = field(default_factory=list)
-    """What waits until it is over here: reads without a lock, and questions of recovery."""
+    """Called when it has ended on this node: reads without a lock, and questions of recovery."""
     refusal: str = ""
     commits: bool | None = None
     sign: object = None
     is_recovered: bool = False
     position: int = -1
-    """Of the COMMITTED record in the log."""
+    """The position of the COMMITTED record in the log."""
 
     def change(self, state: State) -> None:
         self.state = changed(self.state, state)
@@ -76,46 +76,46 @@ class Stock:
         self.wal = Wal(site)
         self.locks = Locks()
         self.locals: dict[str, Local] = {}
-        """Not finished here."""
+        """Transactions that have not finished on this node."""
         self.closing: dict[str, Local] = {}
-        """Finished here, and not at all backups yet."""
+        """Transactions that have finished on this node, and not at all its backups yet."""
         self.outcomes: Kept[bool] = Kept()
-        """Of transactions that were prepared here or came with a full copy: committed, or rolled back."""
+        """Whether transactions that were prepared here, or came with a full copy, have committed."""
         self.moving: dict[str, int] = {}
-        """Writes to atomic spaces that have begun here and are not over: xid and partition."""
+        """Xid → the partition of a write to an atomic space that has begun here and not ended."""
         self.not_restored: list[str] = []
         """The atomic spaces that the restore left out with which the data begin."""
         self.is_flagged = False
-        """A partition was rebalanced and no base snapshot was taken since: the log alone does not make the data."""
+        """A partition was rebalanced, and no base snapshot was taken since: the log alone does not give the data."""
         self.last_base = 0
 
     def partition(self, write: Sequence[Any]) -> int:
         return partition_of((write[0], write[1]), self.site.configuration.partitions)
 
     def handed_down(self, place: Place) -> Local | None:
-        """The transaction that is not over here and writes this key, if this life did not prepare it as the primary.
+        """The open transaction that writes this key, if this life did not prepare it as the primary.
 
-        It was prepared in an earlier life, or for a primary that has left: the new value may have been acknowledged or
-        shown there already.
+        It was prepared in an earlier life, or for a primary that has left: a client may already have got the new value
+        there, or the answer "ok".
         """
         partition = self.partition(place)
         for xid in self.locks.holders(place):
             local = self.locals.get(xid)
             if local is None or place not in [(w[0], w[1]) for w in local.writes if w[3] != GUARD]:
                 continue
-            primary = next(owners[0] for each, owners in local.participants if each == partition)
+            primary = next(owners[0] for number, owners in local.participants if number == partition)
             if not local.is_primary or primary != self.site.name:
                 return local
         return None
 
     def busy(self) -> set[int]:
-        """Partitions with transactions that are prepared, or finished and not so at all backups; with atomic writes."""
+        """Partitions with transactions that are prepared, or not finished at all backups, or with atomic writes."""
         moving = [local for local in self.locals.values() if local.writes] + list(self.closing.values())
         prepared = {self.partition(write) for local in moving for write in local.writes}
         return prepared.union(self.moving.values())
 
     def load(self, records: Sequence[Record]) -> list[Local]:
-        """What a log comes to; returns the transactions that are in doubt."""
+        """Replay a log; returns the transactions that are in doubt."""
         for record in records:
             match record:
                 case ["prepared", xid, near, life, version, one_phase, participants, writes]:
@@ -152,7 +152,7 @@ class Stock:
         return list(self.locals.values())
 
     def begin_with(self, rows: Sequence[Sequence[Any]], left_out: Sequence[str] = ()) -> None:
-        """Nothing of what was counts any more. `left_out`: the atomic spaces, which no cut has."""
+        """Replace all data by `rows`. `left_out`: the atomic spaces, which cuts do not cover."""
         self.not_restored = list(left_out)
         self.data = Data(self.site.configuration.partitions)
         self.data.apply(rows)
@@ -161,10 +161,10 @@ class Stock:
         self.is_flagged = False
 
     def install(self, copies: Sequence[Sequence[Any]], committed: Sequence[str]) -> None:
-        """Full copies of partitions, and the transactions that their source has committed.
+        """Install full copies of partitions, and the transactions that their source has committed.
 
-        The source waited until nothing was prepared on them. What a transaction in doubt prepared here before is
-        therefore not in the copy, and may not commit because this node is asked and no other.
+        The source waited until no transaction was prepared on them. So the copy does not contain the writes that a
+        transaction in doubt prepared here before, and this node alone may not let that transaction commit.
         """
         self.is_flagged = True
         for partition, rows in copies:

@@ -1,8 +1,8 @@
-"""A new primary of a partition serves it when nothing of the former one is undecided there.
+"""A new primary serves a partition only when no transaction of the former primary is undecided there.
 
 The former primary may have left in the middle of a prepare: one backup has it, and the next primary does not. Recovery
-may commit it still, once the new primary has left, too. So each owner in sync says `clear` when no transaction with
-writes in the partition is open on it, and the new primary lets locks and prepares wait until all have said so. Apache
+may still commit it, once the new primary has left, too. So each owner in sync sends `clear` when no transaction with
+writes in the partition is open on it, and the new primary lets locks and prepares wait until all have sent it. Apache
 Ignite does the same: its exchange of partitions waits for the transactions of the old topology.
 """
 
@@ -19,11 +19,11 @@ class Takeover:
         self._agreed = agreed
         self._send = send
         self._since = [0] * len(agreed.in_sync)
-        """`Agreed.since`, as far as we have followed it."""
+        """`Agreed.since` at the last call of `changed`."""
         self._waits: dict[int, set[str]] = {}
-        """Partition of which we are the new primary → owners that have not said that they are clear."""
+        """Partition of which this node is the new primary → the owners that have not sent `clear`."""
         self._owes: set[int] = set()
-        """Partitions whose new primary waits for us."""
+        """Partitions whose new primary waits for this node's `clear`."""
 
     @property
     def is_over(self) -> bool:
@@ -48,7 +48,7 @@ class Takeover:
         self.look()
 
     def look(self) -> None:
-        """When a transaction is over here."""
+        """Send `clear` where it is due, after a transaction has ended on this node."""
         if not self._owes:
             return
         clear: dict[tuple[str, int], list[int]] = {}

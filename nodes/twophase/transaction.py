@@ -24,35 +24,35 @@ class Transaction:
     pause_ns: int = 0
     state: State = State.ACTIVE
     number: int = 0
-    """Of the step that comes next."""
+    """The number of the next step."""
     values: dict[Place, tuple[object, int]] = field(default_factory=dict)
-    """As they were found: value and version."""
+    """Place → the value and version before the transaction."""
     now: dict[Place, object] = field(default_factory=dict)
-    """As the steps have made them."""
+    """Place → the value after the steps so far."""
     results: list[object] = field(default_factory=list)
     asked: set[Place] = field(default_factory=set)
     locked: set[Place] = field(default_factory=set)
-    """Those that were asked for with their lock."""
+    """The places that were asked for with their lock."""
     contacted: dict[str, int] = field(default_factory=dict)
-    """Primaries that know of it, and their lives."""
+    """Primary that knows of the transaction → its life."""
     backups: dict[str, list[str]] = field(default_factory=dict)
-    """Of each primary that prepares: the backups of what is prepared there."""
+    """Preparing primary → the backups of the partitions that are prepared there."""
     unprepared: set[str] = field(default_factory=set)
     one_phase: bool = False
     was_prepared: bool = False
-    """Prepare requests were sent: from now on only an acknowledged rollback is one."""
+    """Prepare requests were sent: from now on a rollback is certain only when it is acknowledged."""
     confirmed: set[str] | None = None
     unfinished: dict[str, int] = field(default_factory=dict)
     participants: list[tuple[int, list[str]]] = field(default_factory=list)
-    """The partitions in which something is prepared, and their owners in sync."""
+    """The partitions with prepared writes or guards, and their owners in sync."""
     rolled_back: set[str] = field(default_factory=set)
-    """Participants that have said so."""
+    """Participants that have reported a rollback."""
     sign: object = None
     outcome: dict[str, Any] = field(default_factory=dict)
     is_atomic: bool = False
     """A write to an atomic space, which is no transaction for clients and cuts."""
     atomic_at: tuple[str, int] | None = None
-    """Of a write to an atomic space that has no answer yet: the primary and its life."""
+    """The primary, and its life, of a write to an atomic space without an answer yet."""
     askers: list[str] = field(default_factory=list)
 
     def change(self, state: State) -> None:
@@ -64,7 +64,7 @@ class Transaction:
         self.asked.discard(place)
 
     def writes(self, *, are_certain: bool) -> dict[Place, object]:
-        """The values that the steps have made; where the old ones are certain, without those that equal them."""
+        """The values after the steps; `are_certain`: the old values are certain, so unchanged ones are left out."""
         return {
             place: value
             for place, value in self.now.items()
@@ -72,29 +72,30 @@ class Transaction:
         }
 
 
-def _differ(value: object, other: object) -> bool:
-    return pack(value) != pack(other)  # True is 1, in lists too
+def _differ(value: object, old: object) -> bool:
+    return pack(value) != pack(old)  # True is 1, in lists too
 
 
 def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuration) -> dict[str, list[Any]]:
-    """Primary → the payload of its prepare request; none if there is nothing to prepare.
+    """Primary → the payload of its prepare request; empty if there is nothing to prepare.
 
     The topology is the one on which the transaction has asked for its values: every partition has a primary. One phase
-    needs every partition that is read: else its owners take no part, and one of them may be its primary by now. It
-    needs every key, locked or compared: a primary that has left without knowing it may have shown an old value.
+    must cover every partition that is read: otherwise its owners take no part, and a different one may be primary by
+    now. It must cover every key, locked or compared: a primary that does not know that it has left may have returned
+    an old value.
 
     A single read is compared at the prepare, too: a transaction that is committed on one partition and prepared on this
     one may have been read there already.
 
     Where there is more than one partition, keys that are only read are prepared with the writes: *guards*. Without its
-    near node, a transaction may commit only if no primary has refused it, if none has lost its locks meanwhile, and if
-    each is the primary still. Recovery sees that by the PREPARED records, and asks only nodes that should have one.
+    near node, a transaction may commit only if no primary has refused it or has lost its locks, and if each is still
+    the primary. Recovery checks that by the PREPARED records, and asks only nodes that should have one.
     """
     is_optimistic = configuration.concurrency == "optimistic"
     validates = is_optimistic and configuration.isolation == "serializable"
-    partitions, found = configuration.partitions, transaction.values
+    partitions, values = configuration.partitions, transaction.values
     writes = transaction.writes(are_certain=validates or not is_optimistic)
-    reads = found if validates else {}
+    reads = values if validates else {}
     guards = sorted({*(reads if validates else transaction.locked)} - writes.keys(), key=str)
     by_primary: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
     owners: dict[int, list[str]] = {}
@@ -126,6 +127,6 @@ def mapped(transaction: Transaction, agreed: Agreed, configuration: Configuratio
         and owners.keys() >= {partition_of((step[1], step[2]), partitions) for step in transaction.steps}
         and {*writes, *reads, *transaction.locked} >= {(step[1], step[2]) for step in transaction.steps}
     )
-    participants = [list(each) for each in transaction.participants]
+    participants = [list(pair) for pair in transaction.participants]
     head = [transaction.xid, transaction.version, transaction.one_phase, participants]
     return {primary: [*head, *of_primary] for primary, of_primary in by_primary.items()}

@@ -6,8 +6,8 @@
 | `seed-counter` | its number | number | the number of the newest cut, None before the first |
 | `seed-colour` | its number | colour, number as timestamp | both, of the newest cut; white for odd numbers, else red |
 
-The seed signs with the colour alone. That is not enough where a cut fails before every node has changed its colour: a
-node two cuts behind has the colour of the newest one.
+The seed design signs with the colour alone. That is not enough if a cut fails before every node has changed its
+colour: a node two cuts behind has the colour of the newest cut.
 
 A transaction is on the side AFTER if its sign says so, or, as shipped, if its topology is newer than the cut's.
 """
@@ -24,7 +24,7 @@ NO_VERSION = -1
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A cut as a message names it. `version` is that of the topology when it began, NO_VERSION if nobody says."""
+    """A cut as a message names it. `version` is that of the topology when it began, NO_VERSION if it is not known."""
 
     id: str
     number: int
@@ -37,7 +37,7 @@ class Variant(Protocol):
         ...
 
     def marker(self, cut: Named) -> object:
-        """What messages carry while it runs."""
+        """The marker that messages carry while the cut runs."""
         ...
 
     def cut_of(self, marker: Any) -> Named: ...
@@ -47,7 +47,7 @@ class Variant(Protocol):
         ...
 
     def is_after(self, sign: object, version: int, cut: Named) -> bool:
-        """A transaction with this sign, mapped on this topology, does not belong to the cut."""
+        """Whether a transaction with this sign, mapped on this topology, does not belong to the cut."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The log of a server, in files `wal-000001.log`, `wal-000002.log`, …; nothing of it is ever taken away.
+"""The log of a server, in files `wal-000001.log`, `wal-000002.log`, …; no part of it is ever removed.
 
 | record | |
 |---|---|
@@ -8,13 +8,13 @@
 | `["atomic", xid, row]` | a write to an atomic space, at the backup before the primary |
 | `["start", cut, number, version, layout, spaces]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
-| `["void", cut]` | the cut has failed elsewhere after that, and FINISH does not count |
-| `["rebalanced", [[partition, rows], …], xids]` | full copies of partitions, and what their source has committed |
+| `["void", cut]` | the cut has failed on a different node after that, and FINISH does not count |
+| `["rebalanced", [[partition, rows], …], xids]` | full copies of partitions, and their source's committed xids |
 | `["base", snapshot, file]`, `["base-done", snapshot]` | a base snapshot is in that file; every server has its own |
 | `["restored", cut, rows, spaces]` | the first record of a log that a restore has made |
 
 `participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`, `spaces`
-are the atomic ones, which no cut has. A node that starts reads the whole log.
+are the atomic ones, which cuts do not cover. A node that starts reads the whole log.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def read_segments(
     segments: list[list[Record]] = []
     lengths: dict[str, int] = {}
     for number in range(1, len(list(filter(is_segment, files))) + 1):
-        found, lengths[SEGMENT.format(number)] = read_segment(files, number, read)
-        segments.append(found)
+        records, lengths[SEGMENT.format(number)] = read_segment(files, number, read)
+        segments.append(records)
     return segments, lengths
 
 
@@ -74,7 +74,7 @@ class Wal:
         self._segment = 1
         self._size = 0
         self.position = 0
-        """How many records were written before the next one."""
+        """The position of the next record: the number of records before it."""
 
     def read(self, files: Mapping[str, bytes]) -> list[Record]:
         segments, lengths = read_segments(files)
@@ -93,7 +93,7 @@ class Wal:
         return records
 
     def append(self, record: Record, then: Then | None = None) -> int:
-        """Write at the end; `then` when it is on disk. Returns the record's position."""
+        """Append a record; `then` is called when it is on disk. Returns the record's position."""
         data = framed(record)
         if self._size and self._size + len(data) > self._site.configuration.segment_bytes:
             self._segment += 1

@@ -1,8 +1,8 @@
-"""Updates of transactions, on an interface of their own: a master posts and executes only what it has acquired.
+"""Updates of transactions, on a lane of their own: a master posts and executes only transactions with their updates.
 
-`["updates?", 0, [id, …]]` is answered on the same link by `["updates", 0, [[id, steps], …]]`, with those that the
+`["updates?", 0, [id, …]]` is answered on the same link by `["updates", 0, [[id, steps], …]]`, with the updates that the
 answering master has. A batch is asked of one master at a time: first of the origin, then of the other masters in
-turn, because the origin may be out of reach. What an answer lacks is asked for again, a while later.
+turn, because the origin may be out of reach. Updates that an answer lacks are asked for again later.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from nodes.txlog.sometimes import FROM_ANOTHER
 
 class Acquiring:
     def __init__(self, site: Site, journal: Journal, links: Links, acquired: Callable[[], None]) -> None:
-        """`acquired` is called when new updates are there."""
+        """`acquired` is called when new updates have come."""
         self._site = site
         self._journal = journal
         self._links = links
         self._acquired = acquired
         self._asked: dict[str, list[str]] = {}
-        """Peer → the ids that were asked of it."""
+        """Peer → the ids in the unanswered request to it."""
         self._tries: dict[str, int] = {}
 
     def ask(self) -> None:
-        """For what neither is here nor on its way."""
+        """Ask for the updates that are neither here nor on their way."""
         on_the_way = {name for names in self._asked.values() for name in names}
         batches: dict[str, list[str]] = {}
         for ref in self._lacking():
@@ -44,7 +44,7 @@ class Acquiring:
                 self._tries[name] = self._tries.get(name, 0) + (peer not in self._asked)
 
     def ask_again(self) -> None:
-        """Once in a while: nothing that was asked for counts as on its way any more."""
+        """Ask again, periodically: earlier requests do not count as on their way any more."""
         for names in self._asked.values():
             for name in names:
                 self._tries[name] = self._tries.get(name, 0) + 1
@@ -58,20 +58,20 @@ class Acquiring:
 
     def _source(self, ref: Ref) -> str:
         peers = self._journal.peers
-        others = [peer for peer in peers if peer != ref.origin]
-        order = [ref.origin, *others] if ref.origin in peers else others
+        rest = [peer for peer in peers if peer != ref.origin]
+        order = [ref.origin, *rest] if ref.origin in peers else rest
         return order[self._tries.get(ref.id, 0) % len(order)]
 
     def take(self, peer: str, link: int, message: list[Any]) -> None:
         match message:
             case ["updates?", _, names]:
                 known = self._journal.updates
-                found = [[name, known[name]] for name in names if name in known]
-                self._site.out.append(Send(link, ["updates", 0, found]))
-            case ["updates", _, found]:
+                updates = [[name, known[name]] for name in names if name in known]
+                self._site.out.append(Send(link, ["updates", 0, updates]))
+            case ["updates", _, updates]:
                 for name in self._asked.pop(peer, ()):
                     self._tries[name] = self._tries.get(name, 0) + 1
-                fresh = [[name, steps] for name, steps in found if name not in self._journal.updates]
+                fresh = [[name, steps] for name, steps in updates if name not in self._journal.updates]
                 for name, _ in fresh:
                     self._tries.pop(name, None)
                 if fresh:

@@ -41,7 +41,7 @@ class Clients:
         choose: Callable[[str], None],
         why_not: Callable[[], str],
     ) -> None:
-        """`choose` takes a strategy; `why_not` says why submissions are refused, "" if they are not."""
+        """`choose` sets a strategy; `why_not` says why submissions are refused, "" if they are not."""
         self._site = site
         self._journal = journal
         self._submitted = submitted
@@ -50,7 +50,7 @@ class Clients:
         self._choose = choose
         self._why_not = why_not
         self._number = 0
-        """Of the last transaction of this life."""
+        """The number of the last transaction of this life."""
         self._waiting: dict[str, tuple[int, int]] = {}
         """Id → link and number of the client that waits until it is executed."""
         self._held: list[tuple[int, int, list[Step], str]] = []
@@ -97,15 +97,15 @@ class Clients:
         self._submitted()
 
     def release(self) -> None:
-        """A recovery is over: what waited for that is submitted."""
-        held, self._held = self._held, []
-        for each in held:
-            self._make(*each)
+        """A recovery is over: submit the transactions that waited for it."""
+        waiting, self._held = self._held, []
+        for submission in waiting:
+            self._make(*submission)
 
-    def executed(self, name: str, told: Told) -> None:
+    def executed(self, name: str, answer: Told) -> None:
         asked = self._waiting.pop(name, None)
         if asked is not None:
-            self._answer(*asked, {**told, "id": name})
+            self._answer(*asked, {**answer, "id": name})
 
     def _read(self, link: int, number: int, steps: object) -> None:
         try:
@@ -117,7 +117,7 @@ class Clients:
         return self._answer(link, number, evaluated(known, self._journal.state.values)[0])
 
     def _take_peer(self, link: int, number: int, name: str) -> None:
-        """Not during a split: the backup may be of a state that a new master never had."""
+        """Add a master, but not during a split: the backup may be of a state that a new master never had."""
         if name in self._journal.masters:
             return self._fail(link, number, f"illegal-parameters: {name} is a master of this cluster"[:100])
         if self._journal.is_settling:
@@ -137,10 +137,10 @@ class Clients:
 
     def disconnected(self, link: int) -> None:
         self._waiting = {name: asked for name, asked in self._waiting.items() if asked[0] != link}
-        self._held = [each for each in self._held if each[0] != link]
+        self._held = [submission for submission in self._held if submission[0] != link]
 
-    def _answer(self, link: int, number: int, told: object) -> None:
-        self._site.out.append(Send(link, ["answer", number, told]))
+    def _answer(self, link: int, number: int, value: object) -> None:
+        self._site.out.append(Send(link, ["answer", number, value]))
 
     def _fail(self, link: int, number: int, error: str) -> None:
         self._answer(link, number, {"type": "fail", "error": error})

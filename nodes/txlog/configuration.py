@@ -1,4 +1,4 @@
-"""A master's configuration, of itself and its cluster; the same plan gives every master its own."""
+"""A master's configuration: itself and its cluster. A plan gives every master its own."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ class Configuration:
 
     name: str
     masters: tuple[str, ...]
-    """All of them, this one included. A master talks to no other."""
+    """All masters, this one included. A master talks to no other node."""
     strategy: Strategy = "none"
     """The way back to one log when a split is over; in capital or small letters."""
     split_ns: int = 0
-    """So long without progress, and masters that are silent are left out; 0: never."""
+    """After this time without progress, silent masters are left out; 0: never."""
     max_peer_lag_ns: int = 2_000 * MILLISECOND
-    """So long a split cluster executes nothing (`simple` and `smart`)."""
+    """How long a split cluster executes no transaction (`simple` and `smart`)."""
     busy_ns: int = 20 * MILLISECOND
     """From one round to the next while transactions wait to be synchronised."""
     idle_ns: int = 500 * MILLISECOND
-    """The same while none does."""
+    """The same while no transaction waits."""
     round_ns: int = 150 * MILLISECOND
     """How long a round waits for the masters that have not posted."""
     execute_ns: int = MILLISECOND // 2
     """How long the workers take for one transaction."""
     workers: int = 2
-    """Of this master. All execute every transaction."""
+    """The workers of this master. All execute every transaction."""
     worker_loss: int = 0
-    """One in so many transactions is the last one of a worker; 0: none."""
+    """A worker ends after one in `worker_loss` transactions on average; 0: never."""
     worker_ns: int = 100 * MILLISECOND
     """How long a master waits for the answer of a worker that has ended."""
     backup_ns: int = 20 * MILLISECOND
     """How long it takes to back a worker up, to restore the workers, or to start one."""
     spurious: int = 0
-    """One in so many transactions fails on this master, and not on others; 0: none."""
+    """One in `spurious` transactions fails on this master alone; 0: none."""
     batch: int = 32
-    """Transactions whose updates are asked for at once."""
+    """The number of transactions in one request for updates."""
     bugs: tuple[str, ...] = ()
     """Names of files in `nodes.txlog.bugs`."""
     seed: int = 0
@@ -69,17 +69,17 @@ class Configuration:
 
     @classmethod
     def from_json(cls, data: bytes) -> Configuration:
-        """ValueError says in one sentence what is wrong."""
+        """Raises ValueError, with one sentence, if the configuration is invalid."""
         try:
-            given = json.loads(data)
+            document = json.loads(data)
             kinds = {field.name: KINDS[field.type] for field in fields(cls)}  # type: ignore[index]  # types are texts here
-            for name, value in given.items():
+            for name, value in document.items():
                 if name not in kinds:
                     raise ValueError(f"there is no option {name!r}")
                 if not kinds[name](value):
                     raise ValueError(f"{name!r} cannot be {value!r}")
             values: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+                name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
             }
             return cls(**values)
         except (ValueError, AttributeError, TypeError) as error:
@@ -89,7 +89,7 @@ class Configuration:
 KINDS: Mapping[str, Callable[[object], bool]] = {
     "str": lambda value: isinstance(value, str),
     "int": lambda value: type(value) is int and value >= 0,
-    "tuple[str, ...]": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "tuple[str, ...]": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "Strategy": lambda value: isinstance(value, str) and value.lower() in get_args(Strategy),
 }
-"""The type of a field, as it is written above → whether a JSON value is one."""
+"""The type of a field, as it is written above → whether a JSON value is of that type."""

@@ -1,7 +1,7 @@
 """The decisions of a master, one method or value each, with the right answer.
 
-The parts of a master ask here where one wrong answer makes a bug that is known. A seeded bug (`nodes.txlog.bugs`) is
-a subclass with one other answer; no part knows of any. Whatever a decision needs is its argument.
+The parts of a master ask here where one wrong answer makes a known bug. A seeded bug (`nodes.txlog.bugs`) is a subclass
+with one different answer; no other part mentions it. The arguments of a decision are all that it depends on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Decisions:
     # ---- counters
 
     def timestamp(self, before: int, after: int) -> int:
-        """Of a new transaction, which raises the counter from `before` to `after`."""
+        """The timestamp of a new transaction, which raises the counter from `before` to `after`."""
         return after
 
     def counter_on_receipt(self, own: int, theirs: int) -> int:
-        """The own counter when a POST has come."""
+        """The own counter after a POST with the counter `theirs`."""
         return max(own, theirs)
 
     def counter_after_restart(self, counter: int) -> int:
@@ -42,7 +42,7 @@ class Decisions:
         return list(queue[:end])
 
     def is_merged(self, is_same_base: bool) -> bool:
-        """Unknown transactions of a POST are put into the own queue, whatever its base."""
+        """Whether unknown transactions of a POST are put into the own queue: they are, whatever its base."""
         return True
 
     def queue_after_restart(self, queue: list[Ref]) -> list[Ref]:
@@ -52,7 +52,7 @@ class Decisions:
         return [ref for ref in queue if ref.id not in added]
 
     def may_append(self, is_prefix: bool) -> bool:
-        """A forerunner's entries are taken: only if the own synchronised queue is a prefix of the forerunner's."""
+        """Whether a forerunner's entries are taken: only if the own synchronised queue is a prefix of its queue."""
         return is_prefix
 
     # ---- splits
@@ -61,7 +61,7 @@ class Decisions:
         return not is_split or is_lag_over
 
     def may_vote(self, digests: int, masters: int) -> bool:
-        """With so many digests of so many configured masters."""
+        """Whether to vote, with this number of digests of that number of configured masters."""
         return digests == masters
 
     def to_queue_at_rejoin(self, rest: Iterable[Ref]) -> list[Ref]:

@@ -26,9 +26,9 @@ from nodes.steps import Step, is_same
 Place = tuple[str, str | int]
 READS = frozenset({"read", "scan"})
 UNDO_MAX = 10_000
-"""Transactions that a state can take back."""
+"""How many transactions a state can undo."""
 NOTHING: Final = object()
-"""In place of a value that was not there."""
+"""Stands for a value that did not exist."""
 SPURIOUS = {"type": "fail", "error": "spurious-failure"}
 """The answer of a transaction that fails on one master alone."""
 Told = dict[str, Any]
@@ -36,7 +36,7 @@ Told = dict[str, Any]
 
 
 def is_known(step: Step) -> bool:
-    """Whether a client can ask for it."""
+    """Whether a client can ask for this step."""
     match step:
         case ["read", str(), str() | int()] | ["write" | "insert", str(), str() | int(), _]:
             return True
@@ -48,34 +48,34 @@ def is_known(step: Step) -> bool:
 
 
 class State:
-    """Values by place, the number of transactions in them, and a hash over the effects of all of these."""
+    """Place → value, the number of executed transactions, and a hash over their effects."""
 
     def __init__(self) -> None:
         self.values: dict[Place, object] = {}
         self.index = 0
         self.hash = b""
         self._undo: deque[tuple[bytes, dict[Place, object]]] = deque(maxlen=UNDO_MAX)
-        """Of each of the last transactions the hash before it, and the values that it replaced."""
+        """For each of the last transactions: the hash before it, and the values that it replaced."""
 
     def copy(self) -> State:
-        other = State()
-        other.values, other.index, other.hash = dict(self.values), self.index, self.hash
-        return other
+        state = State()
+        state.values, state.index, state.hash = dict(self.values), self.index, self.hash
+        return state
 
     def apply(
         self, name: str, steps: list[Step], stored: Callable[[object], object], *, fails: bool = False
     ) -> Told:
-        """Execute the next transaction. `stored`: a value → the value that is stored. `fails`: for no reason."""
-        told, changed = (dict(SPURIOUS), {}) if fails else evaluated(steps, self.values, stored)
+        """Execute the next transaction. `stored`: a value → the value that is stored. `fails`: it fails spuriously."""
+        answer, changed = (dict(SPURIOUS), {}) if fails else evaluated(steps, self.values, stored)
         self._undo.append((self.hash, {place: self.values.get(place, NOTHING) for place in changed}))
         self.values.update(changed)
         self.index += 1
-        effect = pack([self.hash, name, told, [[*place, value] for place, value in changed.items()]])
+        effect = pack([self.hash, name, answer, [[*place, value] for place, value in changed.items()]])
         self.hash = hashlib.sha256(effect).digest()[:8]
-        return told
+        return answer
 
     def before(self, index: int) -> State | None:
-        """The state behind the first `index` transactions; None if that is too long ago."""
+        """The state behind the first `index` transactions; None if they are more than UNDO_MAX ago."""
         back = self.index - index
         if back > len(self._undo):
             return None
@@ -91,17 +91,17 @@ class State:
         return [self.index, self.hash, [[*place, value] for place, value in self.values.items()]]
 
     @classmethod
-    def from_list(cls, told: list[Any]) -> State:
+    def from_list(cls, fields: list[Any]) -> State:
         state = cls()
-        state.index, state.hash, rows = told
+        state.index, state.hash, rows = fields
         state.values = {(space, key): value for space, key, value in rows}
         return state
 
     def spaces(self) -> dict[str, list[list[object]]]:
-        found: dict[str, list[list[object]]] = {}
+        by_space: dict[str, list[list[object]]] = {}
         for (space, key), value in self.values.items():
-            found.setdefault(space, []).append([key, value])
-        return {space: sorted(rows, key=str) for space, rows in sorted(found.items())}
+            by_space.setdefault(space, []).append([key, value])
+        return {space: sorted(rows, key=str) for space, rows in sorted(by_space.items())}
 
 
 def evaluated(
@@ -109,7 +109,7 @@ def evaluated(
     values: Mapping[Place, object],
     stored: Callable[[object], object] = lambda value: value,
 ) -> tuple[Told, dict[Place, object]]:
-    """The answer, and what changes."""
+    """The answer, and place → new value."""
     changed: dict[Place, object] = {}
     results: list[object] = []
     for number, step in enumerate(steps):
@@ -134,14 +134,14 @@ def evaluated(
 
 
 def _scanned(values: Mapping[Place, object], space: str, first: Any, below: Any) -> list[list[object]]:
-    found = [
+    pairs = [
         [key, value]
         for (there, key), value in values.items()
         if there == space
         and (first is None or _order(key) >= _order(first))
         and (below is None or _order(key) < _order(below))
     ]
-    return sorted(found, key=lambda row: _order(row[0]))
+    return sorted(pairs, key=lambda row: _order(row[0]))
 
 
 def _order(key: object) -> tuple[bool, object]:

@@ -1,10 +1,10 @@
 """The workers of a master: they execute synchronised transactions in their order, one at a time.
 
 All workers of one master agree, so the master has one state. An update goes to all of them, and takes `execute_ns`.
-A master notices that a worker has ended when the next update goes to that worker: this update takes `worker_ns`, and a
-new worker is there `backup_ns` later. A master without workers executes nothing.
+A master detects that a worker has ended when the next update goes to that worker: this update takes `worker_ns`, and a
+new worker starts `backup_ns` later. A master without workers executes no transaction.
 
-While a backup is taken, or restored, nothing is executed (`backup_ns`).
+Taking or restoring a backup takes `backup_ns`; no transaction is executed meanwhile.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class Executing:
         self._is_at_work = False
         self._occupied_until_ns = 0
         self._ended: list[int] = []
-        """Workers that are not there any more, which the master has not noticed."""
+        """Workers that have ended, which the master has not detected yet."""
         self._chance = random.Random()
 
     def begin(self) -> None:
-        """After a start."""
+        """Begin after a start."""
         conf = self._site.configuration
         self._chance.seed(f"{conf.seed}/workers of {conf.name} in life {self._journal.life}")
 
     def occupy(self) -> None:
-        """A backup is taken."""
+        """Take a backup: no transaction is executed meanwhile."""
         self._occupied_until_ns = self._site.now.monotonic_ns + self._site.configuration.backup_ns
 
     def look(self) -> None:
-        """Begin with the next transaction, if there is one, and it may be executed."""
+        """Begin with the next transaction, if there is one that may be executed."""
         conf = self._site.configuration
         if not self._is_at_work and self._is_due():
             self._is_at_work = True
@@ -67,7 +67,7 @@ class Executing:
         )
 
     def _finish(self) -> None:
-        """A split, or a recovery, may have begun meanwhile."""
+        """End the execution of a transaction; a split, or a recovery, may have begun meanwhile."""
         self._is_at_work = False
         if self._is_due():
             self._replace_ended()
@@ -80,7 +80,7 @@ class Executing:
     # ---- workers that end
 
     def _end_one(self) -> None:
-        """Every `worker_loss`th time, on average."""
+        """End a worker every `worker_loss`th time, on average."""
         loss = self._site.configuration.worker_loss
         if loss and not self._ended and not self._chance.randrange(loss):
             self._ended.append(self._chance.choice(self._journal.workers))

@@ -1,4 +1,4 @@
-"""The state of a master that outlives its process, and the file of records that it comes to.
+"""The durable state of a master, and the file of the records that make it.
 
 Every change is a record: it is written to `txlog.log` first and then applied, and a master that starts applies the
 same records again. A message that follows a record leaves when that record is on disk.
@@ -7,20 +7,20 @@ same records again. A message that follows a record leaves when that record is o
 |---|---|
 | `["life", life, strategy]` | the process starts with its configured strategy; its ids are `origin-life-number` |
 | `["peer", name]` | an operator added a master |
-| `["matched"]` | all have posted the own base and the own settings: this master takes submissions from now on |
+| `["matched"]` | all masters have posted the own base and settings: this master takes submissions from now on |
 | `["made", counter, ts, id, steps]` | a client's transaction, before it is answered "accepted" |
-| `["heard", from, counter, last, refs]` | a POST: the own counter, the poster's (None: not used), what was unknown |
+| `["heard", from, counter, last, refs]` | a POST: the own counter, the poster's (None: not used), its unknown refs |
 | `["acquired", [[id, steps], …]]` | updates of transactions of other masters |
 | `["added", index, refs, bound, posters, missing]` | a round: refs follow the first `index` synchronised ones |
 | `["caught-up", index, refs, from]` | a forerunner's difference |
-| `["executed", index, id, hash]` | the state has so many transactions, before "executed" is answered |
+| `["executed", index, id, hash]` | the state has `index` transactions, before "executed" is answered |
 | `["split", missing, backup]` | masters are left out; `backup`: a state, or None if there is one or none is taken |
 | `["rejoined"]` | all masters take part again (strategy `none`) |
 | `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
 | `["restored", index, hash]` | the state is that of the backup; a while after "recovered", perhaps in the next split |
-| `["worker-lost", worker]` | an update has found that this worker, counted from 0, is not there any more |
-| `["worker-back", worker]` | a new one is there in its place |
+| `["worker-lost", worker]` | an update has shown that this worker, counted from 0, has ended |
+| `["worker-back", worker]` | a new worker has taken its place |
 | `["strategy", name]` | an operator chose a different strategy |
 
 Refs are `[ts, id, origin]`; a state is `[index, hash, [[space, key, value], …]]`.
@@ -75,8 +75,8 @@ class Digest:
         ]
 
     @classmethod
-    def from_list(cls, told: Sequence[Any]) -> Digest:
-        master, epoch, start, base, synced, queue, counter = told
+    def from_list(cls, fields: Sequence[Any]) -> Digest:
+        master, epoch, start, base, synced, queue, counter = fields
         return cls(master, epoch, start, base, tuple(refs_of(synced)), tuple(refs_of(queue)), counter)
 
 
@@ -88,27 +88,27 @@ class Journal:
         self.configured: str = self.strategy
         """The configured strategy; an operator may have chosen a different one since the last start."""
         self.is_changed = False
-        """The strategy is a different one than before, and not all masters have posted it since."""
+        """The strategy has changed, and not all masters have posted the new one since."""
         self.peers = [name for name in site.configuration.masters if name != site.name]
         self.is_matched = not self.peers
         self.counter = 0
         self.last: dict[str, int] = {}
-        """Peer → the newest counter that is known to come with all that the peer had made."""
+        """Peer → its newest counter, up to which all its transactions are known."""
         self.synced: list[Ref] = []
         self.place: dict[str, int] = {}
-        """Id → how many entries the synchronised queue has up to it."""
+        """Id → its place in the synchronised queue, counted from 1."""
         self.checksums = [0]
-        """By length: the checksum of so many first entries of the synchronised queue."""
+        """Length → the checksum of that many first entries of the synchronised queue."""
         self.queue: list[Ref] = []
         self.queued: set[str] = set()
         self.updates: dict[str, list[Step]] = {}
         self.state = State()
         self.executed = 0
         self.workers = list(range(site.configuration.workers))
-        """The workers that the master takes to be there."""
+        """The workers whose end the master has not detected."""
         self.backup: State | None = None
         self.is_restoring = False
-        """The executed transactions are not the synchronised ones: first the backup must be restored."""
+        """The executed transactions differ from the synchronised ones: first the backup must be restored."""
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
         self.is_recovering = False
@@ -122,18 +122,18 @@ class Journal:
         return self.synced[-1].id if self.synced else ""
 
     def index_of(self, base: str) -> int | None:
-        """How many entries the synchronised queue has up to this base; None: it does not have it."""
+        """How many entries the synchronised queue has up to this base; None if the base is not in it."""
         return self.place.get(base) if base else 0
 
     @property
     def checksum(self) -> int:
-        """Of the synchronised queue."""
+        """The checksum of the synchronised queue."""
         return self.checksums[-1]
 
     def begins_with(self, base: str, index: int, checksum: int) -> bool:
-        """The first `index` synchronised entries are those of a queue with this base and checksum.
+        """Whether the first `index` synchronised entries are those of a queue with this base and checksum.
 
-        The base alone does not say so: queues that contradict each other may have it, even at the same place.
+        The base alone is not enough: queues that contradict each other may have it, even at the same place.
         """
         return self.index_of(base) == index and self.checksums[index] == checksum
 
@@ -143,14 +143,14 @@ class Journal:
 
     @property
     def is_settling(self) -> bool:
-        """A split, or what follows it, is under way."""
+        """A split, a recovery or a restore is under way."""
         return bool(self.missing) or self.is_recovering or self.is_restoring
 
     def waiting(self) -> list[Ref]:
         """The incoming transactions that a round may add.
 
-        In a split, one of a missing master can come too late: it sorts before what the others have synchronised, and
-        waits for the recovery.
+        In a split, a transaction of a missing master can come too late: it sorts before entries that are synchronised
+        already, and waits for the recovery.
         """
         if not self.missing or not self.synced:
             return self.queue
@@ -219,8 +219,8 @@ class Journal:
                 self.counter = counter
                 if last is not None:
                     self.last[peer] = max(last, self.last.get(peer, 0))
-            case ["acquired", found]:
-                self.updates.update(dict(found))
+            case ["acquired", updates]:
+                self.updates.update(dict(updates))
             case ["added", index, refs, _, _, _]:
                 self._append(index, refs_of(refs))
             case ["caught-up", index, refs, _]:
@@ -303,7 +303,7 @@ class Journal:
         self.queued = {ref.id for ref in self.queue}
 
     def _append(self, index: int, refs: Sequence[Ref]) -> None:
-        """The first `index` synchronised entries stay; these follow, and leave the incoming queue."""
+        """Keep the first `index` synchronised entries, and append `refs`, which leave the incoming queue."""
         for gone in self.synced[index:]:
             self.place.pop(gone.id, None)
         del self.synced[index:]
@@ -328,10 +328,10 @@ class Journal:
         return state
 
     def execute(self) -> Told:
-        """The next synchronised transaction, whose updates are here; returns its answer."""
+        """Execute the next synchronised transaction, whose updates are here; returns its answer."""
         ref = self.synced[self.executed]
-        told = self._execute(self.state, ref.id)
+        answer = self._execute(self.state, ref.id)
         self.executed += 1
         record: Record = ["executed", self.executed, ref.id, self.state.hash]
         self._site.persist(FILE, framed(record), record[0])
-        return told
+        return answer

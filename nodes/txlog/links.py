@@ -2,10 +2,10 @@
 
 | message | |
 |---|---|
-| `["hello", 0, master, {"lane", …}]` | the first one: who calls, for what, and its settings (`settings.py`) |
+| `["hello", 0, master, {"lane", …}]` | the first one: the caller, the lane, and its settings (`settings.py`) |
 | `["seen", 0]` | the answer to every message of rounds: a call without answers is given up |
 
-On what a master called, it sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane
+On its own calls a master sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane
 `updates`). A master that is not configured is refused: its link is closed.
 """
 
@@ -22,15 +22,15 @@ ROUNDS, UPDATES = "rounds", "updates"
 LANES = (ROUNDS, UPDATES)
 RETRY_NS = 50_000_000
 SILENT_NS = 600_000_000
-"""A call that has had no answer for so long is given up."""
+"""A call without an answer for this time is given up."""
 WORDS = ("hello", "seen", "post", "difference", "digest", "updates?", "updates")
-"""Of the messages between masters."""
+"""The first words of messages between masters."""
 Message = list[Any]
 Take = Callable[[str, int, Message], None]
 
 
 def described(message: object) -> tuple[str, str] | None:
-    """A message between masters, for a host that records them (`nodes.kernel.trace`)."""
+    """The word of a message between masters, for a host that records them (`nodes.kernel.trace`)."""
     match message:
         case [str() as word, *_] if word in WORDS:
             return word, ""
@@ -44,14 +44,14 @@ class Call:
     link: int | None = None
     is_calling: bool = False
     asked_ns: int | None = None
-    """When the oldest message without an answer went out."""
+    """When the oldest unanswered message was sent."""
 
 
 class Links:
     def __init__(
         self, site: Site, is_peer: Callable[[str], bool], take: Take, says: Callable[[], Mapping[str, object]]
     ) -> None:
-        """`take` gets the peer, the link, and a message of a peer that is not of the links themselves. `says`: the own
+        """`take(peer, link, message)` gets the messages that do not concern the links themselves. `says`: the own
         settings, for a `hello`.
         """
         self._site = site
@@ -72,7 +72,7 @@ class Links:
             self._connect(self._calls[-1])
 
     def send(self, peer: str, lane: str, message: Message) -> bool:
-        """False: the link does not stand."""
+        """Send a message on a lane; False if its link does not stand."""
         now_ns = self._site.now.monotonic_ns
         for call in self._calls:
             if call.peer == peer and call.lane == lane and call.link is not None:
@@ -98,7 +98,7 @@ class Links:
         self._site.after(f"call {call.peer} {call.lane}", RETRY_NS, lambda: self._connect(call))
 
     def connected(self, link: int, peer: str) -> None:
-        """Connections to one peer are alike until `hello`: the first one that stands takes the first lane."""
+        """A connection stands. Connections to one peer are alike until `hello`: the first one takes the first lane."""
         call = next(call for call in self._calls if call.peer == peer and call.is_calling)
         call.is_calling = False
         call.link = link
@@ -121,7 +121,7 @@ class Links:
         return self._callers.pop(link, None) is not None or call is not None
 
     def hang_up(self) -> None:
-        """Whatever the other masters have sent is not heard any more; they call again."""
+        """End all links that other masters have called on: their earlier messages are dropped, and they call again."""
         for link in self._callers:
             self._site.out.append(Disconnect(link))
         self._hung_up.update(self._callers)

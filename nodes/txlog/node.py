@@ -130,7 +130,7 @@ class TxLog:
         return post is not None and (is_apart or self.rounds.has_own_base(post))
 
     def _wake(self) -> None:
-        """There is something to synchronise: the next round comes soon."""
+        """Let the next round come soon: there is something to synchronise."""
         self.rounds.collect()
         after_ns = self.rounds.wakes_after_ns()
         if after_ns is not None:
@@ -150,8 +150,8 @@ class TxLog:
                 pass
             case ["difference", _, *fields]:
                 self.rounds.take_difference(peer, *fields)
-            case ["digest", _, *told]:
-                self.splits.take_digest(told)
+            case ["digest", _, *digest]:
+                self.splits.take_digest(digest)
             case ["updates?" | "updates", *_]:
                 self.acquiring.take(peer, link, message)
             case [word, *_]:
@@ -175,8 +175,8 @@ class TxLog:
             if peer not in journal.missing and self.rounds.is_heard(peer)
         }
         if different:
-            told = "; ".join(f"{peer}: {why}" for peer, why in different.items())
-            return f"configuration: the settings of the masters differ ({told})"
+            differences = "; ".join(f"{peer}: {why}" for peer, why in different.items())
+            return f"configuration: the settings of the masters differ ({differences})"
         return "" if journal.is_matched else "loading: this master has not met all masters yet"
 
     # ---- what follows
@@ -203,7 +203,7 @@ class TxLog:
 
     @property
     def sometimes(self) -> Mapping[str, int]:
-        """How often each rare turn came about in this life (`sometimes.py`)."""
+        """How often each rare turn (`sometimes.py`) occurred in this life."""
         return self.site.sometimes
 
     def status(self) -> Mapping[str, object]:

@@ -1,16 +1,16 @@
-"""A POST: what a master says of itself in every round.
+"""A POST: the report of a master to all others in every round.
 
 `["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart]`
 
 | field | |
 |---|---|
 | epoch | how many recoveries are over |
-| base, index, checksum | the id of the last synchronised transaction; how many there are; of all of them |
+| base, index, checksum | the id of the last synchronised transaction; their number; the checksum of all of them |
 | counter | the own timestamp counter |
 | queue | the transactions of the incoming queue whose updates the master has |
 | strategy | masters with different strategies refuse each other |
-| missing, suspects | masters that are left out; with those that the poster would leave out |
-| recovering, digests | it waits for the digests of all masters, and has those of these |
+| missing, suspects | masters that are left out; these and the masters that the poster would leave out |
+| recovering, digests | whether it waits for the digests of all masters; the masters whose digests it has |
 | apart | masters whose synchronised queue contradicts the own one |
 """
 
@@ -56,8 +56,8 @@ class Post:
         ]
 
     @classmethod
-    def from_fields(cls, told: list[Any]) -> Post:
-        epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = told
+    def from_fields(cls, fields: list[Any]) -> Post:
+        epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = fields
         is_recovering, digests, apart = rest
         return cls(
             epoch=epoch,

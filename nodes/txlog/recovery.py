@@ -1,15 +1,16 @@
 """The outcome of a recovery, from the digests of all masters: every master computes the same.
 
-A digest leaves out the entries that are the same everywhere, so a recovery costs what was done since the backups.
+A digest leaves out the entries that are the same everywhere, so the cost of a recovery grows with the work since the
+backups.
 
 *Vote.* A master supports every branch of which its synchronised queue is a prefix. The branch with the most
 supporters wins; of several the longer one; of equals the one of the smallest master id.
 
-*Simple.* All go back to the last entry that all have in common. Everything behind it is in the incoming queues again,
-with its timestamp and id.
+*Simple.* All masters go back to their last common entry. All later transactions return to the incoming queues, with
+their timestamps and ids.
 
-*Smart.* The winning branch stays. Everything else is submitted anew: with the same id, and with fresh timestamps
-above all that any master knows, dealt out in the order (ts, id).
+*Smart.* The winning branch stays. All other transactions are submitted anew: with the same ids, and with fresh
+timestamps above all that any master knows, assigned in the order (ts, id).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CORRECT = Decisions()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`common`: so many first entries of the own queue stay; `refs` follow them. `votes`: master → its supporters."""
+    """`common`: the number of first entries of the own queue that stay; `refs` follow. `votes`: master → supporters."""
 
     common: int
     winner: str
@@ -35,13 +36,13 @@ class Outcome:
     queue: Sequence[Ref]
     counter: int
     is_tie: bool
-    """Different branches had as many supporters as the winner."""
+    """A different branch had as many supporters as the winner."""
 
 
 def votes_of(synced: Mapping[str, Sequence[Ref]]) -> dict[str, int]:
     """Master → how many masters support its branch."""
     return {
-        master: sum(common_length(other, branch) == len(other) for other in synced.values())
+        master: sum(common_length(queue, branch) == len(queue) for queue in synced.values())
         for master, branch in sorted(synced.items())
     }
 
@@ -52,9 +53,9 @@ def winner_of(synced: Mapping[str, Sequence[Ref]]) -> str:
 
 
 def branches(digests: Mapping[str, Digest], entries: Sequence[Ref]) -> tuple[int, dict[str, tuple[Ref, ...]]]:
-    """The first place where a digest starts, and master → its entries behind that place.
+    """The smallest start of a digest, and master → its entries behind that place.
 
-    What comes before the start of a digest is the same on every master, so it is in `entries`.
+    The entries before the start of a digest are the same on every master, so `entries` has them.
     """
     start = min(digest.start for digest in digests.values())
     return start, {
@@ -73,14 +74,14 @@ def outcome(
     start, synced = branches(digests, entries)
     winner = winner_of(synced)
     branch = synced[winner]
-    common = min(common_length(branch, other) for other in synced.values())
+    common = min(common_length(branch, queue) for queue in synced.values())
     if strategy == "smart":
-        kept, stays = branch, common_length(synced[own], branch)
+        agreed, stays = branch, common_length(synced[own], branch)
     else:
-        kept, stays = branch[:common], common
-    there = {ref.id for ref in kept}
+        agreed, stays = branch[:common], common
+    there = {ref.id for ref in agreed}
     of_winner = {ref.id for ref in branch}
-    behind = [ref for each in synced.values() for ref in each[common:] if ref.id not in there]
+    behind = [ref for log in synced.values() for ref in log[common:] if ref.id not in there]
     won = [ref for ref in behind if ref.id in of_winner]
     lost = decisions.kept_of_losers([ref for ref in behind if ref.id not in of_winner])
     queued = [ref for digest in digests.values() for ref in digest.queue if ref.id not in there]
@@ -95,4 +96,4 @@ def outcome(
         counter += len(rest)
     votes = votes_of(synced)
     rivals = {branch for master, branch in synced.items() if votes[master] == votes[winner]}
-    return Outcome(start + stays, winner, votes, kept[stays:], rest, counter, len(rivals) > 1)
+    return Outcome(start + stays, winner, votes, agreed[stays:], rest, counter, len(rivals) > 1)

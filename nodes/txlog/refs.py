@@ -19,24 +19,24 @@ def id_of(origin: str, life: int, number: int) -> str:
 
 
 def origin_of(name: str) -> str:
-    """Of the transaction with this id."""
+    """The master that made the transaction with this id."""
     return name.rsplit("-", 2)[0]
 
 
-def refs_of(told: Iterable[Sequence[Any]]) -> list[Ref]:
-    """Of lists, as messages and records have them."""
-    return [Ref(*each) for each in told]
+def refs_of(lists: Iterable[Sequence[Any]]) -> list[Ref]:
+    """Refs from the lists in messages and records."""
+    return [Ref(*fields) for fields in lists]
 
 
 def lists_of(refs: Iterable[Ref]) -> list[list[Any]]:
-    return [list(each) for each in refs]
+    return [list(ref) for ref in refs]
 
 
-def common_length(one: Sequence[Ref], other: Sequence[Ref]) -> int:
+def common_length(left: Sequence[Ref], right: Sequence[Ref]) -> int:
     """How many first entries the two have in common, by id."""
     length = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine.id != theirs.id:
+    for here, there in zip(left, right, strict=False):
+        if here.id != there.id:
             break
         length += 1
     return length

@@ -3,7 +3,7 @@
 The synchronised queue is always a prefix of all transactions ever made, sorted by (ts, id), as long as no master is
 left out. A transaction of master k with a timestamp up to T was made before k posted a counter of T or more. It was
 then in that POST, or is in the synchronised queue up to the POST's base. A round adds up to the least counter of all
-masters: of those that posted, and for the others the last one that is known (`Journal.last`).
+masters: of those that posted, and of each other master the last known one (`Journal.last`).
 
 A round is full when every master that takes part has posted for the own base. It is over, with the masters that did
 post, after `round_ns` at the latest. While something waits to be synchronised, rounds follow each other every
@@ -53,16 +53,16 @@ class Rounds:
         """Peer → its last POST of this epoch."""
         self.heard_ns: dict[str, int] = {}
         self.common: dict[str, int] = {}
-        """Peer → so many first entries are surely the same there."""
+        """Peer → the number of first entries that are surely the same there."""
         self.progress_ns = 0
-        """When the synchronised queue last grew, or nothing waited."""
+        """The last time at which the synchronised queue grew, or no transaction waited."""
         self._current: dict[str, Post] = {}
         """Peer → its last POST for the own base."""
         self._fresh: set[str] = set()
         """The peers that have posted for the own base in this round."""
         self._began_ns = 0
         self._lagged: dict[str, str] = {}
-        """Peer → the base in the own tail that it reported last."""
+        """Peer → the older base that it reported last."""
         self._is_busy = False
         self._posted_ns = 0
 
@@ -92,13 +92,13 @@ class Rounds:
             self._links.send(peer, ROUNDS, message)
 
     def pace_ns(self) -> int:
-        """Until the next POST."""
+        """The time until the next POST."""
         conf = self._site.configuration
         self._is_busy = self._has_work()
         return conf.busy_ns if self._is_busy else conf.idle_ns
 
     def _has_work(self) -> bool:
-        """Something is to be synchronised, here or at a master that takes part and posts."""
+        """Transactions wait to be synchronised, here or at a master that takes part and posts."""
         journal = self._journal
         posts = [self.newest[peer] for peer in self._peers() if peer in self.newest and self.is_heard(peer)]
         return (
@@ -117,7 +117,7 @@ class Rounds:
         )
 
     def wakes_after_ns(self) -> int | None:
-        """Until the next POST, if it is to come sooner than it was said last: an idle master has something to do."""
+        """The time until the next POST, if that must come sooner than planned: an idle master has work."""
         if self._is_busy or not self._has_work():
             return None
         self._is_busy = True
@@ -127,7 +127,7 @@ class Rounds:
     # ---- COLLECT and MERGE
 
     def take(self, peer: str, post: Post) -> bool:
-        """A POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
+        """Take a POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
         self.newest[peer] = post
         is_in_own = self.is_in_own(post)
         self._merge(peer, post, is_in_own)
@@ -145,13 +145,13 @@ class Rounds:
         return self.is_in_own(post) and post.index == len(self._journal.synced)
 
     def is_in_own(self, post: Post) -> bool:
-        """The own synchronised queue begins with the poster's."""
+        """Whether the own synchronised queue begins with the poster's."""
         return self._journal.begins_with(post.base, post.index, post.checksum)
 
     def agrees(self, post: Post) -> bool:
-        """The own synchronised queue is a prefix of the poster's, or the reverse, as far as either can tell.
+        """Whether the own synchronised queue is a prefix of the poster's, or the reverse, as far as a POST shows that.
 
-        Of two queues that contradict each other, the base of the longer one tells the other master nothing.
+        Of two queues that contradict each other, the base of the longer one is unknown to the other master.
         """
         journal = self._journal
         may_be_longer = journal.index_of(post.base) is None and post.index > len(journal.synced)
@@ -172,7 +172,7 @@ class Rounds:
             self._acquiring.ask()
 
     def collect(self) -> None:
-        """A full round, if every master that takes part has posted for the own base."""
+        """End a full round, if every master that takes part has posted for the own base."""
         peers = self._peers()
         if all(self._takes_part(peer) for peer in peers):
             self._add({peer: self._current[peer] for peer in peers}, [])
@@ -180,7 +180,7 @@ class Rounds:
                 self._next_round()
 
     def look(self) -> None:
-        """A time-out round, if this one has lasted long enough."""
+        """End a time-out round, if this one has lasted long enough."""
         journal = self._journal
         now_ns = self._site.now.monotonic_ns
         if not journal.waiting():
@@ -198,15 +198,15 @@ class Rounds:
         self._next_round()
 
     def _takes_part(self, peer: str) -> bool:
-        """It has posted for the own base, and leaves out the same masters: a master that has not split yet may hear a
-        missing one again, and add what that one made.
+        """Whether the peer has posted for the own base, and leaves out the same masters. A master that has not split
+        yet may hear a missing one again, and add its transactions.
         """
         post, journal = self._current.get(peer), self._journal
         return post is not None and (journal.strategy == "none" or post.missing == journal.missing)
 
     def _needs_all(self) -> bool:
-        """In a split, only full rounds add: no counter bounds what the missing masters made, and one master of a part
-        may know such a transaction before the others do. Without a strategy logs may differ then.
+        """Whether only full rounds add, as in a split: no counter bounds the transactions of the missing masters, and
+        one master of a part may know such a transaction before the others do. Without a strategy logs may differ then.
         """
         return bool(self._journal.missing) and self._journal.strategy != "none"
 
@@ -221,7 +221,7 @@ class Rounds:
     # ---- ADD
 
     def _add(self, posters: dict[str, Post], missing: list[str]) -> bool:
-        """True if there was something to add."""
+        """Add transactions to the synchronised queue; True if there were any."""
         journal, decisions = self._journal, self._site.decisions
         if journal.is_recovering or not journal.queue:
             return False
@@ -241,14 +241,14 @@ class Rounds:
         return bool(refs)
 
     def _moved(self) -> None:
-        """The base is a new one: posts for it may have come before."""
+        """The base has changed: POSTs for the new one may have come before."""
         self._current = {peer: post for peer, post in self.newest.items() if self.has_own_base(post)}
         self._next_round()
         self.progress_ns = self._site.now.monotonic_ns
         self._grown()
 
     def restart(self, common: int) -> None:
-        """After a recovery: nothing counts of what was posted before it."""
+        """Begin anew after a recovery: earlier POSTs do not count."""
         self.newest.clear()
         self._lagged.clear()
         self.common = dict.fromkeys(self._journal.peers, common)
@@ -257,7 +257,7 @@ class Rounds:
     # ---- masters that lag
 
     def _help(self, peer: str, base: str, index: int) -> None:
-        """The difference, for a peer that reports the same old base twice: a single one may be a round behind."""
+        """Send the difference to a peer that reports the same old base twice: a single report may be a round behind."""
         journal = self._journal
         if index == len(journal.synced):
             self._lagged.pop(peer, None)
@@ -267,8 +267,8 @@ class Rounds:
             del self._lagged[peer]
             refs: list[Ref] = journal.synced[index : index + DIFFERENCE_MAX]
             checksum = journal.checksums[index]
-            told = [journal.epoch, list(journal.missing), base, index, checksum, lists_of(refs)]
-            self._links.send(peer, ROUNDS, ["difference", 0, *told])
+            fields = [journal.epoch, list(journal.missing), base, index, checksum, lists_of(refs)]
+            self._links.send(peer, ROUNDS, ["difference", 0, *fields])
 
     def take_difference(
         self,
@@ -278,12 +278,12 @@ class Rounds:
         base: str,
         index: int,
         checksum: int,
-        told: list[Any],
+        rows: list[Any],
     ) -> None:
-        """Of a forerunner of the same part of the cluster; where nothing is ever repaired, of any.
+        """Take the difference of a forerunner in the same part of the cluster; with strategy `none`, of any forerunner.
 
         `missing` are the masters that the forerunner had left out when it sent the difference: its last POST may be
-        older, because a lost link takes POSTs with it.
+        older, because a lost link loses POSTs.
         """
         journal = self._journal
         is_same_part = journal.strategy == "none" or tuple(missing) == journal.missing
@@ -293,7 +293,7 @@ class Rounds:
         if not self._site.decisions.may_append(is_prefix):
             return
         at = len(journal.synced) if is_prefix else index
-        refs = [ref for ref in refs_of(told) if journal.place.get(ref.id, at + 1) > at]
+        refs = [ref for ref in refs_of(rows) if journal.place.get(ref.id, at + 1) > at]
         if refs and at <= len(journal.synced):
             journal.write(["caught-up", at, lists_of(refs), peer])
             self._site.sometimes[CAUGHT_UP] += 1

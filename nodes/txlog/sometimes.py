@@ -1,4 +1,4 @@
-"""Events that must happen sometimes: rare turns of a master, counted, so that a hunt without any says so."""
+"""Events that must happen sometimes: rare turns of a master, counted, so that a hunt without any reports that."""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
     normal ──▶ suspect ──▶ split ──▶ recovering ──▶ normal, in the next epoch
                              └─────────────────────▶ normal (strategy `none`)
 
-A master *suspects* the silent ones after `split_ns` without progress, and says so in its POSTs. One whose POSTs are
-refused is not silent (`settings.py`). A part of the cluster
-splits off when all its masters suspect the same ones. With `simple` and `smart` each then takes a backup: the state
-at the last index that all peers surely have, and that is executed.
+A master *suspects* the silent ones after `split_ns` without progress, and its POSTs name them. A master whose POSTs are
+refused is not silent (`settings.py`). A part of the cluster splits off when all its masters suspect the same ones. With
+`simple` and `smart` each then takes a backup: the state at the last executed index that all peers surely have.
 
 When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make
 all other masters do the same. Digests are passed on until every master has all of them. A master that has finished
@@ -64,7 +63,7 @@ class Splits:
         self._backed_up = backed_up
         self._restored = restored
         self._began_ns = 0
-        """When this life began to be split."""
+        """When the present split began, or this life, if that is later."""
         self._split_ns = -1
         """When masters were last left out."""
         self._has_diverged = False
@@ -72,7 +71,7 @@ class Splits:
         self._sent_ns: dict[tuple[str, str], int] = {}
 
     def begin(self) -> None:
-        """After a start."""
+        """Begin after a start."""
         journal = self._journal
         self._began_ns = self._site.now.monotonic_ns
         if journal.frozen is not None:
@@ -88,7 +87,7 @@ class Splits:
         return tuple(sorted(self._digests)) if self._journal.is_recovering else ()
 
     def suspects(self) -> tuple[str, ...]:
-        """The masters that are left out, and those that this one would leave out."""
+        """The masters that are left out, and the masters that this one would leave out."""
         journal, split_ns = self._journal, self._site.configuration.split_ns
         now_ns = self._site.now.monotonic_ns
         if not split_ns or journal.is_recovering or journal.is_changed:
@@ -114,7 +113,7 @@ class Splits:
     # ---- events
 
     def look(self) -> None:
-        """Once a round."""
+        """Split or recover if that is due; called once a round."""
         journal, rounds = self._journal, self._rounds
         if journal.is_recovering:
             return self._finish_if_all()
@@ -123,23 +122,23 @@ class Splits:
                 return self._recover()
             self._rejoin_those_alike()
         suspects = self.suspects()
-        others = [peer for peer in journal.peers if peer not in suspects]
-        is_agreed = all(peer in rounds.newest and rounds.newest[peer].suspects == suspects for peer in others)
+        peers = [peer for peer in journal.peers if peer not in suspects]
+        is_agreed = all(peer in rounds.newest and rounds.newest[peer].suspects == suspects for peer in peers)
         if suspects != journal.missing and is_agreed:
             self._split(suspects)
         return None
 
     def _is_back(self, peer: str) -> bool:
-        """The peer is heard, again if it was left out, and has finished the recovery before this epoch.
+        """Whether the peer's POSTs come, again if it was left out, and it has finished the recovery before this epoch.
 
-        Until it has, it needs the own digest of that recovery.
+        Until it has finished, it needs the own digest of that recovery.
         """
         rounds = self._rounds
         is_heard = rounds.is_heard(peer) and peer in rounds.newest and not self._settings.refuses(peer)
         return is_heard and (peer not in self._journal.missing or rounds.heard_ns[peer] > self._split_ns)
 
     def take(self, peer: str, post: Post) -> bool:
-        """True if the POST says no more than where the peer is in a recovery."""
+        """Take a POST; True if it only reports the peer's progress in a recovery."""
         journal = self._journal
         if post.epoch != journal.epoch or post.is_recovering:
             if post.is_recovering and post.epoch == journal.epoch and not journal.is_recovering:
@@ -216,8 +215,8 @@ class Splits:
                 self._site.sometimes[DIGEST_KEPT] += not self._journal.is_recovering
                 self._links.send(peer, ROUNDS, ["digest", 0, *digest.to_list()])
 
-    def take_digest(self, told: list[Any]) -> None:
-        journal, digest = self._journal, Digest.from_list(told)
+    def take_digest(self, fields: list[Any]) -> None:
+        journal, digest = self._journal, Digest.from_list(fields)
         is_due = journal.is_recovering and digest.epoch == journal.epoch
         if not is_due or digest.master not in journal.masters:
             return
@@ -231,31 +230,31 @@ class Splits:
         journal, decisions = self._journal, self._site.decisions
         if not journal.is_recovering or not decisions.may_vote(len(self._digests), len(journal.masters)):
             return
-        found = outcome(self._digests, self._site.name, journal.synced, journal.strategy, decisions)
-        executed = [ref.id for ref in journal.synced[found.common : journal.executed]]
+        recovery = outcome(self._digests, self._site.name, journal.synced, journal.strategy, decisions)
+        executed = [ref.id for ref in journal.synced[recovery.common : journal.executed]]
         journal.write(
             [
                 "recovered",
                 journal.epoch + 1,
-                found.common,
-                found.winner,
-                dict(found.votes),
-                lists_of(found.refs),
-                lists_of(found.queue),
-                found.counter,
-                dict.fromkeys(journal.peers, found.counter),
+                recovery.common,
+                recovery.winner,
+                dict(recovery.votes),
+                lists_of(recovery.refs),
+                lists_of(recovery.queue),
+                recovery.counter,
+                dict.fromkeys(journal.peers, recovery.counter),
             ]
         )
-        self._site.log("recovered", epoch=journal.epoch, winner=found.winner)
-        again = [ref.id for ref in (*journal.synced[found.common :], *journal.queue)][: len(executed)]
+        self._site.log("recovered", epoch=journal.epoch, winner=recovery.winner)
+        again = [ref.id for ref in (*journal.synced[recovery.common :], *journal.queue)][: len(executed)]
         sometimes = self._site.sometimes
         sometimes[recovered_by(journal.strategy)] += 1
-        sometimes[TIE] += found.is_tie
+        sometimes[TIE] += recovery.is_tie
         sometimes[OTHER_ORDER] += executed != again
         if journal.is_restoring:
             self._restore()
         self._has_diverged = False
-        self._rounds.restart(found.common)
+        self._rounds.restart(recovery.common)
         self._recovered()
 
     def _restore(self) -> None:

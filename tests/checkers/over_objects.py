@@ -127,7 +127,7 @@ def _dirty(history: History) -> tuple[list[Witness], int, int, list[int]]:
     """Read by read, value by value."""
     asked: dict[tuple[str | None, object], list[Operation]] = {}
     for operation in history.select(f=("write", "cas", "append", "add", "txn")):
-        for key, value in dirty._written(operation):
+        for key, value in dirty._written_values(operation):
             asked.setdefault((key, identity(value)), []).append(operation)
     witnesses: list[Witness] = []
     undone: list[int] = []
@@ -139,7 +139,7 @@ def _dirty(history: History) -> tuple[list[Witness], int, int, list[int]]:
             continue
         many += 1
         reads += read.type == "ok"
-        for key, value in dirty._seen(read) if read.type == "ok" else ():
+        for key, value in dirty._read_values(read) if read.type == "ok" else ():
             is_list = isinstance(value, list | tuple) and (key, identity(value)) not in asked
             start = history.start.of(key)
             there = {identity(each) for each in (start, *(start if isinstance(start, list) else ()))}

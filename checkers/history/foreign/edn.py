@@ -156,31 +156,31 @@ def read(text: str) -> Forms:
                 stack[-1].add(made[0], plain.start(1))
                 position = plain.end()
                 continue
-        found = match(text, position)
-        if found is None:
+        token = match(text, position)
+        if token is None:
             position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
             if text[position] == '"':  # a text without its end
                 return _torn(stack, position)
             raise _not_edn(text, position, repr(text[position : position + 20]))
-        position = found.end()
-        opener, first, at_once, atoms, after = found.group(1, 2, 3, 4, 5)
+        position = token.end()
+        opener, first, at_once, atoms, after = token.group(1, 2, 3, 4, 5)
         if opener is not None:
-            start = found.start(1)
+            start = token.start(1)
             if len(stack) > DEPTH_MAX:
                 raise _not_edn(text, start, f"values nested more than {DEPTH_MAX} deep")
             stack.append(_Open(opener, start, len(stack)))
             if first is not None:
-                _take_atoms(text, found, 2, first, stack[-1])
+                _take_atoms(text, token, 2, first, stack[-1])
             if at_once is not None:
                 _close(text, stack, at_once, position - 1)
         elif atoms is not None:
-            _take_atoms(text, found, 4, atoms, stack[-1])
+            _take_atoms(text, token, 4, atoms, stack[-1])
             if after is not None:
                 _close(text, stack, after, position - 1)
-        elif found.lastgroup == "close":
-            _close(text, stack, found["close"], position - 1)
+        elif token.lastgroup == "close":
+            _close(text, stack, token["close"], position - 1)
         else:
-            _take_rare(found, stack[-1])
+            _take_rare(token, stack[-1])
     if len(stack) > 1 or stack[0].skip:
         return _torn(stack, end)
     return _unwrapped(stack[0])
@@ -201,10 +201,10 @@ _PLAIN_LINE = re.compile(PLAIN)
 _shapes = Shapes(lambda text: read(f"{text}\n(").values)
 
 
-def _take_atoms(text: str, found: re.Match[str], group: int, run: str, top: _Open) -> None:
+def _take_atoms(text: str, token: re.Match[str], group: int, run: str, top: _Open) -> None:
     if top.has_starts or top.skip or top.tag:
-        for each in _WORD_OF_A_RUN.finditer(text, found.start(group), found.end(group)):
-            top.add(_atoms(each[0]), each.start())
+        for word in _WORD_OF_A_RUN.finditer(text, token.start(group), token.end(group)):
+            top.add(_atoms(word[0]), word.start())
     else:
         top.values += map(_atoms, run.replace(",", " ").split())
 
@@ -218,23 +218,23 @@ def _close(text: str, stack: list[_Open], bracket: str, position: int) -> None:
     stack[-1].add(_closed(text, collection), collection.start)
 
 
-def _take_rare(found: re.Match[str], top: _Open) -> None:
-    kind = found.lastgroup or "end"
-    start = found.start(kind)
+def _take_rare(token: re.Match[str], top: _Open) -> None:
+    kind = token.lastgroup or "end"
+    start = token.start(kind)
     match kind:
         case "text":
-            top.add(_unescaped(found[kind]), start)
+            top.add(_unescaped(token[kind]), start)
         case "discard" | "meta":
             top.skip += 1
         case "odd":
-            top.add(_atom(found[kind]), start)
+            top.add(_atom(token[kind]), start)
         case "character":
-            character = _character(found[kind])
+            character = _character(token[kind])
             top.add(Spelled.of(character, f"\\{character}"), start)
         case "tag":
-            top.tag = found[kind]
+            top.tag = token[kind]
         case "symbolic":
-            top.add(Spelled.of(found[kind], f"##{found[kind]}"), start)
+            top.add(Spelled.of(token[kind], f"##{token[kind]}"), start)
 
 
 def _closed(text: str, collection: _Open) -> Any:
@@ -304,8 +304,8 @@ def _unescaped(text: str) -> str:
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    name = found[1]
+def _escape(escape: re.Match[str]) -> str:
+    name = escape[1]
     return chr(int(name[1:], 16)) if len(name) == 5 else _ESCAPES.get(name, name)
 
 
@@ -366,10 +366,10 @@ def write(value: Any) -> str:
         case Set():
             return f"#{{{' '.join(sorted(map(write, value)))}}}"
         case dict():
-            members = (f"{_key_text(key)} {write(each)}" for key, each in value.items())
+            members = (f"{_key_text(key)} {write(member)}" for key, member in value.items())
             return "{" + ", ".join(sorted(members)) + "}"
         case list() | tuple():
-            return "[" + " ".join(write(each) for each in value) + "]"
+            return "[" + " ".join(write(member) for member in value) + "]"
     raise TypeError(f"no JSON value: {value!r}")
 
 
@@ -379,7 +379,7 @@ def text(string: str) -> str:
 
 
 def start(start: Start) -> str:
-    """What the objects held before, as `--initial` takes it."""
+    """The objects' state before the history, as `--initial` takes it."""
     return write(start.value) if not start.by_key else _by_key(start.by_key)
 
 

@@ -66,7 +66,7 @@ def _none(pieces: Sequence[str]) -> list[Any]:
 
 
 def _built(value: Any) -> Build | None:
-    """None: the value has no numbers, and nobody can change it."""
+    """None: the value has no numbers and is immutable."""
     if isinstance(value, dict):
         return _dict(value)
     return _list(value) if isinstance(value, list) else None
@@ -75,8 +75,8 @@ def _built(value: Any) -> Build | None:
 def _dict(value: dict[str, Any]) -> Build:
     if any(_HOLE in key for key in value):
         raise NoTemplate
-    numbers = [(key, hole) for key, each in value.items() if (hole := _hole(each))]
-    others = [(key, part) for key, each in value.items() if (part := _built(each)) is not None]
+    numbers = [(key, hole) for key, member in value.items() if (hole := _hole(member))]
+    others = [(key, part) for key, member in value.items() if (part := _built(member)) is not None]
 
     def build(pieces: Sequence[str]) -> dict[str, Any]:
         made = value.copy()
@@ -92,7 +92,7 @@ def _dict(value: dict[str, Any]) -> Build:
 def _list(values: list[Any]) -> Build:
     if type(values) is not list:
         raise NoTemplate
-    parts = [(_hole(each), _built(each), each) for each in values]
+    parts = [(_hole(value), _built(value), value) for value in values]
     if len(parts) == 1 and parts[0][0]:
         only = parts[0][0]
         return lambda pieces: _numbers(pieces[only])

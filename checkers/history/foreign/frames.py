@@ -21,7 +21,7 @@ from checkers.history.operation import ASKED, Event, Outcome, Phase
 Arrow = Any  # pyarrow's
 _OF_OPERATIONS = ("type", "process", "f", "value", "invoke_index", "complete_index")
 _OF_EVENTS = ("type", "process", "f", "value")
-_TOLD = ("key", "node", "role", "mode", "wait")
+_WORDS = ("key", "node", "role", "mode", "wait")
 _MAY_BE_FLOATS = (*NUMBERS, "index", "time", "time_ns")
 
 
@@ -77,7 +77,7 @@ def _rows(table: Arrow) -> list[dict[str, Any]]:
     return rows
 
 
-class _Row(msgspec.Struct, frozen=True, kw_only=True):
+class _OperationRow(msgspec.Struct, frozen=True, kw_only=True):
     type: Outcome
     process: int
     f: str
@@ -100,9 +100,9 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
 def _of_operations(rows: list[dict[str, Any]]) -> History:
     events: list[Event] = []
     observes = False
-    for place, each in enumerate(rows):
+    for place, cells in enumerate(rows):
         try:
-            row = msgspec.convert(each, _Row)
+            row = msgspec.convert(cells, _OperationRow)
         except msgspec.ValidationError as error:
             raise _no_operation(f"{error} in row {place}") from error
         if row.type != "info" and row.complete_index is None:
@@ -125,17 +125,19 @@ def _no_operation(came: str) -> HistoryError:
     )
 
 
-def _events(row: _Row) -> list[Event]:
-    same: dict[str, Any] = {name: getattr(row, name) for name in ("process", "f", *_TOLD)}
+def _events(row: _OperationRow) -> list[Event]:
+    same: dict[str, Any] = {name: getattr(row, name) for name in ("process", "f", *_WORDS)}
     same["phase"] = row.phase or "load"
     asked = row.value if row.type != "ok" else _asked(row.f, row.value)
     begun_ns = row.invoke_index if row.invoke_ns is None else row.invoke_ns
     events = [Event(index=row.invoke_index, time_ns=begun_ns, type="invoke", value=asked, **same)]
     if row.complete_index is not None:
         ended_ns = row.complete_index if row.complete_ns is None else row.complete_ns
-        told: dict[str, Any] = {"error": row.error, "transaction": row.transaction}
+        outcome: dict[str, Any] = {"error": row.error, "transaction": row.transaction}
         events.append(
-            Event(index=row.complete_index, time_ns=ended_ns, type=row.type, value=row.value, **same, **told)
+            Event(
+                index=row.complete_index, time_ns=ended_ns, type=row.type, value=row.value, **same, **outcome
+            )
         )
     return events
 
@@ -145,7 +147,7 @@ def _index(event: Event) -> int:
 
 
 def _asked(f: str, value: Any) -> Any:
-    """What was asked, as far as an answer tells."""
+    """The value of the invocation, as far as the answer shows it."""
     if f in ASKED:
         return value
     if f == "txn" and isinstance(value, list):
@@ -156,10 +158,10 @@ def _asked(f: str, value: Any) -> Any:
 def _of_events(rows: list[dict[str, Any]]) -> History:
     maps: list[Mapping[str, Any]] = []
     for row in rows:
-        told = {name: value for name, value in row.items() if value is not None}
-        if "actor" in told:
-            told.setdefault("process", told["actor"])
-        if "time_ns" in told:
-            told.setdefault("time", told["time_ns"])
-        maps.append(told)
+        fields = {name: value for name, value in row.items() if value is not None}
+        if "actor" in fields:
+            fields.setdefault("process", fields["actor"])
+        if "time_ns" in fields:
+            fields.setdefault("time", fields["time_ns"])
+        maps.append(fields)
     return replace(Maps(maps, lambda place: place, Header(system="frame")).history(), origin="json")

@@ -39,11 +39,11 @@ def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
 def _refusals(operations: Iterable[Operation]) -> dict[int, bool]:
     """By the index of its completion, whether a refusal observed the state."""
     return {
-        each.complete_index: each.saw_empty
-        or each.found_nothing
-        or (each.f == "cas" and each.error == "mismatch")
-        for each in operations
-        if each.type == "fail" and each.complete_index is not None
+        operation.complete_index: operation.saw_empty
+        or operation.found_nothing
+        or (operation.f == "cas" and operation.error == "mismatch")
+        for operation in operations
+        if operation.type == "fail" and operation.complete_index is not None
     }
 
 

@@ -26,24 +26,24 @@ LINE = re.compile(
 
 def parse(text: str) -> Maps:
     """The operation maps in such a log. Raises HistoryError if it holds no operations or they do not pair."""
-    found = list(LINE.finditer(text))
-    if not found:
+    matches = list(LINE.finditer(text))
+    if not matches:
         raise no_operations("no line of jepsen.util")
 
     def line_of(place: int) -> int:
-        return edn.line_of(text, found[place].start("process"))
+        return edn.line_of(text, matches[place].start("process"))
 
-    maps = [_map(each, line_of, place) for place, each in enumerate(found)]
+    maps = [_map(match, line_of, place) for place, match in enumerate(matches)]
     return Maps(maps, line_of, Header(system="jepsen"), are_flat=True)
 
 
-def _map(found: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:
-    process = found["process"]
-    values = _values(found["rest"], line_of, place)
+def _map(match: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:
+    process = match["process"]
+    values = _values(match["rest"], line_of, place)
     return {
         "process": int(process) if re.fullmatch(r"\d{1,18}", process) else process.removeprefix(":"),
-        "type": found["type"],
-        "f": found["f"],
+        "type": match["type"],
+        "f": match["f"],
         "value": values[0] if values else None,
         "error": values[1] if len(values) > 1 else None,
     }

@@ -86,8 +86,8 @@ class Kinds:
         if key is not None:
             self._note_key(key)
         if not _has_no_texts(value):
-            for each in self._noted(value):
-                self._values.note(each)
+            for word in self._noted(value):
+                self._values.note(word)
 
     def _note_key(self, key: Any) -> None:
         if type(key) is not int:
@@ -106,35 +106,35 @@ class Kinds:
         elif isinstance(value, str):
             yield value
         elif isinstance(value, list):
-            for each in value:
-                yield from self._noted(each)
+            for part in value:
+                yield from self._noted(part)
         elif isinstance(value, dict):
-            for name, each in value.items():
+            for name, part in value.items():
                 self._names.note(name)
-                yield from self._noted(each)
+                yield from self._noted(part)
 
     def start(self, value: Any) -> Start:
-        """What the objects held before: of a file with keys a map is by key.
+        """The objects' state before the history: of a file with keys a map is by key.
 
         Its texts are of the kinds that they are written in. Its keys may be in another notation: `:x` stands for "x" in
         a file of JSON, unless the file has a key that is written the same.
         """
         if not isinstance(value, dict) or not self._keys.spellings:
-            for each in self._noted(value):
-                self._values.note(each)
+            for part in self._noted(value):
+                self._values.note(part)
             return Start(value=self.value(value))
-        for each in value.values():
-            for noted in self._noted(each):
+        for part in value.values():
+            for noted in self._noted(part):
                 self._values.note(noted)
         if self._keys.are_spelled:
-            return Start(by_key={spelling(key): self.value(each) for key, each in value.items()})
+            return Start(by_key={spelling(key): self.value(part) for key, part in value.items()})
         by_key: dict[str, Any] = {}
-        for key, each in value.items():
+        for key, part in value.items():
             known = self._keys.spellings.get(text(key))
             is_same = known == spelling(key)
             if is_same or (known is not None and not _is_literal(key) and text(key) not in by_key):
-                by_key[text(key)] = each
-        return Start(by_key={key: self.value(each) for key, each in by_key.items()})
+                by_key[text(key)] = part
+        return Start(by_key={key: self.value(part) for key, part in by_key.items()})
 
     def key(self, key: Any) -> str | None:
         """The key as a history names it."""
@@ -153,7 +153,7 @@ class Kinds:
             parts = map(self.value, value)
             return Set(parts) if isinstance(value, Set) else list(parts)
         if isinstance(value, dict):
-            return {self._names.of(name): self.value(each) for name, each in value.items()}
+            return {self._names.of(name): self.value(part) for name, part in value.items()}
         return value
 
     def _micro(self, micro: Sequence[Any]) -> list[Any]:

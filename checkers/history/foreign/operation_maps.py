@@ -60,66 +60,66 @@ class Maps:
     are_flat: bool = False
 
     def history(self, initial: Any = UNSET) -> History:
-        """The history of these. `initial`: what the objects held before, as read from the same notation.
+        """The history of these maps. `initial`: the objects' state before them, as read from the same notation.
 
         Raises HistoryError if there is no operation among them, or if they do not add up.
         """
-        checked = [self._checked(each, place) for place, each in enumerate(self.maps)]
+        checked = [self._checked(entry, place) for place, entry in enumerate(self.maps)]
         return _history(checked, self.line_of, self.header, self.torn, initial)
 
-    def _checked(self, each: Any, place: int) -> Map:
-        if not isinstance(each, dict) or each.get("type") not in TYPES:
-            came = f"type {each.get('type')!r}"[:60] if isinstance(each, dict) else repr(each)[:60]
+    def _checked(self, entry: Any, place: int) -> Map:
+        if not isinstance(entry, dict) or entry.get("type") not in TYPES:
+            came = f"type {entry.get('type')!r}"[:60] if isinstance(entry, dict) else repr(entry)[:60]
             raise HistoryError(
                 expected="an operation map with type invoke, ok, fail or info",
                 came=came,
                 attempt="give the history alone, without the test's other data",
                 line=self.line_of(place),
             )
-        if not self.are_flat and is_deep(each):
+        if not self.are_flat and is_deep(entry):
             raise too_deep(self.line_of(place))
-        return each
+        return entry
 
 
 def _history(checked: list[Map], line_of: LineOf, header: Header, torn: str | None, initial: Any) -> History:
-    clients = [each for each in checked if _is_client(each)]
+    clients = [entry for entry in checked if _is_client(entry)]
     if not clients:
         raise no_operations("nothing that a client did")
     keyed = _is_keyed(clients)
     if keyed:
         checked = _with_keys(checked)
-    if any(REFUSAL_OBSERVED in each for each in clients):
+    if any(REFUSAL_OBSERVED in entry for entry in clients):
         header = replace(header, extra={**header.extra, OBSERVING: True})
-    has_invocations = any(each["type"] == "invoke" for each in clients)
+    has_invocations = any(entry["type"] == "invoke" for entry in clients)
     if not has_invocations:
         checked = _asked_at_once(checked)
     events: list[Event] = []
-    processes = _Processes(named=any(each.get("process") is not None for each in checked))
+    processes = _Processes(named=any(entry.get("process") is not None for entry in checked))
     faults = _Faults()
-    if any(each.get("f") in ("txn", None) and is_transaction(each.get("value")) for each in clients):
-        checked = [_as_transaction(each) for each in checked]
+    if any(entry.get("f") in ("txn", None) and is_transaction(entry.get("value")) for entry in clients):
+        checked = [_as_transaction(entry) for entry in checked]
     kinds = Kinds()
-    questions = [_question(each, keyed) if _is_client(each) else None for each in checked]
+    questions = [_question(entry, keyed) if _is_client(entry) else None for entry in checked]
     for question in questions:
         if question is not None:
             kinds.note(*question)
     start = PLAIN_START if initial is UNSET else kinds.start(initial)
     time_ns = 0
-    for place, (each, question) in enumerate(zip(checked, questions, strict=True)):
-        time_ns = max(time_ns, _time_ns(each, place))
+    for place, (entry, question) in enumerate(zip(checked, questions, strict=True)):
+        time_ns = max(time_ns, _time_ns(entry, place))
         if question is not None:
-            process = processes.of(each, place, line_of)
+            process = processes.of(entry, place, line_of)
             if not question[0]:
-                raise _no_f(each, line_of(place))
-            events.append(_event(place, time_ns, process, each, question, kinds))
+                raise _no_f(entry, line_of(place))
+            events.append(_event(place, time_ns, process, entry, question, kinds))
         else:
-            told = {**each, "value": kinds.value(each.get("value"))}
-            events.append(_told(place, time_ns, told, faults))
+            plain = {**entry, "value": kinds.value(entry.get("value"))}
+            events.append(_other_event(place, time_ns, plain, faults))
     return _paired(header, events, torn, start, line_of if has_invocations else None)
 
 
 def no_operations(came: str) -> HistoryError:
-    """The refusal of a file in which nothing happened."""
+    """The refusal of a file without operations."""
     return HistoryError(
         expected="operations of clients (maps with type, process and f)",
         came=f"no operations: {came}",
@@ -130,7 +130,7 @@ def no_operations(came: str) -> HistoryError:
 def _paired(
     header: Header, events: Sequence[Event], torn: str | None, start: Start, line_of: LineOf | None
 ) -> History:
-    """Lines of a foreign file and our events need not correspond: messages name the event, too."""
+    """Pairs the events. Lines of a foreign file and our events need not correspond: messages name the event, too."""
     try:
         return History.of(header, events, torn=torn, first_line=0).starting_at(start)
     except HistoryError as error:
@@ -147,49 +147,49 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int
 
 
-def _time_ns(each: Map, place: int) -> int:
-    given = each.get("time")
+def _time_ns(entry: Map, place: int) -> int:
+    given = entry.get("time")
     return given if type(given) is int and given >= 0 else place
 
 
-def _is_client(each: Map) -> bool:
-    return each.get("process") is None or _is_whole(each["process"])
+def _is_client(entry: Map) -> bool:
+    return entry.get("process") is None or _is_whole(entry["process"])
 
 
 def _is_keyed(clients: Iterable[Map]) -> bool:
     """Whether values are jepsen.independent's `[key value]`, which looks like a cas, or a pair that was added."""
     pairs = 0
-    for each in clients:
-        value = each.get("value")
-        if each.get("key") is not None or is_transaction(value):
+    for entry in clients:
+        value = entry.get("value")
+        if entry.get("key") is not None or is_transaction(value):
             return False
         if value is None:
-            if each["type"] == "ok":
+            if entry["type"] == "ok":
                 return False
             continue
         if not isinstance(value, list) or isinstance(value, Set):
             return False
-        if each.get("f") == "cas" and len(value) == 3:
+        if entry.get("f") == "cas" and len(value) == 3:
             value = [value[0], value[1:]]
         if len(value) != 2:
             return False
         if isinstance(value[0], list | dict):
             return False
-        if each.get("f") == "cas" and each["type"] == "invoke" and not isinstance(value[1], list):
+        if entry.get("f") == "cas" and entry["type"] == "invoke" and not isinstance(value[1], list):
             return False
-        pairs += each["type"] == "invoke"
+        pairs += entry["type"] == "invoke"
     return pairs > 0
 
 
 def _with_keys(checked: Sequence[Map]) -> list[Map]:
-    """Give an invocation without a value the key that its completion tells."""
+    """Give an invocation without a value the key of its completion."""
     filled = list(checked)
     asked: dict[Any, int] = {}
-    for place, each in enumerate(checked):
-        process, value = each.get("process"), each.get("value")
-        if each["type"] == "invoke" and value is None:
+    for place, entry in enumerate(checked):
+        process, value = entry.get("process"), entry.get("value")
+        if entry["type"] == "invoke" and value is None:
             asked[process] = place
-        elif each["type"] != "invoke" and process in asked and value is not None:
+        elif entry["type"] != "invoke" and process in asked and value is not None:
             number = asked.pop(process)
             filled[number] = {**checked[number], "value": [value[0], None]}
         else:
@@ -205,23 +205,23 @@ class _Processes:
         self._open: dict[str, list[int]] = {}
         self._next = 0
 
-    def of(self, each: Map, place: int, line_of: LineOf) -> int:
-        process = each.get("process")
+    def of(self, entry: Map, place: int, line_of: LineOf) -> int:
+        process = entry.get("process")
         if self._named:
             if process is None:
-                raise self._nobody("an operation without one", line_of(place))
+                raise self._no_process("an operation without one", line_of(place))
             return int(process)
-        same = self._open.setdefault(str(each.get("f")), [])
-        if each["type"] == "invoke":
+        same = self._open.setdefault(str(entry.get("f")), [])
+        if entry["type"] == "invoke":
             same.append(self._next)
             self._next += 1
             return same[-1]
         if len(same) != 1:
-            raise self._nobody(f"{len(same)} open operations that this may end", line_of(place))
+            raise self._no_process(f"{len(same)} open operations that this may end", line_of(place))
         return same.pop()
 
     @staticmethod
-    def _nobody(came: str, line: int) -> HistoryError:
+    def _no_process(came: str, line: int) -> HistoryError:
         return HistoryError(
             expected="the process of every operation",
             came=came,
@@ -234,34 +234,34 @@ def _asked_at_once(checked: Sequence[Map]) -> list[Map]:
     """Completions alone: invocations of fresh clients are put before all of them."""
     invocations: list[Map] = []
     completions: list[Map] = []
-    for each in checked:
-        if not _is_client(each):
-            completions.append(each)
+    for entry in checked:
+        if not _is_client(entry):
+            completions.append(entry)
             continue
         process = len(invocations)
-        asked = {name: each[name] for name in ("f", "key", "value") if name in each}
+        asked = {name: entry[name] for name in ("f", "key", "value") if name in entry}
         invocations.append({**asked, "type": "invoke", "process": process, "time": 0})
-        completions.append({**each, "process": process})
+        completions.append({**entry, "process": process})
     return invocations + completions
 
 
-def _as_transaction(each: Map) -> Map:
-    """In a file with transactions a list of micro-operations is one, whatever its f (Elle does not look at f).
+def _as_transaction(entry: Map) -> Map:
+    """In a file with transactions a list of micro-operations is a transaction, whatever its f (as for Elle).
 
     A read that shows nothing may end behind its key.
     """
-    value = each.get("value")
-    if not _is_client(each) or not is_transaction(value):
-        return each
-    if each.get("f") == "txn" and all(len(micro) > 2 for micro in value or ()):
-        return each
+    value = entry.get("value")
+    if not _is_client(entry) or not is_transaction(value):
+        return entry
+    if entry.get("f") == "txn" and all(len(micro) > 2 for micro in value or ()):
+        return entry
     micros: list[Any] = [[*micro, None] if len(micro) == 2 else micro for micro in value or ()]
-    return {**each, "f": "txn", "value": micros}
+    return {**entry, "f": "txn", "value": micros}
 
 
-def _question(each: Map, keyed: bool) -> tuple[str, Any, Any]:
+def _question(entry: Map, keyed: bool) -> tuple[str, Any, Any]:
     """(f, key, value) of a client's map as the file has them; f is "" if there is none."""
-    f, key, value = each.get("f"), each.get("key"), each.get("value")
+    f, key, value = entry.get("f"), entry.get("key"), entry.get("value")
     if f is None and is_transaction(value):
         f = "txn"
     if keyed and value is not None:
@@ -269,24 +269,24 @@ def _question(each: Map, keyed: bool) -> tuple[str, Any, Any]:
     return SYNONYMS.get(f, str(f)) if isinstance(f, str) else "", key, value
 
 
-def _no_f(each: Map, line: int) -> HistoryError:
+def _no_f(entry: Map, line: int) -> HistoryError:
     return HistoryError(
         expected="what the operation does (f)",
-        came=f"f {each.get('f')!r}"[:60],
+        came=f"f {entry.get('f')!r}"[:60],
         attempt="add :f to each map",
         line=line,
     )
 
 
 def _event(
-    index: int, time_ns: int, process: Process, each: Map, question: tuple[str, Any, Any], kinds: Kinds
+    index: int, time_ns: int, process: Process, entry: Map, question: tuple[str, Any, Any], kinds: Kinds
 ) -> Event:
     f, key, value = question
-    node, role, mode = each.get("node"), each.get("role"), each.get("mode")
+    node, role, mode = entry.get("node"), entry.get("role"), entry.get("mode")
     return Event(
         index=index,
         time_ns=time_ns,
-        type=str(each["type"]),  # type: ignore[arg-type]  # one of TYPES
+        type=str(entry["type"]),  # type: ignore[arg-type]  # one of TYPES
         process=process,
         f=f,
         key=kinds.key(key),
@@ -294,21 +294,21 @@ def _event(
         node=None if node is None else text(node),
         role=None if role is None else text(role),
         mode=None if mode is None else text(mode),
-        error=_error(each, f),
-        phase="final" if each.get("phase") == "final" or each.get("final?") is True else "load",
+        error=_error(entry, f),
+        phase="final" if entry.get("phase") == "final" or entry.get("final?") is True else "load",
     )
 
 
-def _error(each: Map, f: str) -> str | None:
-    error = each.get("error")
-    is_refused = f == "cas" and each["type"] == "fail" and each.get(REFUSAL_OBSERVED) is not False
+def _error(entry: Map, f: str) -> str | None:
+    error = entry.get("error")
+    is_refused = f == "cas" and entry["type"] == "fail" and entry.get(REFUSAL_OBSERVED) is not False
     if is_refused and (error is None or PRECONDITION.search(text(error))):
         return "mismatch"
     return None if error is None else text(error)
 
 
 def text(value: Any) -> str:
-    """A value as words: an error, or what a nemesis says."""
+    """A value as words: an error, or a nemesis's report."""
     if isinstance(value, list):
         return " ".join(map(text, value))
     return "nil" if value is None else str(value)
@@ -363,16 +363,16 @@ class _Faults:
         return (f.removeprefix("stop-"),) if f.startswith("stop-") else _ENDS.get(f, ())
 
 
-def _told(index: int, time_ns: int, each: Map, faults: _Faults) -> Event:
-    """A line that no client wrote: a fault, or words that no checker reads."""
-    f, actor = text(each.get("f")), text(each["process"])
+def _other_event(index: int, time_ns: int, entry: Map, faults: _Faults) -> Event:
+    """The event of a map that is no client's: a fault, or words that no checker reads."""
+    f, actor = text(entry.get("f")), text(entry["process"])
     fault = faults.value(f) if actor == NEMESIS else None
     if fault is None:
         return Event(
-            index=index, time_ns=time_ns, type="info", process=f"{actor}-log", f=f, value=each.get("value")
+            index=index, time_ns=time_ns, type="info", process=f"{actor}-log", f=f, value=entry.get("value")
         )
     kind, name, value = fault
-    asked = {} if each.get("value") is None or kind != "invoke" else {"asked": each["value"]}
+    asked = {} if entry.get("value") is None or kind != "invoke" else {"asked": entry["value"]}
     return Event(
         index=index,
         time_ns=time_ns,

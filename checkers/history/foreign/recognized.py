@@ -70,7 +70,7 @@ def beginning(history: History, initial: str | None) -> History:
 
 
 def given(initial: str) -> Any:
-    """What a person wrote, in JSON or EDN. Raises HistoryError."""
+    """A start value that a person wrote, in JSON or EDN. Raises HistoryError."""
     with suppress(*NOT_JSON):
         return msgspec.json.decode(initial)
     with suppress(HistoryError):

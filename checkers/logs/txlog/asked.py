@@ -1,4 +1,4 @@
-"""Requests of clients and their answers, as columns: transactions, and reads of the state of one master."""
+"""The requests of clients, with their answers, as columns: transactions, and reads of one master's state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Asked:
         return self._only(self.with_one)
 
     def _only(self, operations: Array) -> Array:
-        """The last one of these of each transaction."""
+        """Of these operations the last one of each transaction."""
         names = self.transaction[operations]
         last = numpy.full(int(names.max(initial=-1)) + 1, -1, dtype=numpy.int64)
         last[names] = operations
@@ -76,28 +76,28 @@ class Asked:
 def asked_of(operations: Iterable[Operation], number_of: Mapping[str, int]) -> Asked:
     """Of operations as objects."""
     kept = [
-        each
-        for each in operations
-        if each.transaction is not None or (each.type == "ok" and each.f == "read")
+        operation
+        for operation in operations
+        if operation.transaction is not None or (operation.type == "ok" and operation.f == "read")
     ]
-    nodes = {name: number for number, name in enumerate(dict.fromkeys(each.node for each in kept))}
+    nodes = {name: number for number, name in enumerate(dict.fromkeys(operation.node for operation in kept))}
 
     def read(place: int) -> tuple[str | None, Any]:
         return kept[place].key, kept[place].value
 
     def column(values: Iterable[int | None]) -> Array:
-        return numpy.array([-1 if each is None else each for each in values], dtype=numpy.int64)
+        return numpy.array([-1 if value is None else value for value in values], dtype=numpy.int64)
 
     return Asked(
         nodes=[*nodes],
-        type=column(TYPES[each.type] for each in kept),
+        type=column(TYPES[operation.type] for operation in kept),
         transaction=column(
-            None if each.transaction is None else number_of[each.transaction] for each in kept
+            None if operation.transaction is None else number_of[operation.transaction] for operation in kept
         ),
-        node=column(nodes[each.node] for each in kept),
-        invoke=column(each.invoke_index for each in kept),
-        complete=column(each.complete_index for each in kept),
-        invoke_ns=column(each.invoke_ns for each in kept),
-        complete_ns=column(each.complete_ns for each in kept),
+        node=column(nodes[operation.node] for operation in kept),
+        invoke=column(operation.invoke_index for operation in kept),
+        complete=column(operation.complete_index for operation in kept),
+        invoke_ns=column(operation.invoke_ns for operation in kept),
+        complete_ns=column(operation.complete_ns for operation in kept),
         read=read,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from checkers.logs.txlog import counters, drained, executed, kept, order, policy, sessions, vote
 from checkers.logs.txlog.given import Given
-from checkers.logs.txlog.report import CHECKS, Found, Name, verdict
+from checkers.logs.txlog.report import CHECKS, Name, Report, verdict
 from checkers.verdict import Verdict
 
 PARTS = (
@@ -23,7 +23,7 @@ PARTS = (
 
 def check(given: Given) -> Mapping[Name, Verdict]:
     """Every check over all logs and the history."""
-    found = Found()
+    report = Report()
     for part in PARTS:
-        found.add(part(given))
-    return {name: verdict(name, found, given.missing) for name in CHECKS}
+        report.add(part(given))
+    return {name: verdict(name, report, given.missing) for name in CHECKS}

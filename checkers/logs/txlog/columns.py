@@ -67,7 +67,7 @@ class Names:
     def of(cls, texts: Iterable[str]) -> Names:
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
         first = numpy.zeros(len(encoded) + 1, dtype=numpy.int64)
-        numpy.cumsum([len(each) for each in encoded], out=first[1:])
+        numpy.cumsum([len(part) for part in encoded], out=first[1:])
         return cls(first, numpy.frombuffer(b"".join(encoded) or b"\0", dtype=numpy.uint8))
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Names:
         return bytes(self.data[self.first[number] : self.first[number + 1]]).decode("utf-8", "surrogatepass")
 
     def and_also(self, more: Names) -> Names:
-        """These, and behind them the others."""
+        """These names, followed by `more`."""
         if not len(more):
             return self
         size = int(self.first[-1])
@@ -109,16 +109,20 @@ class LogColumns:
 
     @property
     def recoveries(self) -> list[Recovered]:
-        return [each for each in self.rare if isinstance(each, Recovered)]
+        return [record for record in self.rare if isinstance(record, Recovered)]
 
     def strategy_before(self, place: int) -> str:
-        told = [each.strategy for each in self.rare if isinstance(each, Life | Chosen) and each.place < place]
-        return told[-1] if told else ""
+        chosen = [
+            record.strategy
+            for record in self.rare
+            if isinstance(record, Life | Chosen) and record.place < place
+        ]
+        return chosen[-1] if chosen else ""
 
     def left_out_by(self, place: int) -> Sequence[str]:
         """The masters that the split at this place left out; 0: none."""
-        splits = (each for each in self.rare if isinstance(each, Split) and each.place == place)
-        return next((each.missing for each in splits), ())
+        splits = (split for split in self.rare if isinstance(split, Split) and split.place == place)
+        return next((split.missing for split in splits), ())
 
 
 def hash_of(digest: int, hashes: Sequence[bytes] | None) -> bytes:
@@ -164,24 +168,24 @@ class Columns:
         flags = numpy.zeros((len(self.groups), len(self.peers)), dtype=numpy.int64)
         for number, (posters, absent) in enumerate(self.groups):
             for bit, masters in ((1, posters), (2, absent)):
-                for each in masters:
-                    flags[number, self.peer[each]] |= bit
+                for master in masters:
+                    flags[number, self.peer[master]] |= bit
         return flags
 
     @cached_property
     def posters(self) -> Array:
         """By group the posters, as they stand in the record; -1 behind the last."""
         most = max((len(posters) for posters, _ in self.groups), default=0)
-        found = numpy.full((len(self.groups), most), -1, dtype=numpy.int64)
+        numbers = numpy.full((len(self.groups), most), -1, dtype=numpy.int64)
         for number, (posters, _) in enumerate(self.groups):
-            found[number, : len(posters)] = [self.peer[each] for each in posters]
-        return found
+            numbers[number, : len(posters)] = [self.peer[poster] for poster in posters]
+        return numbers
 
     @cached_property
     def missing_of(self) -> Array:
         left_out = numpy.zeros((len(self.missing), len(self.peers)), dtype=numpy.bool_)
         for number, masters in enumerate(self.missing):
-            left_out[number, [self.peer[each] for each in masters]] = True
+            left_out[number, [self.peer[master] for master in masters]] = True
         return left_out
 
     def ref(self, number: int) -> Ref:
@@ -282,7 +286,7 @@ def _log(
 
 
 class _Texts(Sequence[bytes]):
-    """The hashes by number, while more of them come."""
+    """The hashes by number. `numbers` may still grow."""
 
     def __init__(self, numbers: _Numbers) -> None:
         self._numbers = numbers
@@ -298,13 +302,13 @@ class _Texts(Sequence[bytes]):
 
 
 def over_of(recoveries: Sequence[Recovered]) -> Array:
-    return _int64s([[each.epoch, each.counter] for each in recoveries]).reshape(-1, 2)
+    return _int64s([[recovery.epoch, recovery.counter] for recovery in recoveries]).reshape(-1, 2)
 
 
 def last_of(recoveries: Sequence[Recovered], peer: Mapping[str, int]) -> Array:
     last = numpy.zeros((len(recoveries), len(peer)), dtype=numpy.int64)
-    for number, each in enumerate(recoveries):
-        for name, counter in each.last.items():
+    for number, recovery in enumerate(recoveries):
+        for name, counter in recovery.last.items():
             last[number, peer[name]] = counter
     return last
 

@@ -10,8 +10,8 @@
 | above-the-bound | a round adds a transaction above its bound |
 | master-not-counted | a round counts a master neither as a poster nor as absent, and it is not left out |
 
-The own counter counts, the last known one of an absent master, and that of a poster as long as it had the base of the
-round. The records of the master itself do not have the counter of a POST with a base that came to be its own later.
+What counts: the own counter; the last known one of an absent master; that of a poster as long as it had the base of
+the round. A master's own records lack the counter of a POST whose base became its own only later.
 """
 
 from __future__ import annotations
@@ -24,36 +24,38 @@ from checkers.logs.txlog import kernels
 from checkers.logs.txlog.columns import LogColumns
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.records import Joined
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 COUNTED = {"timestamps": kernels.MADE, "posts": kernels.HEARD, "rounds": kernels.ADDED}
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     columns = given.columns
     for master, log in columns.logs.items():
-        told = [(log.rows.of_kind(kind), name) for name, kind in COUNTED.items()]
-        for rows, name in sorted((each for each in told if len(each[0])), key=lambda each: int(each[0][0])):
-            found.count("counters", **{name: len(rows)})
+        counts = [(log.rows.of_kind(kind), name) for name, kind in COUNTED.items()]
+        for rows, name in sorted(
+            (entry for entry in counts if len(entry[0])), key=lambda entry: int(entry[0][0])
+        ):
+            report.count("counters", **{name: len(rows)})
         out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         out, count = given.kernels.counted(
             log.rows, columns.ts, log.over, log.over_last, columns.peer[master], _counts_from(given, log),
             columns.flags, columns.missing_of, given.bases.counter[master], out,
         )  # fmt: skip
-        found.breaches += (_breach(given, log, *each) for each in out[:count].tolist())
-    if not found.compared:
-        found.nothing["counters"] = "no counter was used"
-    found.proofs["counters"] = {"rule": "all rise", **found.compared.get("counters", {})}
-    return found
+        report.breaches += (_breach(given, log, *entry) for entry in out[:count].tolist())
+    if not report.compared:
+        report.nothing["counters"] = "no counter was used"
+    report.proofs["counters"] = {"rule": "all rise", **report.compared.get("counters", {})}
+    return report
 
 
 def _breach(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int, _: int) -> Breach:
-    name, says = _told(given, log, rule, row, one, two)
+    name, says = _finding(given, log, rule, row, one, two)
     return Breach(rule=name, summary=f"{log.master} {says}", records=[(log.master, row + 1)])
 
 
-def _told(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
+def _finding(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
     """The rule, and what the master does."""
     columns, rows = given.columns, log.rows
     kind, now = rows.kind[row], int(rows.number[row])
@@ -105,4 +107,4 @@ def _forgotten(given: Given, log: LogColumns, row: int, split: int) -> Iterator[
     since = dict(zip(given.columns.peers, _counts_from(given, log).tolist(), strict=True))
     posters, absent = given.columns.groups[log.rows.name[row]]
     counted = {log.master, *posters, *absent, *(given.columns.missing[split] if split >= 0 else ())}
-    return (each for each in given.masters if each not in counted and row >= since.get(each, 0))
+    return (master for master in given.masters if master not in counted and row >= since.get(master, 0))

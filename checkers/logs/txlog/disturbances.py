@@ -1,9 +1,9 @@
 """The phase of a run, by the harness's own record of its faults: between which masters a split can have happened.
 
-No word of a master counts here. A fault *touches* a pair of masters if it is about one of them, or about the link
-between them. A fault without nodes and links touches all pairs. So does a time in which the harness itself stood still.
-A node that crashed is touched from then on. A pair can have been *apart* if faults touched it for the split time-out
-without a gap. Clocks may drift, and links take a while to stand again: both shorten what is needed.
+Only the harness's record counts here, no log of a master. A fault *touches* a pair of masters if it is about one of
+them, or about the link between them. A fault without nodes and links touches all pairs, and so does a stall of the
+harness. A crash touches all pairs of the node from then on. A pair can have been *apart* if faults touched it for the
+split time-out without a gap. Clocks drift, and links need time to reconnect: both shorten the time that is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPEN = 1 << 62
 
 class Disturbances:
     def __init__(self, history: History, masters: Sequence[str], split_ns: int, idle_ns: int = 0) -> None:
-        """Silence may begin an idle round before the fault: a master was last heard then."""
+        """`idle_ns`: silence may begin an idle round before the fault, when the master was last heard."""
         self._needed_ns = max(0, int(split_ns * (1 - DRIFT)) - idle_ns)
         self._can_split = split_ns > 0
         self._masters = masters
@@ -42,7 +42,7 @@ class Disturbances:
         return _merged([*map(_span, self._faults), *self._everywhere, *crashed])
 
     def apart(self, one: str, other: str) -> tuple[Span, ...]:
-        """The times in which the two may have taken each other for gone; none if masters never split."""
+        """The times in which each of the two may have left the other out; none if masters never split."""
         key = (min(one, other), max(one, other))
         if key not in self._apart:
             touching = [_span(fault) for fault in self._faults if _touches(fault, *key)]
@@ -58,7 +58,7 @@ class Disturbances:
         return any(begin + self._needed_ns <= by_ns for begin, _ in self.apart(one, other))
 
     def may_leave_out(self, missing: Iterable[str], *, by_ns: int = OPEN) -> bool:
-        """Whether each of these can have been lost to all other masters at one time, until then."""
+        """Whether all other masters can have lost each of these at one time, up to `by_ns`."""
         gone = [*missing]
         part = [master for master in self._masters if master not in gone]
         return all(
@@ -66,13 +66,13 @@ class Disturbances:
         )
 
     def _begins(self, one: str, part: Sequence[str]) -> Iterator[int]:
-        return (begin for each in part for begin, _ in self.apart(one, each))
+        return (begin for other in part for begin, _ in self.apart(one, other))
 
     def _lost(self, one: str, part: Sequence[str], since_ns: int, by_ns: int) -> bool:
-        """All of the part were apart from the master `one` at the end of a split time-out from `since_ns` on."""
+        """Whether all of the part were apart from the master `one` for a split time-out from `since_ns` on."""
         at_ns = since_ns + self._needed_ns
         return at_ns <= by_ns and all(
-            any(begin <= since_ns and at_ns <= end for begin, end in self.apart(one, each)) for each in part
+            any(begin <= since_ns and at_ns <= end for begin, end in self.apart(one, other)) for other in part
         )
 
     def not_left_out_before_ns(self, missing: Iterable[str], since_ns: int) -> int:
@@ -82,15 +82,15 @@ class Disturbances:
     def _earliest_ns(self, one: str, since_ns: int) -> int:
         times = (
             max(since_ns, begin + self._needed_ns)
-            for each in self._masters
-            if each != one
-            for begin, end in self.apart(one, each)
+            for other in self._masters
+            if other != one
+            for begin, end in self.apart(one, other)
             if end >= since_ns
         )
         return min(times, default=since_ns)
 
     def cause(self, begin_ns: int, end_ns: int) -> str:
-        """Why nothing may have been executed between these times, by the faults; "" if none was at work."""
+        """The faults that may have stopped execution between these times; "" if none was active."""
         active = [fault for fault in self._faults if fault.start_ns < end_ns and _span(fault)[1] > begin_ns]
         crashed = [node for node, time_ns in self._crashes if time_ns < end_ns]
         if not active and not crashed:
@@ -101,9 +101,9 @@ class Disturbances:
             dict.fromkeys((*(fault.name for fault in active), *(f"the crash of {node}" for node in crashed)))
         )
         hubs = [
-            one
-            for one in self._masters
-            if all((one, other) not in cut and (other, one) not in cut for other in self._masters)
+            hub
+            for hub in self._masters
+            if all((hub, other) not in cut and (other, hub) not in cut for other in self._masters)
         ]
         return names if hubs or gone else f"{names}: no master had links to all others"
 

@@ -1,4 +1,4 @@
-"""Whether masters come to an agreement in time: I10, by the clients and the end of the run.
+"""Whether masters agree in time: I10, by the clients and the end of the run.
 
 | rule | a run breaks it if |
 |---|---|
@@ -22,7 +22,7 @@ from checkers.logs.txlog import kernels
 from checkers.logs.txlog.asked import OK, Asked
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.order import UNREPAIRED
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
@@ -30,26 +30,26 @@ STALL_NS = 1_000_000_000
 """A longer time without any answer is reported with its cause."""
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     asked = given.asked
     submitted = asked.last
     calm = submitted[(asked.type[submitted] == OK) & ~_disturbed(asked, submitted, given.disturbances.spans)]
-    found.count("drained", transactions=given.made.count, answers=len(submitted), in_calm=len(calm))
+    report.count("drained", transactions=given.made.count, answers=len(submitted), in_calm=len(calm))
     waits = numpy.maximum(asked.complete_ns[calm], 0) - asked.invoke_ns[calm]
     if len(waits):
         middle = int(numpy.partition(waits, len(waits) // 2)[len(waits) // 2])
-        found.count("drained", median_ms=_ms(middle), longest_ms=_ms(int(waits.max())))
+        report.count("drained", median_ms=_ms(middle), longest_ms=_ms(int(waits.max())))
     if not given.made.count:
-        found.nothing["drained"] = "no transaction was accepted"
+        report.nothing["drained"] = "no transaction was accepted"
     if given.agrees_within_ns:
-        found.breaches += _stalled(given)
-        found.breaches += _left(given, found)
+        report.breaches += _stalled(given)
+        report.breaches += _left(given, report)
     else:
-        found.lacks["drained"] = "it is not known in what time masters should agree"
-    found.breaches += _pauses(given, submitted)
-    found.proofs["drained"] = {"rule": "all drained", "transactions": given.made.count}
-    return found
+        report.lacks["drained"] = "it is not known in what time masters should agree"
+    report.breaches += _pauses(given, submitted)
+    report.proofs["drained"] = {"rule": "all drained", "transactions": given.made.count}
+    return report
 
 
 def _ms(time_ns: int) -> int:
@@ -65,7 +65,7 @@ def _disturbed(asked: Asked, operations: Array, spans: Sequence[Span]) -> Array:
 
 
 def _stalled(given: Given) -> Iterator[Breach]:
-    """By the longest time between two disturbances in which an operation waited."""
+    """Operations that waited too long between two disturbances."""
     asked, spans = given.asked, given.disturbances.spans
     ended = asked.with_one[asked.complete_ns[asked.with_one] >= 0]
     long = ended[asked.complete_ns[ended] - asked.invoke_ns[ended] > given.agrees_within_ns]
@@ -82,7 +82,7 @@ def _stalled(given: Given) -> Iterator[Breach]:
 
 
 def _calm(spans: Sequence[Span], begin_ns: int, end_ns: int) -> Iterator[int]:
-    """How long each part of this time is in which nothing is disturbed."""
+    """The length of each undisturbed part of this time."""
     for begin, end in spans:
         if end < begin_ns:
             continue
@@ -93,20 +93,20 @@ def _calm(spans: Sequence[Span], begin_ns: int, end_ns: int) -> Iterator[int]:
     yield max(0, end_ns - begin_ns)
 
 
-def _left(given: Given, found: Found) -> Iterator[Breach]:
+def _left(given: Given, report: Report) -> Iterator[Breach]:
     history = given.history
     if history.settled is True or given.missing:
         return
-    told_ns = _gave_up_ns(history)
-    quiet_ns = told_ns - max((end for _, end in given.disturbances.spans), default=0)
+    gave_up_ns = _gave_up_ns(history)
+    quiet_ns = gave_up_ns - max((end for _, end in given.disturbances.spans), default=0)
     if quiet_ns < given.agrees_within_ns:
-        found.lacks["drained"] = (
+        report.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, and had not long to come to it"
         )
         return
     waiting = _waiting(given)
     if not waiting:
-        found.lacks["drained"] = (
+        report.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, although nothing waits in a log"
         )
     price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
@@ -119,7 +119,7 @@ def _left(given: Given, found: Found) -> Iterator[Breach]:
             records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
             facts={"id": name, "master": master},
             price=price,
-            end_ns=told_ns,
+            end_ns=gave_up_ns,
             how="rounds had added others" if has_added else "no round ever added anything",
         )
 
@@ -137,12 +137,12 @@ def _waiting(given: Given) -> list[tuple[int, str]]:
 
 
 def _gave_up_ns(history: History) -> int:
-    """When the harness no longer waited for masters that are quiet and equal; 0 if it never did."""
+    """When the harness stopped waiting for masters to be quiet and equal; 0 if it never did."""
     return max((event.time_ns for event in history.told("harness", "settled")), default=0)
 
 
 def _pauses(given: Given, submitted: Array) -> Iterator[Breach]:
-    """Times without an answer that a fault explains: no violation, and worth to be known."""
+    """Times without an answer that a fault explains: a finding, not a violation."""
     ends = given.asked.complete_ns[submitted]
     ends = numpy.sort(ends[ends >= 0])
     for at in numpy.flatnonzero(ends[1:] - ends[:-1] > STALL_NS).tolist():

@@ -40,7 +40,7 @@ from checkers.logs.txlog.records import (
     Restored,
     Split,
 )
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
@@ -52,43 +52,43 @@ PLACES_MIN = 4
 NONE: Array = numpy.zeros(0, dtype=numpy.int64)
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     states = _States(given)
     masters: dict[str, _Master] = {}
     for name, log in given.by_master.items():
         masters[name] = _Master(given, log, states)
-        found.breaches += masters[name].breaches()
-    found.breaches += states.breaches
+        report.breaches += masters[name].breaches()
+    report.breaches += states.breaches
     executions = sum(len(master.undone) for master in masters.values())
-    found.count("executed", masters=len(masters), executions=executions)
-    found.count("executed", restores=sum(master.restores for master in masters.values()))
-    found.breaches += _answers(given, masters, found)
-    found.count("state", executions=executions, states=states.count, of_several_masters=states.compared)
+    report.count("executed", masters=len(masters), executions=executions)
+    report.count("executed", restores=sum(master.restores for master in masters.values()))
+    report.breaches += _answers(given, masters, report)
+    report.count("state", executions=executions, states=states.count, of_several_masters=states.compared)
     if not executions:
-        found.nothing["executed"] = "nothing was executed"
+        report.nothing["executed"] = "nothing was executed"
     if not states.compared and len(given.masters) > 1:
-        found.nothing["state"] = "no two masters executed the same transactions"
+        report.nothing["state"] = "no two masters executed the same transactions"
         if all(name in masters and len(masters[name].undone) for name in given.masters) and _all_apart(given):
-            found.impossible.add("state")
-    found.proofs["executed"] = {
+            report.impossible.add("state")
+    report.proofs["executed"] = {
         "rule": "all in turn",
         "executed": {name: master.index for name, master in masters.items()},
     }
-    found.proofs["state"] = {"rule": "all the same", "compared": states.compared}
-    return found
+    report.proofs["state"] = {"rule": "all the same", "compared": states.compared}
+    return report
 
 
 def _all_apart(given: Given) -> bool:
-    """By the faults, and for good: each master may go on alone, from its first transaction on."""
+    """Whether, by the faults, each master may go on alone for ever, from its first transaction on."""
     may_be_apart = given.disturbances.may_be_apart
     return given.strategy == "none" and all(may_be_apart(*pair) for pair in combinations(given.masters, 2))
 
 
 class _States:
-    """The state behind each sequence of transactions. Sequences are a tree of numbers, 0 the empty one.
+    """The state behind each sequence of transactions. Sequences are the nodes of a tree, by number; 0 is the empty one.
 
-    Executions have numbers, too: those of one master behind those of the one before it.
+    Executions have numbers, too: the numbers of a master follow those of the master before it.
     """
 
     def __init__(self, given: Given) -> None:
@@ -116,16 +116,16 @@ class _States:
         return int(self.state[kernels.SEVERAL])
 
     def differs(self, log: LogColumns, row: int, first: int, names: Any) -> Breach:
-        """`first`: the execution that first came to this sequence."""
+        """`first`: the execution that first reached this sequence."""
         other = self._logs[number := int(numpy.searchsorted(self.begins, first, "right")) - 1]
         theirs = first - int(self.begins[number])
-        mine = int((log.rows.kind[:row] == kernels.EXECUTED).sum())
+        own = int((log.rows.kind[:row] == kernels.EXECUTED).sum())
         place = int(other.rows.of_kind(kernels.EXECUTED)[theirs]) + 1
         return Breach(
             rule="state-differs",
             summary=f"{log.master} and {other.master} executed the same {log.rows.number[row]} transactions, the "
             f"last one {names[int(log.rows.name[row])]}, and came to different states "
-            f"(hash {log.hash(mine).hex()} and {other.hash(theirs).hex()})",
+            f"(hash {log.hash(own).hex()} and {other.hash(theirs).hex()})",
             records=[(other.master, place), (log.master, row + 1)],
             price=self.price,
         )
@@ -159,12 +159,12 @@ class _Master:
     def breaches(self) -> Iterator[Breach]:
         state = self._state
         state[[kernels.AT, kernels.IS_LOST, kernels.HAS_OTHER, kernels.LIVE, kernels.SYNCED]] = 0
-        # So many executed entries a recovery has kept, until the restore: perhaps that of a later recovery.
+        # How many executed entries a recovery has kept. It holds until a restore, perhaps that of a later recovery.
         state[kernels.KEPT] = NEVER
         state[kernels.CHAIN] = 1
         state[kernels.OWN] = self._begin = int(state[kernels.NEXT])
-        rare = [each for each in self.log.rare if isinstance(each, ENDS)]
-        ends = [*(each.place - 1 for each in rare), len(self.log.rows.kind)]
+        rare = [record for record in self.log.rare if isinstance(record, ENDS)]
+        ends = [*(record.place - 1 for record in rare), len(self.log.rows.kind)]
         for event, (begin, end) in zip((None, *rare), pairwise((0, *ends)), strict=True):
             if event is not None:
                 yield from self._rare(event)
@@ -182,12 +182,12 @@ class _Master:
             if rule == kernels.STATE_DIFFERS:
                 states.breaches.append(states.differs(self.log, row, one, self.given.columns.names))
             else:
-                yield self._breach(row + 1, *self._told(rule, row, one, two))
+                yield self._breach(row + 1, *self._finding(rule, row, one, two))
 
     def _breach(self, place: int, rule: str, says: str) -> Breach:
         return Breach(rule=rule, summary=f"{self.name} {says}", records=[(self.name, place)])
 
-    def _told(self, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
+    def _finding(self, rule: int, row: int, one: int, two: int) -> tuple[str, str]:
         rows, names = self.log.rows, self.given.columns.names
         index = int(rows.number[row])
         if rule == kernels.WITHOUT_RESTORE:
@@ -219,7 +219,7 @@ class _Master:
                     self._backup = None
                 self._is_split = self._is_recovering = False
             case Restored():
-                yield from self._restored(event)
+                yield from self._restored(event)  # compares with the backup, so before it is dropped
                 if not (self._is_split or self._is_recovering):
                     self._backup = None
 
@@ -232,7 +232,7 @@ class _Master:
         self._backup = backup
 
     def _hash_at(self, index: int) -> bytes | None:
-        """The hash of the state with so many transactions; None: there was no such state."""
+        """The hash of the state with `index` transactions; None: there was no such state."""
         if index >= self._state[kernels.CHAIN]:
             return None
         return self.log.hash(int(self._hash_of[index]) - self._begin) if index else b""
@@ -261,40 +261,42 @@ class _Master:
 
 
 ENDS = (Split, Rejoined, Recovering, Recovered, Restored)
-"""The records that only these lines apply, between those that a kernel does."""
+"""The records that `_rare` applies. A kernel applies those between them."""
 
 
 # ---- answers
 
 
-def _answers(given: Given, masters: Mapping[str, _Master], found: Found) -> Iterator[Breach]:
+def _answers(given: Given, masters: Mapping[str, _Master], report: Report) -> Iterator[Breach]:
     asked = given.asked
     ok = asked.type == OK
     breaches: list[tuple[int, Breach]] = []
     answers, reads = [], []
     for node, master in masters.items():
         here = numpy.flatnonzero(ok & asked.on(node))
-        told = here[asked.transaction[here] >= 0]
-        answers.append(told)
+        answered = here[asked.transaction[here] >= 0]
+        answers.append(answered)
         first, second = given.first_two[node]
-        done = first[asked.transaction[told]]
+        done = first[asked.transaction[answered]]
         if not given.by_master[node].damage:
-            breaches += ((each, _unexecuted(given, node, each)) for each in told[done < 0].tolist())
-        undone = numpy.zeros(len(told), dtype=bool)
+            breaches += (
+                (operation, _unexecuted(given, node, operation)) for operation in answered[done < 0].tolist()
+            )
+        undone = numpy.zeros(len(answered), dtype=bool)
         undone[done >= 0] = master.undone[done[done >= 0]] < NEVER
         breaches += (
-            (each, _undone(given, master, execution, each, "answered"))
-            for each, execution in zip(told[undone].tolist(), done[undone].tolist(), strict=True)
+            (operation, _undone(given, master, execution, operation, "answered"))
+            for operation, execution in zip(answered[undone].tolist(), done[undone].tolist(), strict=True)
         )
         shown = here[asked.transaction[here] < 0]
         reads.append(shown)
         if len(shown) and (master.undone < NEVER).any():
             breaches += _shown(given, master, shown, first, second)
     counted = {"answers": numpy.concatenate([NONE, *answers]), "reads": numpy.concatenate([NONE, *reads])}
-    for name, which in sorted(counted.items(), key=lambda each: int(each[1].min(initial=NEVER))):
-        if len(which):
-            found.count("executed", **{name: len(which)})
-    return (breach for _, breach in sorted(breaches, key=lambda each: each[0]))
+    for name, operations in sorted(counted.items(), key=lambda entry: int(entry[1].min(initial=NEVER))):
+        if len(operations):
+            report.count("executed", **{name: len(operations)})
+    return (breach for _, breach in sorted(breaches, key=lambda entry: entry[0]))
 
 
 def _unexecuted(given: Given, node: str, operation: int) -> Breach:
@@ -327,7 +329,7 @@ def _writers(given: Given) -> Mapping[tuple[str, Any], int]:
 def _shown(
     given: Given, master: _Master, reads: Array, first: Array, second: Array
 ) -> Iterator[tuple[int, Breach]]:
-    """Reads of the master's own state, before the restore and before its writer was executed again, if it was."""
+    """Reads of the master's own state, before the restore, or before the master executed the writer again."""
     asked, writers = given.asked, _writers(given)
     for operation in reads.tolist():
         key, value = asked.read(operation)

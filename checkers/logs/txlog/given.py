@@ -66,7 +66,11 @@ class Given:
     def columns(self) -> Columns:
         if isinstance(self.logs, Columns):
             return self.logs
-        ids = (each.transaction for each in self.history.operations if each.transaction is not None)
+        ids = (
+            operation.transaction
+            for operation in self.history.operations
+            if operation.transaction is not None
+        )
         return columns_of(self.logs, self.masters, ids)
 
     @property
@@ -92,7 +96,7 @@ class Given:
 
     @cached_property
     def has_split(self) -> bool:
-        """By the records of a master, which the faults do not contradict."""
+        """Whether a master recorded a split that the faults allow."""
         split = any(isinstance(event, Split) for log in self.columns.logs.values() for event in log.rare)
         pairs = combinations(self.masters, 2)
         return split and any(self.disturbances.may_be_apart(*pair) for pair in pairs)
@@ -104,14 +108,14 @@ class Given:
 
     @cached_property
     def stamped(self) -> Array:
-        """By id the transaction with its newest timestamp, which a recovery may stamp anew; -1: nobody made it."""
+        """By id the transaction with its newest timestamp, perhaps that of a recovery; -1: no master made it."""
         columns, stamped = self.columns, self.made.ref.copy()
         queues = [
             (over.epoch, log.rows, int(row))
             for log in columns.logs.values()
             for over, row in zip(log.recoveries, log.rows.of_kind(kernels.RECOVERED), strict=True)
         ]
-        for _, rows, row in sorted(queues, key=lambda each: each[0]):
+        for _, rows, row in sorted(queues, key=lambda queue: queue[0]):
             queue = rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]
             queue = queue[stamped[columns.id[queue]] >= 0]
             stamped[columns.id[queue]] = queue
@@ -120,9 +124,9 @@ class Given:
     @cached_property
     def operation_of(self) -> Array:
         """By id the last operation whose answer named it; -1 for none."""
-        found = numpy.full(len(self.columns.names), -1, dtype=numpy.int64)
-        found[self.asked.transaction[self.asked.last]] = self.asked.last
-        return found
+        last = numpy.full(len(self.columns.names), -1, dtype=numpy.int64)
+        last[self.asked.transaction[self.asked.last]] = self.asked.last
+        return last
 
     @cached_property
     def bases(self) -> Bases:
@@ -141,12 +145,12 @@ class Given:
     @cached_property
     def first_two(self) -> Mapping[str, tuple[Array, Array]]:
         """By master, and by id: its first two executions, as numbers in the order of the log; -1 for none."""
-        found: dict[str, tuple[Array, Array]] = {}
+        executions: dict[str, tuple[Array, Array]] = {}
         for master, log in self.columns.logs.items():
             first, second = (numpy.full(len(self.columns.names), -1, dtype=numpy.int32) for _ in range(2))
             self.kernels.first_two(log.rows.name[log.rows.of_kind(kernels.EXECUTED)], first, second)
-            found[master] = first, second
-        return found
+            executions[master] = first, second
+        return executions
 
     @cached_property
     def clocks(self) -> Mapping[str, Clock]:
@@ -154,7 +158,7 @@ class Given:
 
 
 class Made:
-    """By id: `ref`, the transaction as its origin made it (-1: nobody did), and the log and the row of its record."""
+    """By id: `ref`, the transaction as its origin made it (-1: none did), and the log and the row of its record."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -178,17 +182,17 @@ class Made:
         """Master and place of its record."""
         return self.logs[self.log[name]].master, int(self.row[name]) + 1
 
-    def in_order(self, which: Array) -> list[int]:
+    def in_order(self, mask: Array) -> list[int]:
         """The ids of a mask that were made, in the order of their first records, one log behind the other."""
-        found: dict[int, None] = {}
+        names: dict[int, None] = {}
         for log in self.logs:
             ids = self._columns.id[log.rows.name[log.rows.of_kind(kernels.MADE)]]
-            found |= dict.fromkeys(ids[which[ids]].tolist())
-        return [*found]
+            names |= dict.fromkeys(ids[mask[ids]].tolist())
+        return [*names]
 
 
 class Clock:
-    """When the records of a log were written, as far as clients know: logs have no times.
+    """When the records of a log were written, by the times of the clients: logs have no times.
 
     A record is not older than the invocations of all transactions that were made before it. It is not younger than
     the answer of a transaction that the same master executed behind it.
@@ -225,5 +229,5 @@ class Clock:
         return int(self.not_after_all_ns(numpy.array([place]))[0])
 
     def not_after_all_ns(self, places: Array) -> Array:
-        """The same of many places."""
+        """`not_after_ns` of many places."""
         return numpy.append(self._not_after, NEVER)[numpy.searchsorted(self._done, places, "left")]

@@ -1,8 +1,8 @@
-"""Whether rounds add what there is, and nothing is lost: I4 and I5.
+"""Whether rounds add only what masters made, and nothing is lost: I4 and I5.
 
 | rule | a run breaks it if |
 |---|---|
-| unrecorded | a client got an answer about a transaction that no origin has made |
+| unrecorded | a client got an answer about a transaction that no master has made |
 | lost | all is quiet, and a transaction that a master accepted is not in every synchronised queue |
 | dropped-at-recovery | a master finishes a recovery without a transaction that some master brought to it |
 | never-made | a round adds a transaction that its origin has not made, or with another timestamp |
@@ -10,8 +10,8 @@
 | poster-elsewhere | a round counts a poster that never had the base of the round in this epoch |
 | poster-lacked | a round adds a transaction, and a poster had not its updates as long as it posted for that base |
 
-With the strategy `none`, a part of a split cluster keeps what it accepted to itself: that is documented.
-What a log has is what a master sent: a POST leaves behind the records on which it rests.
+With the strategy `none`, a part of a split cluster keeps its transactions to itself: that is documented. A master sends
+a POST only after it has written the records on which the POST rests, so its log has all that it sent.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from checkers.logs.txlog.columns import LogColumns
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.order import UNREPAIRED
 from checkers.logs.txlog.queues import Queues
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
 
-def judge(given: Given) -> Found:
-    found = Found()
-    _recoveries(given, found)
-    found.breaches += _lost(given)
-    found.breaches += _unrecorded(given)
-    found.count("kept", transactions=given.made.count, masters=len(given.by_master))
+def judge(given: Given) -> Report:
+    report = Report()
+    _recoveries(given, report)
+    report.breaches += _lost(given)
+    report.breaches += _unrecorded(given)
+    report.count("kept", transactions=given.made.count, masters=len(given.by_master))
     if not given.made.count:
-        found.nothing["kept"] = "no transaction was accepted"
+        report.nothing["kept"] = "no transaction was accepted"
     elif given.history.settled is not True:
-        found.lacks["kept"] = (
+        report.lacks["kept"] = (
             "the masters were not seen to be quiet and equal in the end: much may still wait"
         )
-    found.proofs["kept"] = {"rule": "all kept", "transactions": given.made.count}
-    _rounds(given, found)
-    return found
+    report.proofs["kept"] = {"rule": "all kept", "transactions": given.made.count}
+    _rounds(given, report)
+    return report
 
 
 # ---- kept
 
 
-def _recoveries(given: Given, found: Found) -> None:
+def _recoveries(given: Given, report: Report) -> None:
     """All masters, from one recovery to the next."""
     if not any(log.recoveries for log in given.by_master.values()):
         return
@@ -70,33 +70,33 @@ def _recoveries(given: Given, found: Found) -> None:
         for master, queues in going.items():
             row = queues.next
             queues.go_on(row + 1)
-            found.count("kept", recoveries=1)
-            found.breaches += _dropped(given, master, row, (by >= 0) & ~queues.has, by, brought)
+            report.count("kept", recoveries=1)
+            report.breaches += _dropped(given, master, row, (by >= 0) & ~queues.has, by, brought)
         going = {master: queues for master, queues in going.items() if queues.next < queues.end}
 
 
 def _dropped(
     given: Given, master: str, row: int, gone: Array, by: Array, brought: list[tuple[str, int]]
 ) -> Iterator[Breach]:
-    """`by`: who brought each id, a number in `brought`, which has the records."""
+    """`by`: for each id the master that brought it, as an index of `brought`, which has the records."""
     for name in _as_brought(given, gone, brought) if gone.any() else ():
-        told, bringer = given.columns.names[name], brought[by[name]][0]
+        text, bringer = given.columns.names[name], brought[by[name]][0]
         yield Breach(
             rule="dropped-at-recovery",
-            summary=f"{master} finishes a recovery without {told}, which {bringer} brought to it",
+            summary=f"{master} finishes a recovery without {text}, which {bringer} brought to it",
             records=[(master, row + 1)],
-            facts={"id": told, "by": bringer},
+            facts={"id": text, "by": bringer},
         )
 
 
 def _as_brought(given: Given, gone: Array, brought: list[tuple[str, int]]) -> list[int]:
     """The ids in the order of the queues that they came with."""
-    found: dict[int, None] = {}
+    names: dict[int, None] = {}
     for master, row in brought:
         queues = Queues(given.columns, given.by_master[master])
         queues.go_on(row)
-        found |= dict.fromkeys(queues.names(gone))
-    return [*found]
+        names |= dict.fromkeys(queues.names(gone))
+    return [*names]
 
 
 def _lost(given: Given) -> Iterator[Breach]:
@@ -106,14 +106,14 @@ def _lost(given: Given) -> Iterator[Breach]:
     price = UNREPAIRED if given.strategy == "none" and given.has_split else ""
     for name in given.made.in_order(lost) if lost.any() else ():
         lacking = [master for master, lacks in given.lacks.items() if lacks[name]]
-        operation, told = int(given.operation_of[name]), given.columns.names[name]
+        operation, text = int(given.operation_of[name]), given.columns.names[name]
         origin, place = given.made.place(name)
         yield Breach(
             rule="lost",
-            summary=f"{origin} accepted {told}, and in the end {', '.join(lacking)} has not got it",
+            summary=f"{origin} accepted {text}, and in the end {', '.join(lacking)} has not got it",
             records=[(origin, place)],
             events=given.asked.events(operation) if operation >= 0 else (),
-            facts={"id": told, "lacking": lacking},
+            facts={"id": text, "lacking": lacking},
             price=price,
         )
 
@@ -136,7 +136,7 @@ def _unrecorded(given: Given) -> Iterator[Breach]:
 # ---- acquired
 
 
-def _rounds(given: Given, found: Found) -> None:
+def _rounds(given: Given, report: Report) -> None:
     columns, logs = given.columns, given.columns.logs
     has = numpy.full((len(columns.peers), len(columns.names)), kernels.NO_RECORD, dtype=numpy.int32)
     for master, log in logs.items():
@@ -151,23 +151,23 @@ def _rounds(given: Given, found: Found) -> None:
         if len(rows):
             posters = (columns.posters[log.rows.name[rows]] >= 0).sum()
             entries = (log.rows.first[rows + 1] - log.rows.first[rows]).sum()
-            found.count("acquired", rounds=len(rows), entries=int(entries), posters=int(posters))
+            report.count("acquired", rounds=len(rows), entries=int(entries), posters=int(posters))
         out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         out, count = given.kernels.acquired(
             log.rows, columns.id, columns.ts, made_ts, columns.peer[master], has, columns.posters, is_whole,
             given.bases.ends[master], out,
         )  # fmt: skip
         out = out[:count]
-        found.breaches += (
-            _breach(given, log, *each) for each in out[~_may_be(given, out, is_whole)].tolist()
+        report.breaches += (
+            _breach(given, log, *fields) for fields in out[~_may_be(given, out, is_whole)].tolist()
         )
-    if not found.compared.get("acquired"):
-        found.nothing["acquired"] = "no round added anything"
-    found.proofs["acquired"] = {"rule": "all acquired", **found.compared.get("acquired", {})}
+    if not report.compared.get("acquired"):
+        report.nothing["acquired"] = "no round added anything"
+    report.proofs["acquired"] = {"rule": "all acquired", **report.compared.get("acquired", {})}
 
 
 def _may_be(given: Given, out: Array, is_whole: Array) -> Array:
-    """Of what masters have not made, the breaches that are none: a recovery stamped it, or its origin left no log."""
+    """The NEVER_MADE breaches that are none: a recovery stamped the transaction, or its origin left no whole log."""
     columns = given.columns
     strange = out[:, 0] == kernels.NEVER_MADE
     refs = out[strange, 2]
@@ -184,18 +184,18 @@ def _may_be(given: Given, out: Array, is_whole: Array) -> Array:
 
 
 def _breach(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int, _: int) -> Breach:
-    name, says, facts = _told(given, log, rule, row, one, two)
+    name, says, facts = _finding(given, log, rule, row, one, two)
     return Breach(rule=name, summary=f"{log.master} {says}", records=[(log.master, row + 1)], facts=facts)
 
 
-def _told(
+def _finding(
     given: Given, log: LogColumns, rule: int, row: int, one: int, two: int
 ) -> tuple[str, str, Mapping[str, str]]:
-    """The rule, what the master did, and facts."""
+    """The rule, what the master did, and the facts."""
     columns = given.columns
     if rule == kernels.NEVER_MADE:
         ref = columns.ref(one)
-        return "never-made", f"synchronised {ref.told}, and {ref.origin} never made it", {"id": ref.id}
+        return "never-made", f"synchronised {ref.text}, and {ref.origin} never made it", {"id": ref.id}
     if rule == kernels.NOT_ACQUIRED:
         name = columns.ref(one).id
         return "not-acquired", f"added {name} without its updates", {"id": name}

@@ -68,17 +68,17 @@ FIELDS = 5
 
 
 @kernel
-def noted(out: Array, found: int, rule: int, row: int, one: int, two: int, three: int) -> Array:
-    """`out` with one more breach, at the place `found`."""
-    if found == out.shape[0]:
-        longer = numpy.empty((2 * found + 16, FIELDS), dtype=numpy.int64)
-        longer[:found] = out
+def noted(out: Array, place: int, rule: int, row: int, one: int, two: int, three: int) -> Array:
+    """`out` with one more breach, at `place`."""
+    if place == out.shape[0]:
+        longer = numpy.empty((2 * place + 16, FIELDS), dtype=numpy.int64)
+        longer[:place] = out
         out = longer
-    out[found, 0] = rule
-    out[found, 1] = row
-    out[found, 2] = one
-    out[found, 3] = two
-    out[found, 4] = three
+    out[place, 0] = rule
+    out[place, 1] = row
+    out[place, 2] = one
+    out[place, 3] = two
+    out[place, 4] = three
     return out
 
 
@@ -281,7 +281,7 @@ def ordered(
     """The rules of one queue (`order`). `seen`: the last row that had an id, and 1. `left_out`: MISSING by entry."""
     length, size, missing, has_split = state[LENGTH], state[HEAP], state[MISSING], state[HAS_SPLIT]
     low = length
-    found = 0
+    breaches = 0
     for row in range(begin, end):
         kind = rows.kind[row]
         if kind == MADE:
@@ -303,11 +303,11 @@ def ordered(
             count = rows.other[row] if kind == RECOVERED else rows.first[row + 1] - first
             low = min(low, index)
             if index > length:
-                out = noted(out, found, NOT_BEHIND, row, length, 0, 0)
-                found += 1
+                out = noted(out, breaches, NOT_BEHIND, row, length, 0, 0)
+                breaches += 1
             if index < length and kind != RECOVERED:
-                out = noted(out, found, ENTRIES_REMOVED, row, length, 0, 0)
-                found += 1
+                out = noted(out, breaches, ENTRIES_REMOVED, row, length, 0, 0)
+                breaches += 1
             last, of_last = -1, row
             if 0 < index <= length:
                 last, of_last = synced[index - 1], of_entry[index - 1]
@@ -319,11 +319,11 @@ def ordered(
                 was = place[name]
                 if 0 < was <= index or seen[name] == row + 1:
                     earlier = of_entry[was - 1] if 0 < was <= index else row
-                    out = noted(out, found, TWICE, row, earlier, name, 0)
-                    found += 1
+                    out = noted(out, breaches, TWICE, row, earlier, name, 0)
+                    breaches += 1
                 elif last >= 0 and order[last] >= order[ref]:
-                    out = noted(out, found, OUT_OF_ORDER, row, of_last, last, ref)
-                    found += 1
+                    out = noted(out, breaches, OUT_OF_ORDER, row, of_last, last, ref)
+                    breaches += 1
                 if seen[name] != row + 1:
                     rest += 1
                     seen[name] = row + 1
@@ -345,8 +345,8 @@ def ordered(
                         size = pop(heap, size, order)  # it comes back with the recovery
                     else:
                         if order[greatest] > order[ref]:
-                            out = noted(out, found, SKIPPED, row, greatest, waits, 0)
-                            found += 1
+                            out = noted(out, breaches, SKIPPED, row, greatest, waits, 0)
+                            breaches += 1
                         break
             has_split = 1 if kind != RECOVERED and (has_split or missing) else 0
             length = appended(rows, ref_id, row, count, length, synced, of_entry, place, queue)
@@ -365,7 +365,7 @@ def ordered(
             missing = row + 1 if rows.other[row] > 0 else 0
     state[LENGTH], state[HEAP], state[MISSING], state[HAS_SPLIT] = length, size, missing, has_split
     state[LOW] = low
-    return out, found
+    return out, breaches
 
 
 @bare_kernel
@@ -403,7 +403,7 @@ def bases(
 
 
 @bare_kernel
-def last_places(keys: Array, wanted: Array, found: Array) -> None:
+def last_places(keys: Array, wanted: Array, places: Array) -> None:
     """Where each wanted key stands last in the sorted keys; -1: nowhere."""
     count = keys.shape[0]
     at = 0
@@ -420,7 +420,7 @@ def last_places(keys: Array, wanted: Array, found: Array) -> None:
             at = max(0, low - 1)
         while at + 1 < count and keys[at + 1] <= key:
             at += 1
-        found[number] = at if count > 0 and keys[at] == key else -1
+        places[number] = at if count > 0 and keys[at] == key else -1
 
 
 # ---- counters
@@ -441,32 +441,32 @@ def counted(
     last = numpy.zeros(peers, dtype=numpy.int64)
     value = numpy.zeros(peers, dtype=numpy.int64)
     missing = -1
-    counter, rounds, found = 0, 0, 0
+    counter, rounds, breaches = 0, 0, 0
     for row in range(rows.kind.shape[0]):
         kind = rows.kind[row]
         if kind == MADE:
             now, ts = rows.number[row], ref_ts[rows.name[row]]
             if now <= counter:
-                out = noted(out, found, COUNTER_FELL, row, counter, 0, 0)
-                found += 1
+                out = noted(out, breaches, COUNTER_FELL, row, counter, 0, 0)
+                breaches += 1
             if ts <= counter:
-                out = noted(out, found, TOO_LOW, row, counter, 0, 0)
-                found += 1
+                out = noted(out, breaches, TOO_LOW, row, counter, 0, 0)
+                breaches += 1
             if ts > now:
-                out = noted(out, found, TOO_HIGH, row, 0, 0, 0)
-                found += 1
+                out = noted(out, breaches, TOO_HIGH, row, 0, 0, 0)
+                breaches += 1
             counter = now
         elif kind == HEARD:
-            now, told = rows.number[row], rows.other[row]
+            now, posted = rows.number[row], rows.other[row]
             if now < counter:
-                out = noted(out, found, COUNTER_FELL, row, counter, 0, 0)
-                found += 1
-            if now < told:
-                out = noted(out, found, NOT_RAISED, row, told, 0, 0)
-                found += 1
+                out = noted(out, breaches, COUNTER_FELL, row, counter, 0, 0)
+                breaches += 1
+            if now < posted:
+                out = noted(out, breaches, NOT_RAISED, row, posted, 0, 0)
+                breaches += 1
             counter = now
-            if told > last[rows.name[row]]:
-                last[rows.name[row]] = told
+            if posted > last[rows.name[row]]:
+                last[rows.name[row]] = posted
         elif kind == ADDED:
             group = rows.name[row]
             bound = rows.other[row]
@@ -485,22 +485,22 @@ def counted(
                 if value[peer] >= 0 and (least < 0 or value[peer] < value[least]):
                     least = peer
             if bound > value[least]:
-                out = noted(out, found, BOUND_TOO_HIGH, row, least, value[least], 0)
-                found += 1
+                out = noted(out, breaches, BOUND_TOO_HIGH, row, least, value[least], 0)
+                breaches += 1
             highest = 0
             for at in range(rows.first[row], rows.first[row + 1]):
                 highest = max(highest, ref_ts[rows.listed[at]])
             if highest > bound:
-                out = noted(out, found, ABOVE_THE_BOUND, row, highest, 0, 0)
-                found += 1
+                out = noted(out, breaches, ABOVE_THE_BOUND, row, highest, 0, 0)
+                breaches += 1
             for peer in range(peers):
                 if (
                     row >= counts_from[peer]
                     and value[peer] < 0
                     and (missing < 0 or not missing_of[missing, peer])
                 ):
-                    out = noted(out, found, NOT_COUNTED, row, missing, 0, 0)
-                    found += 1
+                    out = noted(out, breaches, NOT_COUNTED, row, missing, 0, 0)
+                    breaches += 1
                     break
         elif kind == CAUGHT_UP:
             for at in range(rows.first[row], rows.first[row + 1]):
@@ -511,11 +511,11 @@ def counted(
             for at in range(rows.first[row], rows.first[row + 1]):
                 highest = max(highest, ref_ts[rows.listed[at]])
             if now < counter:
-                out = noted(out, found, COUNTER_FELL, row, counter, 0, 0)
-                found += 1
+                out = noted(out, breaches, COUNTER_FELL, row, counter, 0, 0)
+                breaches += 1
             if now < highest:
-                out = noted(out, found, NOT_RAISED, row, highest, 0, 0)
-                found += 1
+                out = noted(out, breaches, NOT_RAISED, row, highest, 0, 0)
+                breaches += 1
             counter = now
             last[:] = over_last[rows.name[row]]
             missing = -1
@@ -523,7 +523,7 @@ def counted(
             missing = rows.name[row]
         elif kind == REJOINED:
             missing = -1
-    return out, found
+    return out, breaches
 
 
 # ---- what is acquired
@@ -547,13 +547,13 @@ def acquired(
     rows: Any, ref_id: Array, ref_ts: Array, made_ts: Array, own: int, has: Array, groups: Array, is_whole: Array,
     base_ends: Array, out: Array,
 ) -> Any:  # fmt: skip
-    """The rules of rounds (`kept`). `made_ts`: -1 for what nobody made. A NEVER_MADE may be a recovery's stamp.
+    """The rules of rounds (`kept`). `made_ts`: -1 for what no master made. A NEVER_MADE may be a recovery's stamp.
 
     `has`: by master and id as `updates` has it. `is_whole`: which masters left a whole log. `base_ends`: by round and
     poster, 0 where the poster never had the base.
     """
     peers = is_whole.shape[0]
-    rounds, found = 0, 0
+    rounds, breaches = 0, 0
     for row in range(rows.kind.shape[0]):
         kind = rows.kind[row]
         if kind != ADDED and kind != CAUGHT_UP:
@@ -562,15 +562,15 @@ def acquired(
         for at in range(first, end):
             ref = rows.listed[at]
             if made_ts[ref_id[ref]] != ref_ts[ref]:
-                out = noted(out, found, NEVER_MADE, row, ref, 0, 0)
-                found += 1
+                out = noted(out, breaches, NEVER_MADE, row, ref, 0, 0)
+                breaches += 1
         if kind == CAUGHT_UP:
             continue
         for at in range(first, end):
             name = ref_id[rows.listed[at]]
             if has[own, name] > row + 1:
-                out = noted(out, found, NOT_ACQUIRED, row, rows.listed[at], 0, 0)
-                found += 1
+                out = noted(out, breaches, NOT_ACQUIRED, row, rows.listed[at], 0, 0)
+                breaches += 1
         group = rows.name[row]
         for number in range(groups.shape[1]):
             poster = groups[group, number]
@@ -578,15 +578,15 @@ def acquired(
                 continue
             ends = base_ends[rounds, poster]
             if ends == 0:
-                out = noted(out, found, POSTER_ELSEWHERE, row, poster, 0, 0)
-                found += 1
+                out = noted(out, breaches, POSTER_ELSEWHERE, row, poster, 0, 0)
+                breaches += 1
                 continue
             for at in range(first, end):
                 if has[poster, ref_id[rows.listed[at]]] > ends:
-                    out = noted(out, found, POSTER_LACKED, row, poster, rows.listed[at], 0)
-                    found += 1
+                    out = noted(out, breaches, POSTER_LACKED, row, poster, rows.listed[at], 0)
+                    breaches += 1
         rounds += 1
-    return out, found
+    return out, breaches
 
 
 # ---- execution
@@ -607,23 +607,23 @@ def executed(
     """
     index, kept, is_lost, has_other = state[AT], state[KEPT], state[IS_LOST], state[HAS_OTHER]
     length, number = state[SYNCED], state[NEXT]
-    found = 0
+    breaches = 0
     for row in range(begin, end):
         kind = rows.kind[row]
         if kind == EXECUTED:
             now, name = rows.number[row], rows.name[row]
             if kept < index:
-                out = noted(out, found, WITHOUT_RESTORE, row, index, kept, 0)
-                found += 1
+                out = noted(out, breaches, WITHOUT_RESTORE, row, index, kept, 0)
+                breaches += 1
                 kept, is_lost = NEVER, 1
             if now != index + 1:
-                out = noted(out, found, OUT_OF_TURN, row, index, 0, 0)
-                found += 1
+                out = noted(out, breaches, OUT_OF_TURN, row, index, 0, 0)
+                breaches += 1
                 is_lost = 1
             entry = synced[now - 1] if 0 < now <= length else -1
             if entry != name:
-                out = noted(out, found, ANOTHER, row, entry, length, 0)
-                found += 1
+                out = noted(out, breaches, ANOTHER, row, entry, length, 0)
+                breaches += 1
             live[state[LIVE]] = number
             state[LIVE] += 1
             index = now
@@ -651,16 +651,16 @@ def executed(
                         several[sequence] = 1
                         state[SEVERAL] += 1
                     if digest[first] != digest[number]:
-                        out = noted(out, found, STATE_DIFFERS, row, first, 0, 0)
-                        found += 1
+                        out = noted(out, breaches, STATE_DIFFERS, row, first, 0, 0)
+                        breaches += 1
                         has_other = 1
             number += 1
         elif kind == ADDED or kind == CAUGHT_UP or kind == RECOVERED:
             now = rows.number[row]
             stays = min(index, kept)
             if kind != RECOVERED and now < stays:
-                out = noted(out, found, ENTRY_REMOVED, row, stays, 0, 0)
-                found += 1
+                out = noted(out, breaches, ENTRY_REMOVED, row, stays, 0, 0)
+                breaches += 1
             first = rows.first[row]
             count = rows.other[row] if kind == RECOVERED else rows.first[row + 1] - first
             length = min(length, now)
@@ -669,7 +669,7 @@ def executed(
                 length += 1
     state[AT], state[KEPT], state[IS_LOST], state[HAS_OTHER] = index, kept, is_lost, has_other
     state[SYNCED], state[NEXT] = length, number
-    return out, found
+    return out, breaches
 
 
 @bare_kernel
@@ -728,25 +728,25 @@ def swept(slots: Array, key: Array, is_soft: Array, out: Array) -> Any:
     A breach has the later operation, the earlier one, and whether that is soft. Returns how many operations began
     when others were over, too.
     """
-    firm, soft, over, behind, found = -1, -1, 0, 0, 0
+    firm, soft, over, behind, breaches = -1, -1, 0, 0, 0
     for at in range(slots.shape[0]):
         slot = slots[at]
         if slot < 0:
             over += 1
-            which = -slot - 1
-            if is_soft[which]:
-                if soft < 0 or key[soft] < key[which]:
-                    soft = which
-            elif firm < 0 or key[firm] < key[which]:
-                firm = which
+            operation = -slot - 1
+            if is_soft[operation]:
+                if soft < 0 or key[soft] < key[operation]:
+                    soft = operation
+            elif firm < 0 or key[firm] < key[operation]:
+                firm = operation
         elif slot > 0:
-            which = slot - 1
+            operation = slot - 1
             if over:
                 behind += 1
-            if firm >= 0 and key[which] < key[firm]:
-                out = noted(out, found, 0, which, firm, 0, 0)
-                found += 1
-            elif soft >= 0 and key[which] < key[soft]:
-                out = noted(out, found, 0, which, soft, 1, 0)
-                found += 1
-    return out, found, behind
+            if firm >= 0 and key[operation] < key[firm]:
+                out = noted(out, breaches, 0, operation, firm, 0, 0)
+                breaches += 1
+            elif soft >= 0 and key[operation] < key[soft]:
+                out = noted(out, breaches, 0, operation, soft, 1, 0)
+                breaches += 1
+    return out, breaches, behind

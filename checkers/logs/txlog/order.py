@@ -15,8 +15,8 @@ was then in that POST, or already synchronised. So while no master is left out, 
 transactions that were ever made, sorted by (ts, id). A recovery that works makes it true again: with `simple` all
 timestamps stay, with `smart` those outside of the winning branch are above all others.
 
-Masters that can have been apart may disagree (`disturbances`), as far as their own records place the entries in a
-split, too. With the strategy `none` nothing repairs that.
+Masters that can have been apart may disagree (`disturbances`), as far as their own records, too, place the entries in a
+split. With the strategy `none` nothing repairs that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.kernels import NEVER
 from checkers.logs.txlog.queues import room
 from checkers.logs.txlog.records import Life, Recovered
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
@@ -41,25 +41,25 @@ UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"
 APART = "documented: parts of a split cluster go on by themselves"
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     walks = {master: _Walk(given, log) for master, log in given.by_master.items()}
     going, differs, epoch = walks, NEVER, 0
     while going:
-        lows = [walk.to_epoch_end(found) for walk in going.values()]
+        lows = [walk.to_epoch_end(report) for walk in going.values()]
         here = {master: walk for master, walk in going.items() if walk.epoch == epoch}
-        differs = _compare(given, here, min(*lows, differs), found)
+        differs = _compare(given, here, min(*lows, differs), report)
         going = {master: walk for master, walk in going.items() if not walk.is_over}
         epoch += 1
-    _prefixes(given, walks, found)
+    _prefixes(given, walks, report)
     lengths = {master: walk.length for master, walk in walks.items()}
-    found.count("order", masters=len(walks), transactions=given.made.count, entries=sum(lengths.values()))
-    found.count("once", masters=len(walks), entries=sum(lengths.values()))
+    report.count("order", masters=len(walks), transactions=given.made.count, entries=sum(lengths.values()))
+    report.count("once", masters=len(walks), entries=sum(lengths.values()))
     if not any(lengths.values()):
-        found.nothing["order"] = found.nothing["once"] = "no transaction was synchronised"
-    found.proofs["order"] = {"rule": "agree", "lengths": lengths}
-    found.proofs["once"] = {"rule": "all once", "lengths": lengths}
-    return found
+        report.nothing["order"] = report.nothing["once"] = "no transaction was synchronised"
+    report.proofs["order"] = {"rule": "agree", "lengths": lengths}
+    report.proofs["once"] = {"rule": "all once", "lengths": lengths}
+    return report
 
 
 class _Walk:
@@ -80,8 +80,8 @@ class _Walk:
         self._place, self._seen = (numpy.zeros(ids, dtype=numpy.int32) for _ in range(2))
         self._queue = numpy.full(ids, -1, dtype=numpy.int32)
         heard = rows.of_kind(kernels.HEARD)
-        told = int((rows.first[heard + 1] - rows.first[heard]).sum()) + len(rows.of_kind(kernels.MADE))
-        self._heap = numpy.empty(told + ids + 1, dtype=numpy.int32)
+        arrivals = int((rows.first[heard + 1] - rows.first[heard]).sum()) + len(rows.of_kind(kernels.MADE))
+        self._heap = numpy.empty(arrivals + ids + 1, dtype=numpy.int32)
         self._out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         self._number = 0
 
@@ -95,7 +95,7 @@ class _Walk:
 
     @property
     def has_split(self) -> bool:
-        """Entries came while masters were left out, in this epoch."""
+        """Whether entries came while masters were left out, in this epoch."""
         return bool(self._state[kernels.HAS_SPLIT])
 
     @property
@@ -119,11 +119,11 @@ class _Walk:
         return self.log.left_out_by(int(self._left_out[index]))
 
     def has_added(self, index: int) -> bool:
-        """The entry came by a round of this master, not by a forerunner's difference."""
+        """Whether a round of this master added the entry, not a forerunner's difference."""
         return bool(self.log.rows.kind[self._of_entry[index]] != kernels.CAUGHT_UP)
 
-    def to_epoch_end(self, found: Found) -> int:
-        """Apply the records up to the end of an epoch; returns how many first entries stayed all the while."""
+    def to_epoch_end(self, report: Report) -> int:
+        """Apply the records up to the end of an epoch. Returns how many first entries never changed meanwhile."""
         end = self._ends[self._number]
         if self._number:
             self.epoch = self._epochs[self._number - 1]
@@ -133,7 +133,7 @@ class _Walk:
             self.log.rows, columns.id, columns.order, self._at, end, self._state, self._synced, self._of_entry,
             self._left_out, self._place, self._queue, self._heap, self._seen, self._out,
         )  # fmt: skip
-        found.breaches += (self._breach(*each) for each in out[:count].tolist())
+        report.breaches += (self._breach(*fields) for fields in out[:count].tolist())
         self._at = end
         return int(self._state[kernels.LOW])
 
@@ -165,7 +165,7 @@ class _Walk:
             last, entry = ref(two), ref(three)
             return Breach(
                 rule="out-of-order",
-                summary=f"{master} has {entry.told} behind {last.told}",
+                summary=f"{master} has {entry.text} behind {last.text}",
                 records=[(master, one + 1), here] if one != row else [here],
                 facts={"before": last.id, "id": entry.id},
                 price=self._late(entry.origin, row + 1),
@@ -174,28 +174,28 @@ class _Walk:
         greater, waits = ref(one), ref(two)
         return Breach(
             rule="skipped",
-            summary=f"{master} added {greater.told}, and knew {waits.told}",
+            summary=f"{master} added {greater.text}, and knew {waits.text}",
             records=[here],
             facts={"id": waits.id},
             how=self._how(row + 1),
         )
 
     def _has_recovered(self, place: int) -> bool:
-        return any(isinstance(each, Recovered) and each.place <= place for each in self.log.rare)
+        return any(isinstance(record, Recovered) and record.place <= place for record in self.log.rare)
 
     def _how(self, place: int) -> str:
-        lives = sum(isinstance(each, Life) and each.place <= place for each in self.log.rare)
+        lives = sum(isinstance(record, Life) and record.place <= place for record in self.log.rare)
         return "after a restart" if lives > 1 else "in the first life"
 
     def _late(self, origin: str, place: int) -> str:
         """With `none`, a transaction of a master that was left out comes in late, when that master is back."""
         given = self.given
         is_documented = self.log.strategy_before(place) == "none" and given.has_split
-        apart = (given.disturbances.may_be_apart(origin, each) for each in given.masters)
+        apart = (given.disturbances.may_be_apart(origin, master) for master in given.masters)
         return UNREPAIRED if is_documented and any(apart) else ""
 
 
-def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -> int:
+def _compare(given: Given, walks: Mapping[str, _Walk], low: int, report: Report) -> int:
     """The queues of one epoch, from the index `low` on. Returns the first index where any two differ."""
     first = NEVER
     groups = [[*walks]]
@@ -204,14 +204,14 @@ def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -
         queues = {master: walks[master].synced for master in group}
         longest = max(queues.values(), key=len, default=())
         differs = min((_first_difference(longest, queue, low) for queue in queues.values()), default=NEVER)
-        found.count("order", pairs_of_queues=len(group) * (len(group) - 1) // 2)
+        report.count("order", pairs_of_queues=len(group) * (len(group) - 1) // 2)
         if differs >= len(longest):
             continue
         by_entry: dict[int, list[str]] = {}
         for master in group:
             if len(queues[master]) > differs:
                 by_entry.setdefault(int(queues[master][differs]), []).append(master)
-        found.breaches += (
+        report.breaches += (
             _divergence(given, walks, one, other, differs)
             for one, other in combinations(by_entry.values(), 2)
         )
@@ -230,35 +230,35 @@ def _divergence(
     given: Given, walks: Mapping[str, _Walk], one: Sequence[str], other: Sequence[str], index: int
 ) -> Breach:
     """Of the masters `one` and `other`, which have different entries at the index."""
-    mine, theirs = walks[one[0]], walks[other[0]]
+    first, second = walks[one[0]], walks[other[0]]
     price = ""
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
-        price = UNREPAIRED if mine.strategy == "none" else APART
+        price = UNREPAIRED if first.strategy == "none" else APART
     may_be_apart = given.disturbances.may_be_apart
-    if mine.strategy == "none" and any(
-        may_be_apart(gone, each.master) for each in (mine, theirs) for gone in each.left_out(index)
+    if first.strategy == "none" and any(
+        may_be_apart(gone, each.master) for each in (first, second) for gone in each.left_out(index)
     ):
         price = (
             UNREPAIRED  # a master that was left out comes back with its branch, and each takes a part of it
         )
-    entries = [given.columns.ref(int(each.synced[index])).told for each in (mine, theirs)]
+    entries = [given.columns.ref(int(each.synced[index])).text for each in (first, second)]
     return Breach(
         rule="diverged",
-        summary=f"entry {index + 1} is {entries[0]} on {mine.master}, and {entries[1]} on {theirs.master}",
-        records=[(each.master, each.place_of_entry(index)) for each in (mine, theirs)],
-        facts={"index": index, "epoch": mine.epoch},
+        summary=f"entry {index + 1} is {entries[0]} on {first.master}, and {entries[1]} on {second.master}",
+        records=[(each.master, each.place_of_entry(index)) for each in (first, second)],
+        facts={"index": index, "epoch": first.epoch},
         price=price,
     )
 
 
 def _are_apart(given: Given, walks: Mapping[str, _Walk], one: str, other: str, index: int) -> bool:
-    """By the faults, and by their own records: one of them had left the other out when it added the entry."""
+    """Whether the two were apart, by the faults and by the record of one that left the other out at this entry."""
     left_out = other in walks[one].left_out(index) or one in walks[other].left_out(index)
     return left_out and given.disturbances.may_be_apart(one, other)
 
 
-def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Found) -> None:
+def _prefixes(given: Given, walks: Mapping[str, _Walk], report: Report) -> None:
     """Each queue of the last epoch, against all transactions that were ever made."""
     if given.missing or (given.strategy == "none" and given.has_split):
         return
@@ -268,12 +268,12 @@ def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Found) -> None:
     for walk in walks.values():
         if walk.epoch < newest or (walk.has_split and given.has_split):
             continue
-        found.count("order", prefixes=1)
+        report.count("order", prefixes=1)
         queue, keys = _firsts(given, walk)
         # Of different transactions in order: none is left out if there are no more of them up to the last one.
         if not len(keys) or ((keys[1:] > keys[:-1]).all() and int((all_keys <= keys[-1]).sum()) == len(keys)):
             continue
-        found.breaches.append(_not_a_prefix(given, walk, queue, keys))
+        report.breaches.append(_not_a_prefix(given, walk, queue, keys))
 
 
 def _firsts(given: Given, walk: _Walk) -> tuple[Array, Array]:
@@ -294,8 +294,8 @@ def _not_a_prefix(given: Given, walk: _Walk, queue: Array, keys: Array) -> Breac
     missed = columns.ref(int(stamped[lost]))
     return Breach(
         rule="not-a-prefix",
-        summary=f"{walk.master} has {columns.ref(int(stamped[above])).told} as entry {greater + 1}, "
-        f"and {missed.told} not before it",
+        summary=f"{walk.master} has {columns.ref(int(stamped[above])).text} as entry {greater + 1}, "
+        f"and {missed.text} not before it",
         records=[
             (missed.origin, given.made.place(lost)[1]),
             (walk.master, walk.place_of_entry(greater)),

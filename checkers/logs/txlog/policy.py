@@ -9,9 +9,9 @@
 | executed-too-early | with `simple` or `smart`, something is executed in a split before MaxPeerLag is over |
 | executed-in-recovery | something is executed while the queues are frozen |
 
-Logs have no times. The split is not older than the fault that can have caused it, and than what was submitted before
-it (`Clock`). An execution is not younger than the answer of a client to whom its master told it. So no run is blamed
-for what may have been in time.
+Logs have no times. A split is not older than the fault that can have caused it, nor than what was submitted before it
+(`Clock`). An execution is not younger than its master's answer to a client. So a run is never blamed for what may have
+been in time.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from checkers.logs.txlog.disturbances import DRIFT
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.kernels import NEVER
 from checkers.logs.txlog.records import Chosen, Life, Rare, Recovered, Recovering, Rejoined, Restored, Split
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     for log in given.columns.logs.values():
-        found.count("policy", masters=1)
-        found.breaches += _Master(given, log, found).breaches()
-    found.proofs["policy"] = {"rule": "all by the strategy", **found.compared.get("policy", {})}
-    return found
+        report.count("policy", masters=1)
+        report.breaches += _Master(given, log, report).breaches()
+    report.proofs["policy"] = {"rule": "all by the strategy", **report.compared.get("policy", {})}
+    return report
 
 
 class _Master:
-    """One master, from one of its few records to the next; in between it only executes."""
+    """One master, from one rare record to the next; in between it only executes."""
 
-    def __init__(self, given: Given, log: LogColumns, found: Found) -> None:
-        self.given, self.log, self.found = given, log, found
+    def __init__(self, given: Given, log: LogColumns, report: Report) -> None:
+        self.given, self.log, self.report = given, log, report
         self._strategy = ""
         self._missing: Sequence[str] = ()
         self._is_recovering = self._has_backup = self._is_restoring = False
@@ -69,7 +69,7 @@ class _Master:
         match event:
             case Split(place=place, missing=missing):
                 yield from self._split(event)
-                self._missing = missing
+                self._missing = missing  # after `_split`, which asks whether this is the first split
             case Rejoined():
                 self._missing = ()
             case Chosen(place=place, strategy=strategy) | Life(place=place, strategy=strategy):
@@ -104,7 +104,7 @@ class _Master:
             yield self._breach("strategy-changed", event.place, says)
 
     def _split(self, event: Split) -> Iterator[Breach]:
-        self.found.count("policy", splits=1)
+        self.report.count("policy", splits=1)
         missing = ", ".join(event.missing)
         if not self._missing:
             self._since = event.place
@@ -119,8 +119,8 @@ class _Master:
             yield self._breach("split-without-backup", event.place, f"leaves {missing} out without a backup")
 
     def _has_cause(self, missing: Sequence[str], strategy: str, by_ns: int) -> bool:
-        """With `none`, masters whose branches contradict the own one are left out. Masters of one part may come to
-        that, too: each has taken a different piece of another part's branch.
+        """With `none`, a master leaves out masters whose branches contradict its own. That may happen within one part,
+        too: each master has taken a different piece of another part's branch.
         """
         disturbances = self.given.disturbances
         if strategy != "none":
@@ -135,7 +135,7 @@ class _Master:
         early = numpy.zeros(len(executions), dtype=bool)
         done_ns, since_ns = executions, 0
         if waits:
-            self.found.count("policy", executed_in_a_split=len(executions))
+            self.report.count("policy", executed_in_a_split=len(executions))
             given, clock = self.given, self.given.clocks[self.log.master]
             since_ns = given.disturbances.not_left_out_before_ns(
                 self._missing, clock.not_before_ns(self._since)

@@ -1,4 +1,4 @@
-"""The queues of a master, from its records alone: a walk through the log that stops where a check wants to look."""
+"""The queues of a master, from its records alone: a walk through the log that stops where a check looks at them."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ class Bases:
 def bases_of(columns: Columns) -> Bases:
     """The queues of the posters of all rounds, as their own records say."""
     logs = columns.logs
-    told = {master: _lengths(columns, log) for master, log in logs.items()}
+    lengths_of = {master: _lengths(columns, log) for master, log in logs.items()}
     epochs = numpy.unique(numpy.concatenate([[0], *(log.over[:, 0] for log in logs.values())]))
-    longest = 1 + max((int(each[1].max()) for each in told.values()), default=0)
+    longest = 1 + max((int(lengths[1].max()) for lengths in lengths_of.values()), default=0)
     assert len(epochs) * longest < NEVER
-    of_log = {master: _sorted(*each, epochs, longest) for master, each in told.items()}
+    of_log = {master: _sorted(*lengths, epochs, longest) for master, lengths in lengths_of.items()}
     ends, counters = {}, {}
     for master, log in logs.items():
         rounds = log.rows.of_kind(kernels.ADDED)

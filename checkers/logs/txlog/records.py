@@ -43,7 +43,7 @@ class Ref(NamedTuple):
     origin: str
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{self.id} (ts {self.ts})"
 
 
@@ -113,7 +113,7 @@ class Joined:
 
 
 Rare = Life | Split | Rejoined | Recovering | Recovered | Restored | Chosen | Joined
-"""The records that are few in a long log: they stay objects. All others are columns alone."""
+"""The records that are few in a long log: they stay objects. All others are only columns."""
 
 
 class Row(NamedTuple):
@@ -139,7 +139,7 @@ class Log:
 
 
 def log_of(master: str, records: Sequence[Record], damage: str = "") -> Log:
-    """The log of these records. A record that has not the form of the table is damage; what is before it counts."""
+    """The log of these records. A malformed record is damage; the records before it count."""
     rows: list[Row] = []
     for place, record in enumerate(records, 1):
         try:
@@ -152,14 +152,14 @@ def log_of(master: str, records: Sequence[Record], damage: str = "") -> Log:
 def _row(master: str, place: int, record: Record) -> Row:
     match record:
         case ["heard", peer, counter, last, refs]:
-            told = -1 if last is None else _number(last)
-            return Row(kernels.HEARD, _number(counter), told, _word(peer), _refs(refs))
+            posted = -1 if last is None else _number(last)
+            return Row(kernels.HEARD, _number(counter), posted, _word(peer), _refs(refs))
         case ["executed", index, name, digest]:
             return Row(kernels.EXECUTED, _number(index, 1), 0, _word(name), more=_hash(digest))
         case ["made", counter, ts, name, steps]:
             return Row(kernels.MADE, _number(counter), 0, _ref(ts, name, master), more=steps)
-        case ["acquired", found]:
-            return Row(kernels.ACQUIRED, refs=[_word(name) for name, _ in found])
+        case ["acquired", updates]:
+            return Row(kernels.ACQUIRED, refs=[_word(name) for name, _ in updates])
         case ["added", index, refs, bound, posters, absent]:
             group = tuple(map(_word, posters)), tuple(map(_word, absent))
             return Row(kernels.ADDED, _number(index), _number(bound), group, _refs(refs))
@@ -191,31 +191,31 @@ def _row(master: str, place: int, record: Record) -> Row:
     raise ValueError(f"no record of a master: {record!r}"[:100])
 
 
-def _number(told: Any, least: int = 0) -> int:
-    if not isinstance(told, int) or not least <= told < MOST:
-        raise ValueError(f"expected a number from {least} on, got {told!r}"[:100])
-    return int(told)
+def _number(value: Any, least: int = 0) -> int:
+    if not isinstance(value, int) or not least <= value < MOST:
+        raise ValueError(f"expected a number from {least} on, got {value!r}"[:100])
+    return int(value)
 
 
-def _word(told: Any) -> str:
-    if not isinstance(told, str) or not told:
-        raise ValueError(f"expected a name, got {told!r}"[:100])
-    return told
+def _word(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"expected a name, got {value!r}"[:100])
+    return value
 
 
-def _hash(told: Any) -> bytes:
-    if not isinstance(told, bytes):
-        raise TypeError(f"expected a hash, got {told!r}"[:100])
-    return told
+def _hash(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"expected a hash, got {value!r}"[:100])
+    return value
 
 
 def _ref(ts: Any, name: Any, origin: Any) -> Ref:
     return Ref(_number(ts), _word(name), _word(origin))
 
 
-def _refs(told: Sequence[Sequence[Any]]) -> list[Ref]:
-    return [_ref(ts, name, origin) for ts, name, origin in told]
+def _refs(refs: Sequence[Sequence[Any]]) -> list[Ref]:
+    return [_ref(ts, name, origin) for ts, name, origin in refs]
 
 
-def _backup(told: Sequence[Any] | None) -> Backup | None:
-    return None if told is None else Backup(_number(told[0]), _hash(told[1]))
+def _backup(backup: Sequence[Any] | None) -> Backup | None:
+    return None if backup is None else Backup(_number(backup[0]), _hash(backup[1]))

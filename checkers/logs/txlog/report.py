@@ -93,14 +93,14 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """A rule that does not hold: the records, and the events of the history, that show it."""
+    """A broken rule, with the records and the events of the history that show it."""
 
     rule: str
     summary: str
     records: Sequence[Place] = ()
     events: Sequence[int] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Beyond the records, for the verifier: JSON values."""
+    """More facts than the records, for the verifier: JSON values."""
     price: str = ""
     """Why it is no violation: the strategy's documented price. "": it is one."""
     how: str = ""
@@ -121,28 +121,28 @@ class Breach:
         )
 
     def proof(self) -> dict[str, Any]:
-        return {"rule": self.rule, "records": [list(each) for each in self.records], **self.facts}
+        return {"rule": self.rule, "records": [list(record) for record in self.records], **self.facts}
 
 
 @dataclass(slots=True)
-class Found:
-    """The breaches that the rules of some checks found; `compared`: by check what was compared, in numbers."""
+class Report:
+    """What the rules of some checks found. `compared`: by check what was compared, in numbers."""
 
     breaches: list[Breach] = field(default_factory=list)
     compared: dict[Name, Counter[str]] = field(default_factory=dict)
     lacks: dict[Name, str] = field(default_factory=dict)
     """Why a check cannot be valid."""
     nothing: dict[Name, str] = field(default_factory=dict)
-    """Why a check had nothing to judge."""
+    """Why a check had nothing to compare."""
     impossible: set[Name] = field(default_factory=set)
-    """Those of them that could not have had anything: what they forbid had no opportunity to happen."""
+    """The checks of `nothing` for which the run gave no opportunity to break a rule."""
     proofs: dict[Name, Mapping[str, Any]] = field(default_factory=dict)
-    """Of what holds, for the verifier."""
+    """For the verifier: what a check compared to find that all holds."""
 
     def count(self, name: Name, **numbers: int) -> None:
         self.compared.setdefault(name, Counter()).update(numbers)
 
-    def add(self, other: Found) -> None:
+    def add(self, other: Report) -> None:
         self.breaches += other.breaches
         for name, numbers in other.compared.items():
             self.compared.setdefault(name, Counter()).update(numbers)
@@ -152,20 +152,20 @@ class Found:
         self.proofs.update(other.proofs)
 
 
-def verdict(name: Name, found: Found, missing: str) -> Verdict:
-    """Of one check; `missing`: why the logs are not all there, or not whole."""
-    ours = [each for each in found.breaches if RULES[each.rule] == name]
-    wrong = [each for each in ours if not each.price]
-    priced = [each for each in ours if each.price]
-    numbers = found.compared.get(name, Counter())
-    nothing = found.nothing.get(name, "")
-    lacks = missing or found.lacks.get(name, "") or nothing
+def verdict(name: Name, report: Report, missing: str) -> Verdict:
+    """The verdict of one check. `missing`: why logs are absent or damaged; "" if all are whole."""
+    ours = [breach for breach in report.breaches if RULES[breach.rule] == name]
+    wrong = [breach for breach in ours if not breach.price]
+    priced = [breach for breach in ours if breach.price]
+    numbers = report.compared.get(name, Counter())
+    nothing = report.nothing.get(name, "")
+    lacks = missing or report.lacks.get(name, "") or nothing
     details: dict[str, Any] = {
         "compared": dict(numbers),
         "violations": len(wrong),
         "findings": [*_findings(priced)],
-        "documented": [each.proof() for each in priced[:WITNESSES_MAX]],
-        "proofs": [each.proof() for each in wrong[:WITNESSES_MAX]],
+        "documented": [breach.proof() for breach in priced[:WITNESSES_MAX]],
+        "proofs": [breach.proof() for breach in wrong[:WITNESSES_MAX]],
     }
     result: Result = "valid"
     summary = _compared(numbers)
@@ -175,31 +175,31 @@ def verdict(name: Name, found: Found, missing: str) -> Verdict:
         summary = f"{wrong[0].summary}{more}"
     elif lacks:
         result, summary = "unknown", f"not judged: {lacks}"
-    elif name in found.proofs:
-        details["proofs"] = [dict(found.proofs[name])]
+    elif name in report.proofs:
+        details["proofs"] = [dict(report.proofs[name])]
     if nothing:
         details["vacuous"] = True
-    if name in found.impossible and not missing:
+    if name in report.impossible and not missing:
         details["opportunities"] = 0
     return Verdict(
         checker=f"{PREFIX}{name}",
         result=result,
         summary=summary,
         model=CHECKS[name],
-        witnesses=tuple(each.witness() for each in wrong[:WITNESSES_MAX]),
+        witnesses=tuple(breach.witness() for breach in wrong[:WITNESSES_MAX]),
         details=details,
     )
 
 
 def _compared(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in numbers.items() if count)
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in numbers.items() if count)
 
 
 def _findings(priced: Sequence[Breach]) -> Iterable[str]:
     """A sentence for each rule and price."""
     kinds: dict[tuple[str, str], list[Breach]] = {}
-    for each in priced:
-        kinds.setdefault((each.rule, each.price), []).append(each)
-    for (_, price), found in kinds.items():
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield f"{price}: {found[0].summary}{more}"
+    for breach in priced:
+        kinds.setdefault((breach.rule, breach.price), []).append(breach)
+    for (_, price), breaches in kinds.items():
+        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        yield f"{price}: {breaches[0].summary}{more}"

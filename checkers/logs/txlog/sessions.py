@@ -1,10 +1,10 @@
-"""Whether the log keeps the order of the clients: I11.
+"""Whether the log keeps the order that clients observe: I11.
 
-A transaction that is submitted after another one was answered sorts behind it, whichever masters were asked: a master
-executes what is synchronised up to T only after every counter has come to T. In a split a part executes without the
-counters of the other masters. Its answers, and those that a restore takes back, are the documented price. With the
-strategy `none` the branches stay, and masters take parts of them from each other: from the first entry of a part on,
-all answers are.
+A transaction that is submitted after the answer to another one sorts behind it, whichever masters the clients asked: a
+master executes what is synchronised up to T only after every counter has come to T. In a split a part executes without
+the counters of the other masters. Its answers, and those that a restore takes back, are the documented price. With the
+strategy `none` the branches stay, and masters take parts of them from each other: there, all answers from the first
+entry of a part on are.
 """
 
 from __future__ import annotations
@@ -20,37 +20,39 @@ from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.kernels import NEVER
 from checkers.logs.txlog.queues import room
 from checkers.logs.txlog.records import Split
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 
 PRICE = "documented: a part of a split cluster executes without the counters of the others"
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    report = Report()
     asked, stamped = given.asked, given.stamped
-    which = asked.last[stamped[asked.transaction[asked.last]] >= 0]
-    names = asked.transaction[which]
+    operations = asked.last[stamped[asked.transaction[asked.last]] >= 0]
+    names = asked.transaction[operations]
     key = given.columns.order[stamped[names]]
     out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
-    out, count, behind = given.kernels.swept(_slots(given, which), key, _is_soft(given, which, names), out)
-    if len(which):
-        found.count("sessions", transactions=len(which), with_earlier_ones=behind)
+    out, count, behind = given.kernels.swept(
+        _slots(given, operations), key, _is_soft(given, operations, names), out
+    )
+    if len(operations):
+        report.count("sessions", transactions=len(operations), with_earlier_ones=behind)
     for _, later, earlier, is_soft, _ in out[:count].tolist():
         price = PRICE if is_soft and given.has_split else ""
-        found.breaches.append(_breach(given, int(which[earlier]), int(which[later]), price))
-    if not found.compared.get("sessions"):
-        found.nothing["sessions"] = "no answer named a transaction"
-    found.proofs["sessions"] = {"rule": "all in order", **found.compared.get("sessions", {})}
-    return found
+        report.breaches.append(_breach(given, int(operations[earlier]), int(operations[later]), price))
+    if not report.compared.get("sessions"):
+        report.nothing["sessions"] = "no answer named a transaction"
+    report.proofs["sessions"] = {"rule": "all in order", **report.compared.get("sessions", {})}
+    return report
 
 
-def _slots(given: Given, which: Array) -> Array:
-    """By event: the operation that begins there (its place in `which`, and 1), or that is over (less than 0), or 0."""
-    asked, numbers = given.asked, numpy.arange(1, len(which) + 1)
-    invoke = asked.invoke[which]
-    returned = numpy.where(asked.type[which] == INFO, -1, asked.complete[which])
+def _slots(given: Given, operations: Array) -> Array:
+    """By event: the operation that begins there (its place in `operations`, and 1) or ends there (below 0), or 0."""
+    asked, numbers = given.asked, numpy.arange(1, len(operations) + 1)
+    invoke = asked.invoke[operations]
+    returned = numpy.where(asked.type[operations] == INFO, -1, asked.complete[operations])
     is_over = returned >= 0
     last = max(int(invoke.max(initial=-1)), int(returned.max(initial=-1)))
     slots = numpy.zeros(last + 1, dtype=numpy.int64)
@@ -59,18 +61,18 @@ def _slots(given: Given, which: Array) -> Array:
     return slots
 
 
-def _is_soft(given: Given, which: Array, names: Array) -> Array:
+def _is_soft(given: Given, operations: Array, names: Array) -> Array:
     """The operations whose answer came from a part, or from a state that was taken back."""
     asked = given.asked
     parts = {master: Parts(given, log) for master, log in given.columns.logs.items()}
     branches_from = NEVER
     if given.strategy == "none":
-        branches_from = min((each.least for each in parts.values()), default=NEVER)
-    soft = numpy.zeros(len(which), dtype=numpy.bool_)
+        branches_from = min((part.least for part in parts.values()), default=NEVER)
+    soft = numpy.zeros(len(operations), dtype=numpy.bool_)
     for master, log in given.columns.logs.items():
         weak = parts[master].weak(given, log, branches_from)
         if weak is not None:
-            soft |= asked.on(master)[which] & weak[names]
+            soft |= asked.on(master)[operations] & weak[names]
     return soft
 
 
@@ -83,7 +85,7 @@ class Parts:
     def __init__(self, given: Given, log: LogColumns) -> None:
         self.least = NEVER
         self._of_part: Array | None = None
-        if any(isinstance(each, Split) for each in log.rare):
+        if any(isinstance(record, Split) for record in log.rare):
             self._of_part = numpy.zeros(len(log.digest), dtype=numpy.bool_)
             left_out = numpy.zeros(room(log), dtype=numpy.bool_)
             self.least = given.kernels.of_parts(log.rows, left_out, self._of_part)
@@ -113,7 +115,7 @@ def _breach(given: Given, earlier: int, later: int, price: str) -> Breach:
     one, other = (columns.ref(int(given.stamped[name])) for name in (first, second))
     return Breach(
         rule="submitted-later-sorts-before",
-        summary=f"{other.told} was submitted after {asked.nodes[asked.node[earlier]]} had executed {one.told}, "
+        summary=f"{other.text} was submitted after {asked.nodes[asked.node[earlier]]} had executed {one.text}, "
         "and sorts before it",
         records=[(one.origin, given.made.place(first)[1]), (other.origin, given.made.place(second)[1])],
         events=(*asked.events(earlier), *asked.events(later)),

@@ -149,10 +149,10 @@ def _newest(records: Records, name: str) -> tuple[int, str]:
 def _skipped(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     known: dict[str, tuple[int, str]] = {}
-    for each in records[master][: place - 1]:
-        if each[0] == "made":
-            known[each[3]] = (each[2], each[3])
-        for ref in each[4] if each[0] == "heard" else each[6] if each[0] == "recovered" else ():
+    for earlier in records[master][: place - 1]:
+        if earlier[0] == "made":
+            known[earlier[3]] = (earlier[2], earlier[3])
+        for ref in earlier[4] if earlier[0] == "heard" else earlier[6] if earlier[0] == "recovered" else ():
             known[ref[1]] = _key(ref)
     gone = {ref[1] for ref in _queue(records, master, place)}
     _need(proof["id"] not in gone, "it is synchronised")
@@ -189,7 +189,7 @@ def _dropped(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "recovered")
     _need(all(ref[1] != proof["id"] for ref in (*_queue(records, master, place), *record[6])), "it is there")
     by = proof["by"]
-    known = (_ids(each) for each in records[by][: _epoch_end(records, by, record[1] - 1)])
+    known = (_ids(earlier) for earlier in records[by][: _epoch_end(records, by, record[1] - 1)])
     _need(any(proof["id"] in ids for ids in known), f"{by} did not know it")
 
 
@@ -214,7 +214,7 @@ def _never_made(masters: Sequence[str], records: Records, proof: Proof) -> None:
 
 
 def _stamps_of(records: Records, ref: Sequence[Any]) -> set[Any]:
-    """With which its origin made a transaction, or recovered it."""
+    """The timestamps with which its origin made a transaction, or a recovery stamped it."""
     stamps = {each[2] for each in records[ref[2]] if each[0] == "made" and each[3] == ref[1]}
     if stamps:
         stamps |= {
@@ -231,9 +231,9 @@ def _stamps_of(records: Records, ref: Sequence[Any]) -> set[Any]:
 def _has(records: Records, master: str, name: str, place: int | None = None) -> bool:
     """Whether the master has the updates of a transaction, behind so many records."""
     return any(
-        (each[0] == "made" and each[3] == name)
-        or (each[0] == "acquired" and any(found[0] == name for found in each[1]))
-        for each in records[master][:place]
+        (record[0] == "made" and record[3] == name)
+        or (record[0] == "acquired" and any(update[0] == name for update in record[1]))
+        for record in records[master][:place]
     )
 
 
@@ -244,17 +244,17 @@ def _not_acquired(masters: Sequence[str], records: Records, proof: Proof) -> Non
 
 
 def _poster(masters: Sequence[str], records: Records, proof: Proof) -> None:
-    """Of no moment at which the poster had the base of the round, or had it with the updates."""
+    """At no time did the poster have the base of the round; with an id, it never had the base and its updates."""
     master, place, record = _record(records, proof, 0, "added")
     poster = proof["poster"]
     _need(poster in record[4], "it was no poster")
-    epoch = max((each[1] for each in records[master][:place] if each[0] == "recovered"), default=0)
+    epoch = max((event[1] for event in records[master][:place] if event[0] == "recovered"), default=0)
     theirs, length = 0, 0
-    for at, each in enumerate([["life"], *records[poster]]):
-        if each[0] == "recovered":
-            theirs = each[1]
-        if each[0] in APPENDS:
-            index, refs = _appended(each)
+    for at, event in enumerate([["life"], *records[poster]]):
+        if event[0] == "recovered":
+            theirs = event[1]
+        if event[0] in APPENDS:
+            index, refs = _appended(event)
             length = index + len(refs)
         if theirs == epoch and length == record[1]:
             _need("id" in proof, "it had the base")
@@ -267,8 +267,8 @@ def _poster(masters: Sequence[str], records: Records, proof: Proof) -> None:
 def _executions(records: Records, master: str, place: int) -> int:
     """The executed index before a record."""
     index = 0
-    for each in records[master][: place - 1]:
-        index = each[1] if each[0] in ("executed", "restored") else index
+    for record in records[master][: place - 1]:
+        index = record[1] if record[0] in ("executed", "restored") else index
     return index
 
 
@@ -286,10 +286,10 @@ def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
 def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
     kept = _executions(records, master, place)
-    for each in records[master][: place - 1]:
-        if each[0] == "recovered":
-            kept = min(kept, each[2])
-        elif each[0] == "restored":
+    for earlier in records[master][: place - 1]:
+        if earlier[0] == "recovered":
+            kept = min(kept, earlier[2])
+        elif earlier[0] == "restored":
             kept = _executions(records, master, place)
     _need(record[1] < kept, "it was not executed")
 
@@ -297,9 +297,9 @@ def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> No
 def _without_restore(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
     before = records[master][: place - 1]
-    last = max(at for at, each in enumerate(before) if each[0] == "recovered")
-    restores = [at for at, each in enumerate(before) if each[0] == "restored"]
-    commons = [each[2] for each in before[max(restores, default=-1) + 1 :] if each[0] == "recovered"]
+    last = max(at for at, earlier in enumerate(before) if earlier[0] == "recovered")
+    restores = [at for at, earlier in enumerate(before) if earlier[0] == "restored"]
+    commons = [earlier[2] for earlier in before[max(restores, default=-1) + 1 :] if earlier[0] == "recovered"]
     _need(last > max(restores, default=-1), "it was restored")
     _need(min(commons) < _executions(records, master, place), "nothing was taken away")
 
@@ -310,11 +310,11 @@ def _backup_of(record: Sequence[Any]) -> Any:
 
 def _restored_another(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
-    backups = [_backup_of(each) for each in records[master][: place - 1]]
-    last = next((each for each in reversed(backups) if each is not None), None)
+    backups = [_backup_of(earlier) for earlier in records[master][: place - 1]]
+    last = next((earlier for earlier in reversed(backups) if earlier is not None), None)
     before = records[master][: place - 1]
-    at = max((at for at, each in enumerate(backups) if each is not None), default=-1)
-    is_over = any(each[0] == "restored" for each in before[at + 1 :])
+    at = max((at for at, earlier in enumerate(backups) if earlier is not None), default=-1)
+    is_over = any(earlier[0] == "restored" for earlier in before[at + 1 :])
     _need(last is None or [*last[:2]] != [*record[1:3]] or is_over, "it is its backup")
 
 
@@ -322,17 +322,17 @@ def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> N
     master, place, record = _record(records, proof, 0, "split", "recovering")
     index, digest = _backup_of(record)[:2]
     hashes: dict[int, bytes] = {0: b""}
-    for each in records[master][: place - 1]:
-        if each[0] == "executed":
-            hashes[each[1]] = each[3]
-        elif each[0] == "restored":
-            hashes = {at: known for at, known in hashes.items() if at <= each[1]}
+    for earlier in records[master][: place - 1]:
+        if earlier[0] == "executed":
+            hashes[earlier[1]] = earlier[3]
+        elif earlier[0] == "restored":
+            hashes = {at: known for at, known in hashes.items() if at <= earlier[1]}
     _need(hashes.get(index) != digest, "it had this state")
 
 
 def _too_much(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
-    commons = [each[2] for each in records[master][: place - 1] if each[0] == "recovered"]
+    commons = [earlier[2] for earlier in records[master][: place - 1] if earlier[0] == "recovered"]
     _need(any(common < record[1] for common in commons), "a recovery kept so many entries")
 
 
@@ -345,11 +345,11 @@ def _state_differs(masters: Sequence[str], records: Records, proof: Proof) -> No
     for number in (0, 1):
         master, place, record = _record(records, proof, number, "executed")
         done: list[str] = []
-        for each in records[master][:place]:
-            if each[0] == "executed":
-                done[each[1] - 1 :] = [each[2]]
-            elif each[0] == "restored":
-                del done[each[1] :]
+        for event in records[master][:place]:
+            if event[0] == "executed":
+                done[event[1] - 1 :] = [event[2]]
+            elif event[0] == "restored":
+                del done[event[1] :]
         histories.append((done, record[3]))
     _need(histories[0][0] == histories[1][0], "other transactions were executed")
     _need(histories[0][1] != histories[1][1], "the states are the same")
@@ -361,16 +361,16 @@ def _state_differs(masters: Sequence[str], records: Records, proof: Proof) -> No
 def _counter(records: Records, master: str, place: int) -> int:
     """The counter before a record."""
     counter = 0
-    for each in records[master][: place - 1]:
-        match each[0]:
+    for record in records[master][: place - 1]:
+        match record[0]:
             case "made":
-                counter = each[1]
+                counter = record[1]
             case "heard":
-                counter = each[2]
+                counter = record[2]
             case "caught-up":
-                counter = max(counter, *(ref[0] for ref in each[2]), 0)
+                counter = max(counter, *(ref[0] for ref in record[2]), 0)
             case "recovered":
-                counter = each[7]
+                counter = record[7]
     return counter
 
 
@@ -432,9 +432,11 @@ def _above(masters: Sequence[str], records: Records, proof: Proof) -> None:
 def _not_counted(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     missing: Sequence[str] = ()
-    for each in records[master][: place - 1]:
-        missing = each[1] if each[0] == "split" else () if each[0] in ("rejoined", "recovered") else missing
-    later = {each[1] for each in records[master][place - 1 :] if each[0] == "peer"}
+    for event in records[master][: place - 1]:
+        missing = (
+            event[1] if event[0] == "split" else () if event[0] in ("rejoined", "recovered") else missing
+        )
+    later = {event[1] for event in records[master][place - 1 :] if event[0] == "peer"}
     counted = {master, *record[4], *record[5], *missing, *later}
     _need(not counted.issuperset(masters), "all are counted")
 
@@ -443,14 +445,14 @@ def _not_counted(masters: Sequence[str], records: Records, proof: Proof) -> None
 
 
 def _strategy(records: Records, master: str, place: int) -> str:
-    told = [each[-1] for each in records[master][: place - 1] if each[0] in ("life", "strategy")]
-    return str(told[-1]) if told else ""
+    strategies = [record[-1] for record in records[master][: place - 1] if record[0] in ("life", "strategy")]
+    return str(strategies[-1]) if strategies else ""
 
 
 def _in_split(records: Records, master: str, place: int) -> bool:
     missing, frozen = False, False
-    for each in records[master][: place - 1]:
-        match each[0]:
+    for record in records[master][: place - 1]:
+        match record[0]:
             case "split":
                 missing = True
             case "rejoined":
@@ -480,18 +482,20 @@ def _no_backup(masters: Sequence[str], records: Records, proof: Proof) -> None:
 
 def _in_recovery(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
-    kinds = [each[0] for each in records[master][: place - 1] if each[0] in ("recovering", "recovered")]
+    kinds = [
+        earlier[0] for earlier in records[master][: place - 1] if earlier[0] in ("recovering", "recovered")
+    ]
     _need(kinds[-1:] == ["recovering"], "there is no recovery")
 
 
 def _frozen(masters: Sequence[str], records: Records, epoch: int) -> dict[str, list[list[Any]]]:
     """By master the synchronised queue that it froze in this epoch."""
-    found: dict[str, list[list[Any]]] = {}
+    frozen: dict[str, list[list[Any]]] = {}
     for master in masters:
-        for at, each in enumerate(records.get(master, ())):
-            if each[0] == "recovering" and each[1] == epoch:
-                found[master] = [[*ref] for ref in _queue(records, master, at)]
-    return found
+        for at, record in enumerate(records.get(master, ())):
+            if record[0] == "recovering" and record[1] == epoch:
+                frozen[master] = [[*ref] for ref in _queue(records, master, at)]
+    return frozen
 
 
 def _no_digest(masters: Sequence[str], records: Records, proof: Proof) -> None:
@@ -510,10 +514,10 @@ def _elected(
     frozen = _frozen(masters, records, epoch)
     _need(frozen.keys() == {*masters}, "a master has not frozen its queues")
     counts = {
-        one: sum(1 for theirs in frozen.values() if branch[: len(theirs)] == theirs)
-        for one, branch in frozen.items()
+        master: sum(1 for theirs in frozen.values() if branch[: len(theirs)] == theirs)
+        for master, branch in frozen.items()
     }
-    best = sorted(masters, key=lambda one: (-counts[one], -len(frozen[one]), one))
+    best = sorted(masters, key=lambda master: (-counts[master], -len(frozen[master]), master))
     return best[0], counts, frozen
 
 
@@ -524,9 +528,9 @@ def _wrong_winner(masters: Sequence[str], records: Records, proof: Proof) -> Non
 
 
 def _two_winners(masters: Sequence[str], records: Records, proof: Proof) -> None:
-    _, _, one = _record(records, proof, 0, "recovered")
-    _, _, other = _record(records, proof, 1, "recovered")
-    _need(one[1] == other[1] and one[3] != other[3], "they elect the same")
+    _, _, first = _record(records, proof, 0, "recovered")
+    _, _, second = _record(records, proof, 1, "recovered")
+    _need(first[1] == second[1] and first[3] != second[3], "they elect the same")
 
 
 def _wrong_branch(masters: Sequence[str], records: Records, proof: Proof) -> None:
@@ -561,7 +565,7 @@ def _all_once(masters: Sequence[str], records: Records, proof: Proof) -> None:
 
 
 def _counted(**kinds: str) -> Callable[[Sequence[str], Records, Proof], None]:
-    """So many records as were compared; by name of the count the kind of the records."""
+    """Shows that the logs have as many records as the proof counts. `kinds`: by name of the count, the kind."""
 
     def shown(masters: Sequence[str], records: Records, proof: Proof) -> None:
         for name, kind in kinds.items():

@@ -24,16 +24,16 @@ from checkers.logs.txlog import kernels
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.queues import Queues
 from checkers.logs.txlog.records import Recovered
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
 Frozen = Mapping[str, Array]
 """By master a synchronised queue."""
 
 
-def judge(given: Given) -> Found:
-    found = Found()
-    found.count("vote", masters=len(given.by_master))
+def judge(given: Given) -> Report:
+    report = Report()
+    report.count("vote", masters=len(given.by_master))
     going: dict[str, Queues] = {}
     if any(log.recoveries for log in given.by_master.values()):
         going = {master: Queues(given.columns, log) for master, log in given.by_master.items()}
@@ -51,12 +51,12 @@ def judge(given: Given) -> Found:
         for queues in going.values():
             queues.go_on(queues.next + 1)
         if going:
-            found.count("vote", recoveries=len(going), digests=len(frozen) * len(going))
-        found.breaches += _recovery(given, frozen, over, {name: each.synced for name, each in going.items()})
+            report.count("vote", recoveries=len(going), digests=len(frozen) * len(going))
+        report.breaches += _recovery(given, frozen, over, {name: walk.synced for name, walk in going.items()})
         going = {master: queues for master, queues in going.items() if queues.next < queues.end}
         number += 1
-    found.proofs["vote"] = {"rule": "all votes", **found.compared["vote"]}
-    return found
+    report.proofs["vote"] = {"rule": "all votes", **report.compared["vote"]}
+    return report
 
 
 def _recovery(
@@ -69,7 +69,7 @@ def _recovery(
     is_whole = len(frozen) == len(given.masters)
     if is_whole and over:
         counts = votes(frozen)
-        winner = min(counts, key=lambda each: (-counts[each], -len(frozen[each]), each))
+        winner = min(counts, key=lambda master: (-counts[master], -len(frozen[master]), master))
     first: tuple[str, Recovered] | None = None
     for master, event in over.items():
         yield from _recovered(given, master, event, frozen)
@@ -119,9 +119,9 @@ def _breach(rule: str, records: list[tuple[str, int]], summary: str) -> Breach:
 
 def _recovered(given: Given, master: str, event: Recovered, frozen: Frozen) -> Iterator[Breach]:
     without = [
-        each
-        for each in given.masters
-        if each not in frozen and each in given.columns.logs and not given.columns.logs[each].damage
+        peer
+        for peer in given.masters
+        if peer not in frozen and peer in given.columns.logs and not given.columns.logs[peer].damage
     ]
     if without:
         yield _breach(
@@ -130,8 +130,8 @@ def _recovered(given: Given, master: str, event: Recovered, frozen: Frozen) -> I
             f"{master} finishes the recovery before {', '.join(without)} froze its queues",
         )
     if set(event.votes) != {*given.masters}:
-        told = ", ".join(sorted(event.votes))
-        yield _breach("partial-vote", [(master, event.place)], f"{master} counts the votes of {told} alone")
+        voters = ", ".join(sorted(event.votes))
+        yield _breach("partial-vote", [(master, event.place)], f"{master} counts the votes of {voters} alone")
 
 
 def _outcome(master: str, event: Recovered, winner: str, counts: Mapping[str, int]) -> Iterator[Breach]:
@@ -139,9 +139,9 @@ def _outcome(master: str, event: Recovered, winner: str, counts: Mapping[str, in
         yield _breach(
             "wrong-winner",
             [(master, event.place)],
-            f"{master} elects {event.winner} by {_told(event.votes)}; the queues come to {winner} by {_told(counts)}",
+            f"{master} elects {event.winner} by {_words(event.votes)}; the queues come to {winner} by {_words(counts)}",
         )
 
 
-def _told(counts: Mapping[str, int]) -> str:
+def _words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{master} {count}" for master, count in sorted(counts.items()))

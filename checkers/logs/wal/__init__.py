@@ -1,4 +1,4 @@
-"""The nodes' own logs as evidence: what they must agree on, and what they know that no client learned.
+"""The nodes' own logs as evidence: what they must agree on, and what they say that no client learned.
 
     logs = Logs.of(node_logs, LogRules(promotes="synchronous", has_votes=True, quorum=2, members=3))
     verdict = check_replayed(logs)
@@ -36,7 +36,7 @@ CONTRADICTIONS = {
 }
 
 Times = Callable[[Set[tuple[int, int]]], Mapping[tuple[int, int], int]]
-"""Of rows, by (origin, lsn), when they were written, in ns of the run, as far as it is known."""
+"""By (origin, lsn), when rows were written, in ns of the run, as far as that is known."""
 
 
 def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
@@ -45,7 +45,7 @@ def check(logs: Sequence[NodeLog], rules: LogRules) -> Verdict:
 
 
 def check_replayed(logs: Logs, settled: Settled | None = None, times: Times | None = None) -> Verdict:
-    """The same over logs that were replayed already; `settled`: the answers of clients must not contradict them.
+    """`check` over replayed logs; `settled`: the answers of clients must not contradict them.
 
     Without any record the verdict is unknown; where a log is damaged or missing it is invalid or unknown, never valid.
     `details["findings"]` says which logs are damaged or missing, `details["notes"]` what was left out for that,
@@ -70,8 +70,8 @@ def check_replayed(logs: Logs, settled: Settled | None = None, times: Times | No
     )
 
 
-class Judged(Protocol):
-    """A log that was judged. `counts`: of the fates of its transactions."""
+class ReplayedLog(Protocol):
+    """A log that was replayed. `counts`: how many transactions have each fate."""
 
     @property
     def log(self) -> NodeLog: ...
@@ -80,7 +80,7 @@ class Judged(Protocol):
 
 
 def verdict_on(
-    nodes: Sequence[Judged],
+    nodes: Sequence[ReplayedLog],
     rules: LogRules,
     confirmed: int,
     witnesses: Sequence[Witness] = (),
@@ -92,12 +92,12 @@ def verdict_on(
     records = sum(len(node.log.records) for node in nodes)
     lost = _lost(nodes, rules.members)
     if records == 0:
-        why = f": {'; '.join(lost)}" if lost else ""
+        reasons = f": {'; '.join(lost)}" if lost else ""
         return Verdict(
-            checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{why}"
+            checker=NAME, model=MODEL, result="unknown", summary=f"there are no records to audit{reasons}"
         )
     breaches = {rule: count for rule, count in (totals or {}).items() if count}
-    shown = [_timed(each, written_ns or {}) for each in one_of_each_first(witnesses)[:WITNESSES_MAX]]
+    shown = [_timed(witness, written_ns or {}) for witness in one_of_each_first(witnesses)[:WITNESSES_MAX]]
     details = {
         "records": records,
         "nodes": {node.log.node: _counts(node) for node in nodes},
@@ -150,23 +150,23 @@ def _deed(operation: Operation) -> str:
     return f"{operation.f} of {value_words(operation.value)}{f' to {operation.key}' if operation.key else ''}"
 
 
-def _lost(nodes: Sequence[Judged], members: int | None) -> list[str]:
-    """Sentences on what should be here and is not."""
+def _lost(nodes: Sequence[ReplayedLog], members: int | None) -> list[str]:
+    """A sentence for each log or snapshot that is damaged or missing."""
     lost = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
-    lost += [f"{node.log.node}: {each}" for node in nodes for each in node.log.unread]
+    lost += [f"{node.log.node}: {sentence}" for node in nodes for sentence in node.log.unread]
     if members is not None and len(nodes) < members:
         lost.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
     return lost
 
 
-def _are_lost(nodes: Sequence[Judged], members: int | None) -> str:
+def _are_lost(nodes: Sequence[ReplayedLog], members: int | None) -> str:
     is_complete = members is None or len(nodes) >= members
     if is_complete and not any(node.log.damage for node in nodes):
         return "snapshots are damaged"
     return "rows are missing"
 
 
-def _notes(nodes: Sequence[Judged], is_complete: bool) -> list[str]:
+def _notes(nodes: Sequence[ReplayedLog], is_complete: bool) -> list[str]:
     notes = [
         f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())
     ]
@@ -177,7 +177,7 @@ def _notes(nodes: Sequence[Judged], is_complete: bool) -> list[str]:
     )
 
 
-def _counts(node: Judged) -> dict[str, int]:
+def _counts(node: ReplayedLog) -> dict[str, int]:
     return {
         "records": len(node.log.records),
         **{fate.replace(" ", "_"): count for fate, count in sorted(node.counts.items())},

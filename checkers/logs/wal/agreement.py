@@ -59,7 +59,8 @@ def confirmed_and_rolled_back(logs: Logs) -> Breaches:
     conflicts = _conflicting(logs, ROLLED_BACK)
     said = "is confirmed in the log of {here} and rolled back in that of {there}"
     return Breaches.of(
-        len(conflicts), (_conflict(logs, "confirmed-and-rolled-back", said, *each) for each in conflicts)
+        len(conflicts),
+        (_conflict(logs, "confirmed-and-rolled-back", said, *conflict) for conflict in conflicts),
     )
 
 
@@ -69,14 +70,14 @@ def confirmed_and_void(logs: Logs) -> Breaches:
     return Breaches.of(
         len(conflicts),
         (
-            _conflict(logs, "confirmed-and-void", said, *each, how=_how_void(logs, *each))
-            for each in conflicts
+            _conflict(logs, "confirmed-and-void", said, *conflict, how=_how_void(logs, *conflict))
+            for conflict in conflicts
         ),
     )
 
 
 def _conflicting(logs: Logs, bad: int) -> list[tuple[int, int, int]]:
-    """Synchronous transactions that one log confirms, the first such log, and the last one with this other fate."""
+    """Synchronous transactions that one log confirms, the first such log, and the last log with the fate `bad`."""
     there: dict[int, int] = {}
     for number, node in enumerate(logs.nodes):
         for name in _in_order(node, (node.fates == bad) & logs.is_confirmed):
@@ -105,21 +106,21 @@ def _conflict(logs: Logs, rule: str, said: str, name: int, here: int, there: int
             other.log.node,
             story(one, name, confirmed),
             story(other, name, denied),
-            rows=(*_told(confirmed), *_told(denied)),
+            rows=(*_rows_and_decision(confirmed), *_rows_and_decision(denied)),
             how=how,
         )
 
     return Breach((story_of(logs, here, name), story_of(logs, there, name)), words)
 
 
-def _told(records: list[Record]) -> Iterable[Record]:
-    """The rows of a transaction, and behind them what decided about it."""
+def _rows_and_decision(records: list[Record]) -> Iterable[Record]:
+    """The rows of a transaction, followed by the decision about it."""
     rows, decisions = parted(records)
     return (*rows, *decisions)
 
 
 def _how_void(logs: Logs, name: int, here: int, there: int) -> str:
-    """Whether the log that has it without content has a PROMOTE in front of it that the confirming log has not."""
+    """Whether the log with the void transaction has a PROMOTE in front of it that the confirming log lacks."""
     has_more = _promotes(logs.nodes[there], name) - _promotes(logs.nodes[here], name)
     return f"void {'with' if has_more else 'without'} a PROMOTE in front"
 
@@ -142,20 +143,20 @@ def kept_and_void(logs: Logs) -> Breaches:
         void[rows.place[node.at[node.kinds == NOP]]] = number
     if (void < 0).all():
         return Breaches()
-    told = logs.is_confirmed & logs.have(VOID)
+    is_judged = logs.is_confirmed & logs.have(VOID)
     kept: list[tuple[int, int, int]] = []
     for number, node in enumerate(logs.nodes):
         places = numpy.flatnonzero((node.kinds == WRITE) & (void[rows.place[node.at]] >= 0))
         names = rows.transaction[node.at[places]]
-        has_effect = numpy.isin(node.fates[names], (CONFIRMED, COMMITTED)) & ~told[names]
+        has_effect = numpy.isin(node.fates[names], (CONFIRMED, COMMITTED)) & ~is_judged[names]
         places, names = places[has_effect], names[has_effect]
-        told[names] = True
+        is_judged[names] = True
         _, firsts = numpy.unique(names, return_index=True)
         kept += [
             (number, place, int(void[rows.place[node.at[place]]]))
             for place in sorted(places[firsts].tolist())
         ]
-    return Breaches.of(len(kept), (_kept(logs, *each) for each in kept))
+    return Breaches.of(len(kept), (_kept(logs, *row) for row in kept))
 
 
 def _kept(logs: Logs, number: int, place: int, void_in: int) -> Breach:
@@ -196,17 +197,17 @@ def confirmed_without_quorum(logs: Logs) -> Breaches:
                 "needed",
                 logs.nodes[number].log.node,
                 story(logs.nodes[number], name, records),
-                rows=_told(records),
+                rows=_rows_and_decision(records),
             )
 
         return Breach((story_of(logs, number, name),), words)
 
-    return Breaches.of(len(alone), (breach(*each) for each in alone.items()))
+    return Breaches.of(len(alone), (breach(*entry) for entry in alone.items()))
 
 
 def confirmed_order(logs: Logs) -> Breaches:
     nodes = logs.nodes
-    longest = max(range(len(nodes)), key=lambda each: len(nodes[each].order))
+    longest = max(range(len(nodes)), key=lambda number: len(nodes[number].order))
     others: list[tuple[int, int, int]] = []
     for other, node in enumerate(nodes):
         shift = _shift(nodes[longest], node) if other != longest and len(node.order) else None
@@ -217,12 +218,12 @@ def confirmed_order(logs: Logs) -> Breaches:
         bad = numpy.flatnonzero(own != expected)
         if len(bad):
             others.append((other, int(own[bad[0]]), int(expected[bad[0]])))
-    return Breaches.of(len(others), (_other_order(logs, longest, *each) for each in others))
+    return Breaches.of(len(others), (_other_order(logs, longest, *order) for order in others))
 
 
 def _shift(longest: Node, node: Node) -> int | None:
-    """How much later in `longest` the transactions of `node` stand; None if that cannot be known, as one begins after
-    the end of the other."""
+    """How much later in `longest` the transactions of `node` stand; None if unknown, because one log begins after the
+    end of the other."""
     if not any(longest.log.begins.values()) and not any(node.log.begins.values()):
         return 0
     there = numpy.flatnonzero(longest.order == node.order[0])
@@ -243,7 +244,7 @@ def _other_order(logs: Logs, longest: int, other: int, name: int, expected: int)
             node.log.node,
             story(node, name, own),
             story(there, expected, its),
-            rows=(*_told(own), *_told(its)),
+            rows=(*_rows_and_decision(own), *_rows_and_decision(its)),
         )
 
     return Breach((story_of(logs, other, name), story_of(logs, longest, expected)), words)
@@ -263,8 +264,8 @@ def same_lsn_other_content(logs: Logs) -> Breaches:
     for node, own in zip(reversed(logs.nodes), reversed(places), strict=True):
         first[rows.place[node.at[own[::-1]]]] = node.at[own[::-1]]
     others = [own[_is_other(logs, first, node.at[own])] for node, own in zip(logs.nodes, places, strict=True)]
-    found = ((number, place) for number, own in enumerate(others) for place in own.tolist())
-    return Breaches.of(sum(map(len, others)), (_other_content(logs, first, *each) for each in found))
+    differing = ((number, place) for number, own in enumerate(others) for place in own.tolist())
+    return Breaches.of(sum(map(len, others)), (_other_content(logs, first, *row) for row in differing))
 
 
 def _is_other(logs: Logs, first: Array, at: Array) -> Array:
@@ -301,9 +302,9 @@ def _first_with(logs: Logs, row: int) -> Part:
 
 
 def claimed_but_missing(logs: Logs) -> Breaches:
-    """A NOP takes the place of a row, and a row of one node alone that of a NOP elsewhere.
+    """A NOP counts as the row, and a row that only one node has counts as a NOP elsewhere.
 
-    Of a log the first row that it lacks is told.
+    A breach names the first row that a log lacks.
     """
     rows = logs.rows
     at = numpy.flatnonzero(logs.held & (rows.kind != NOP) & (rows.kind != VOTE))
@@ -329,13 +330,13 @@ def _missing(logs: Logs, holder: int, place: int, number: int) -> Breach:
     other, node = logs.nodes[number], logs.nodes[holder].log.node
 
     def words(row: list[Record]) -> Witness:
-        (one,) = row
+        (record,) = row
         return witness(
             "claimed-but-missing",
-            f"the log of {other.log.node} has come to lsn {other.end[one.origin]} of replica {one.origin} "
-            f"and lacks lsn {one.lsn}, which {node} holds",
+            f"the log of {other.log.node} has come to lsn {other.end[record.origin]} of replica {record.origin} "
+            f"and lacks lsn {record.lsn}, which {node} holds",
             other.log.node,
-            f"{node}: {text(one)}",
+            f"{node}: {text(record)}",
             rows=row,
         )
 
@@ -353,7 +354,7 @@ def decision_without_entry(logs: Logs) -> Breaches:
             node.contradictions if node.log.damage is None else ()
         ):  # else it may stand in what is damaged
             decisions.setdefault(int(rows.place[node.at[place]]), (number, place))
-    return Breaches.of(len(decisions), (_without_entry(logs, *each) for each in decisions.values()))
+    return Breaches.of(len(decisions), (_without_entry(logs, *decision) for decision in decisions.values()))
 
 
 def _without_entry(logs: Logs, number: int, place: int) -> Breach:
@@ -369,13 +370,13 @@ def _without_entry(logs: Logs, number: int, place: int) -> Breach:
     ]
 
     def words(records: list[Record], entry: list[Record] | None = None) -> Witness:
-        (one,) = records
+        (record,) = records
         return witness(
             "decision-without-entry",
-            f"the log of {node.log.node} has a {one.kind.upper()} of lsn {one.until} of replica {one.owner}, "
+            f"the log of {node.log.node} has a {record.kind.upper()} of lsn {record.until} of replica {record.owner}, "
             "and no such entry waits there",
             node.log.node,
-            text(one),
+            text(record),
             "the log has no such transaction" if entry is None else story(node, named[0], entry),
             rows=records,
         )
@@ -405,14 +406,16 @@ def confirm_not_increasing(logs: Logs) -> Breaches:
             zip(places[order[again + 1]].tolist(), places[order[again]].tolist(), strict=True)
         ):
             repeated.setdefault(int(rows.place[node.at[here]]), (number, last, here))
-    return Breaches.of(len(repeated), (_confirmed_again(logs, *each) for each in repeated.values()))
+    return Breaches.of(
+        len(repeated), (_confirmed_again(logs, *repetition) for repetition in repeated.values())
+    )
 
 
 def _confirmed_again(logs: Logs, number: int, last: int, here: int) -> Breach:
     rows, at = logs.rows, logs.nodes[number].at
     confirmed, before = int(rows.until[at[here]]), int(rows.until[at[last]])
-    said = f"replica {rows.origin[at[here]]} confirmed lsn {confirmed} after it had confirmed {before}"
-    return _two(logs, "confirm-not-increasing", said, (number, last), (number, here))
+    summary = f"replica {rows.origin[at[here]]} confirmed lsn {confirmed} after it had confirmed {before}"
+    return _two(logs, "confirm-not-increasing", summary, (number, last), (number, here))
 
 
 # ---- votes and terms: rules about few rows
@@ -424,14 +427,14 @@ def two_owners_of_a_term(logs: Logs) -> Breaches:
 
 def _owners(logs: Logs) -> Iterator[Breach]:
     owners: dict[int, tuple[int, int, Record]] = {}
-    told: set[int] = set()
+    reported: set[int] = set()
     for number, place, row in _control(logs, "promote"):
         first_number, first_place, first = owners.setdefault(row.term, (number, place, row))
-        if first.origin != row.origin and row.term not in told:
-            told.add(row.term)
-            said = f"replicas {first.origin} and {row.origin} both wrote PROMOTE in term {row.term}"
+        if first.origin != row.origin and row.term not in reported:
+            reported.add(row.term)
+            summary = f"replicas {first.origin} and {row.origin} both wrote PROMOTE in term {row.term}"
             before = first_number, first_place
-            yield _two(logs, "two-owners-of-a-term", said, before, (number, place), are_named=True)
+            yield _two(logs, "two-owners-of-a-term", summary, before, (number, place), are_named=True)
 
 
 def term_not_increasing(logs: Logs) -> Breaches:
@@ -448,8 +451,8 @@ def _sinking(logs: Logs) -> Iterator[Breach]:
             if before is not None and (
                 row.term < before.term or (row.kind != "vote" and row.term == before.term)
             ):
-                said = f"in the log of {node.log.node} term {row.term} comes after term {before.term}"
-                yield _two(logs, "term-not-increasing", said, (number, before_place), (number, place))
+                summary = f"in the log of {node.log.node} term {row.term} comes after term {before.term}"
+                yield _two(logs, "term-not-increasing", summary, (number, before_place), (number, place))
 
 
 def two_votes_in_a_term(logs: Logs) -> Breaches:
@@ -464,8 +467,8 @@ def _votes_for_two(logs: Logs) -> Iterator[Breach]:
         before_place, before = votes.setdefault((number, row.term), (place, row))
         if before.vote != row.vote:
             node = logs.nodes[number].log.node
-            said = f"{node} voted for replicas {before.vote} and {row.vote} in term {row.term}"
-            yield _two(logs, "two-votes-in-a-term", said, (number, before_place), (number, place))
+            summary = f"{node} voted for replicas {before.vote} and {row.vote} in term {row.term}"
+            yield _two(logs, "two-votes-in-a-term", summary, (number, before_place), (number, place))
 
 
 def promoted_without_votes(logs: Logs) -> Breaches:
@@ -479,27 +482,27 @@ def _without_votes(logs: Logs, quorum: int) -> Iterator[Breach]:
     voters: dict[tuple[int, int], set[str]] = {}
     for number, _, row in _control(logs, "vote"):
         voters.setdefault((row.term, row.vote), set()).add(logs.nodes[number].log.node)
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for number, place, row in _control(logs, "promote"):
         was_by_hand = logs.rules.first_by_hand and row.waits is not True
         key = (row.term, row.origin)
-        if was_by_hand or row.lsn <= logs.rules.started.get(row.origin, 0) or key in told:
+        if was_by_hand or row.lsn <= logs.rules.started.get(row.origin, 0) or key in reported:
             continue
         votes = voters.get(key, set())
         if len(votes) < quorum:
-            told.add(key)
+            reported.add(key)
             node = logs.nodes[number].log.node
-            said = (
+            summary = (
                 f"replica {row.origin} wrote PROMOTE in term {row.term} with the votes of {len(votes)} nodes, "
                 f"{quorum} are needed"
             )
             by = f"votes are recorded by: {', '.join(sorted(votes)) or 'no node'}"
-            yield _alone("promoted-without-votes", said, node, by, Part(number, (place,)))
+            yield _alone("promoted-without-votes", summary, node, by, Part(number, (place,)))
 
 
-def _alone(rule: str, said: str, node: str, by: str, part: Part) -> Breach:
+def _alone(rule: str, summary: str, node: str, by: str, part: Part) -> Breach:
     """A breach by one row."""
-    return Breach((part,), lambda rows: witness(rule, said, node, text(rows[0]), by, rows=rows))
+    return Breach((part,), lambda rows: witness(rule, summary, node, text(rows[0]), by, rows=rows))
 
 
 def _control(logs: Logs, kind: str) -> Iterator[tuple[int, int, Record]]:
@@ -513,7 +516,7 @@ def _control(logs: Logs, kind: str) -> Iterator[tuple[int, int, Record]]:
 def _two(
     logs: Logs,
     rule: str,
-    said: str,
+    summary: str,
     one: tuple[int, int],
     other: tuple[int, int],
     *,
@@ -525,11 +528,11 @@ def _two(
     names = [logs.nodes[number].log.node for number, _ in (one, other)]
 
     def words(*records: list[Record]) -> Witness:
-        rows = [row for each in records for row in each]
+        rows = [row for records_of_log in records for row in records_of_log]
         shown = [
             f"{name}: {text(row)}" if are_named else text(row) for name, row in zip(names, rows, strict=True)
         ]
-        return witness(rule, said, names[1], *shown, rows=rows)
+        return witness(rule, summary, names[1], *shown, rows=rows)
 
     return Breach(tuple(Part(number, (place,)) for number, place in (one, other)), words)
 

@@ -20,7 +20,7 @@ Array = Any  # numpy's
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some rows of one log: its number among the logs, and ascending places in it."""
+    """Rows of one log: its number among the logs, and ascending places in it."""
 
     log: int
     places: tuple[int, ...]
@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """`parts` are the rows that prove it. `words` is given the records of each part, and makes the witness."""
+    """`parts` are the rows that prove it. `words` makes the witness from the records of each part."""
 
     parts: tuple[Part, ...]
     words: Callable[..., Witness]
@@ -42,20 +42,20 @@ class Breaches:
     first: Sequence[Breach] = ()
 
     @classmethod
-    def of(cls, count: int, found: Iterable[Breach]) -> Breaches:
-        """So many; of those that `found` yields no more are made than are kept."""
-        return cls(count, tuple(islice(found, WITNESSES_MAX)) if count else ())
+    def of(cls, count: int, breaches: Iterable[Breach]) -> Breaches:
+        """`count` breaches. Of those that `breaches` yields, only the first WITNESSES_MAX are made."""
+        return cls(count, tuple(islice(breaches, WITNESSES_MAX)) if count else ())
 
     @classmethod
-    def all(cls, found: Iterable[Breach]) -> Breaches:
-        """Of a rule about few rows."""
-        every = tuple(found)
+    def all(cls, breaches: Iterable[Breach]) -> Breaches:
+        """All breaches of a rule about few rows."""
+        every = tuple(breaches)
         return cls(len(every), every[:WITNESSES_MAX])
 
 
 def witnesses_of(logs: Logs, breaches: Iterable[Breach]) -> Iterator[Witness]:
-    """The witnesses. The records that they name are made, and no others, at once for each log: a file is read again
-    for them."""
+    """The witnesses. Only the records that they name are made, at once for each log, because a file is read again for
+    them."""
     known = list(breaches)
     wanted: dict[int, set[int]] = {}
     for part in (part for breach in known for part in breach.parts):
@@ -88,28 +88,28 @@ def rows_of(node: Node, transaction: int) -> list[int]:
 
 
 def story(node: Node, transaction: int, records: Sequence[Record]) -> str:
-    """The same as a sentence; `records` are those of `story_of`."""
+    """`story_of` as a sentence. `records`: those of its rows."""
     rows, decisions = parted(records)
     by = f", by {text(decisions[0])}" if decisions else ""
     return f"{node.log.node}: {'; '.join(map(text, rows))} is {FATES[node.fates[transaction]]}{by}"
 
 
 def parted(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """The rows of a transaction, and what decided about it."""
+    """The rows of a transaction, and the decisions about it."""
     rows = [row for row in records if row.kind in ("write", "nop")]
     return rows, [row for row in records if row.kind not in ("write", "nop")]
 
 
 def text(row: Record) -> str:
     """A record for a person: `CONFIRM of replica 1 up to lsn 7 (n2, 0…0.xlog, row 12)`."""
-    what = {
+    words = {
         "confirm": f"CONFIRM of replica {row.owner}'s entries up to lsn {row.until}",
         "rollback": f"ROLLBACK of replica {row.owner}'s entries from lsn {row.until} on",
         "promote": f"PROMOTE of replica {row.origin} over {row.owner} at lsn {row.until} in term {row.term}",
         "demote": f"DEMOTE of replica {row.origin} in term {row.term}",
         "vote": f"vote for replica {row.vote} in term {row.term}",
     }.get(row.kind, f"{row.kind} {value_words(row.tuple or None)}")
-    return f"{what} [{row.origin}:{row.lsn}, {row.place}]"
+    return f"{words} [{row.origin}:{row.lsn}, {row.place}]"
 
 
 def name_of(transaction: Id) -> str:
@@ -125,7 +125,7 @@ def witness(
     at: Iterable[tuple[int, int]] = (),
     how: str = "",
 ) -> Witness:
-    """`rows` prove it; `at`: so do these, of (origin, lsn)."""
+    """`rows` prove it, and so do the rows `at` (origin, lsn)."""
     return Witness(
         rule=rule,
         summary=summary,
@@ -138,10 +138,10 @@ def witness(
 
 
 def one_of_each_first(witnesses: Sequence[Witness]) -> list[Witness]:
-    """A flood of one rule must not hide the only witness of another."""
+    """The first witness of each rule, then the second ones, …: many of one rule must not hide one of another."""
     seen: Counter[str] = Counter()
     ranked = []
-    for place, each in enumerate(witnesses):
-        ranked.append((seen[each.rule], place, each))
-        seen[each.rule] += 1
-    return [each for _, _, each in sorted(ranked, key=lambda entry: entry[:2])]
+    for place, witness in enumerate(witnesses):
+        ranked.append((seen[witness.rule], place, witness))
+        seen[witness.rule] += 1
+    return [witness for _, _, witness in sorted(ranked, key=lambda entry: entry[:2])]

@@ -13,14 +13,14 @@ from checkers.logs.wal.record import Place, Record, Snapshot, Tuple
 
 Array = Any  # numpy's
 UNKNOWN: Final = ABSENT + 1
-"""In place of a content: whether it took effect is not known yet, or what is there after it."""
+"""Instead of a content: it is unknown whether the row took effect, or what it leaves."""
 USER_SPACES: Final = 512
 NO_CELL: Final = -1
 
 
 class Cells(ABC):
-    """`of_rows` has the cell of each row (NO_CELL: it is none of a user's data), `contents` what the row puts there:
-    ABSENT for a deletion, UNKNOWN if the row alone does not say. `count` is how many cells are known."""
+    """`of_rows` has the cell of each row (NO_CELL: it is not a user's data), `contents` what the row puts there: ABSENT
+    for a deletion, UNKNOWN if the row alone does not say. `count` is how many cells are known."""
 
     of_rows: Array
     contents: Array
@@ -31,11 +31,11 @@ class Cells(ABC):
 
     @abstractmethod
     def of(self, snapshot: Snapshot) -> tuple[Array, Array]:
-        """The cells of its tuples, and their contents. New ones are counted."""
+        """The cells of a snapshot's tuples, and their contents. New cells are counted."""
 
     @abstractmethod
     def spaces(self) -> Array:
-        """Of all cells."""
+        """The space of each cell."""
 
     @abstractmethod
     def place(self, cell: int) -> Place: ...
@@ -52,7 +52,7 @@ class Cells(ABC):
         return state
 
     def differing(self, state: Array, snapshot: Snapshot) -> dict[Place, tuple[Tuple, Tuple]]:
-        """Where a snapshot has something else than a state, and both of them."""
+        """The places where a snapshot differs from a state, with the contents of both."""
         there = self.state(snapshot)
         known = numpy.full(self.count, ABSENT, dtype=numpy.int64)
         known[: len(state)] = state
@@ -96,7 +96,7 @@ class CellsOfObjects(Cells):
     def of(self, snapshot: Snapshot) -> tuple[Array, Array]:
         tuples: Mapping[Place, Tuple] = snapshot.tuples
         cells = numpy.array([self._cell(place) for place in tuples], dtype=numpy.int64)
-        return cells, numpy.array([self._content(each) for each in tuples.values()], dtype=numpy.int64)
+        return cells, numpy.array([self._content(values) for values in tuples.values()], dtype=numpy.int64)
 
     def spaces(self) -> Array:
         return numpy.array([space for space, _ in self._places], dtype=numpy.int64)

@@ -1,4 +1,4 @@
-"""The durable part of one node's log, as a simulator saw it come about, with the queue that it describes."""
+"""The durable part of one node's log, as a simulator recorded it, with the queue that it describes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from checkers.logs.wal.record import Id, NodeLog, Promotes, Record
 from checkers.logs.wal.replay import Limbo, Replayed
 
 FIRST_TERM = 1
-"""A node is in this term without having written it."""
+"""A node begins in this term, and does not write it."""
 DONE = ("confirmed", "committed")
 
 
@@ -25,7 +25,7 @@ class Disk:
     term: int = FIRST_TERM
     votes: set[tuple[int, int]] = field(default_factory=set)
     before: dict[int, int] = field(default_factory=dict)
-    """The durable rows when it joined anew."""
+    """The last durable lsns when the node joined anew."""
     vote: tuple[int, int] = (0, 0)
     """The last one that was written: term and replica."""
     members_before: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ class Disk:
         self.registrations.clear()
 
     def begin(self, begun: Begun) -> None:
-        """A snapshot of what is here already changes nothing."""
+        """Begin the log behind a snapshot. A snapshot of rows that are here already changes nothing."""
         joins_anew = self.is_join(begun)
         is_first = not self.vclock
         if begun.is_empty:
@@ -56,7 +56,7 @@ class Disk:
             self.votes.clear()
         self.term = max(self.term, begun.term)
         if begun.is_empty or joins_anew or is_first:
-            self.before = {**self.before, **self.vclock}
+            self.before = {**self.before, **self.vclock}  # before the snapshot's vclock replaces this one
             self.begins = dict(begun.vclock)
             self.vclock = dict(begun.vclock)
             self._begin_log()
@@ -66,7 +66,7 @@ class Disk:
             self.limbo.confirmed_of = dict(begun.confirmed)
 
     def is_join(self, begun: Begun) -> bool:
-        """The snapshot has rows that this disk does not have: they came from another node."""
+        """Whether the snapshot has rows that this disk lacks: they came from another node."""
         return any(lsn > self.vclock.get(origin, 0) for origin, lsn in begun.vclock)
 
     def take(self, rows: Sequence[Record]) -> None:
@@ -89,7 +89,7 @@ class Disk:
                 self.limbo.read(whole)
 
     def holds(self, name: Id, last: int) -> bool:
-        """All rows of the transaction are here, with their content."""
+        """Whether all rows of the transaction are here, with their content."""
         return self.begins.get(name[0], 0) >= last or self.replayed.fates.get(name, "nop") != "nop"
 
     def lacks(self, claimed: Claimed) -> list[tuple[int, int]]:

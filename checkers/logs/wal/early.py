@@ -1,11 +1,11 @@
 """Too early: an answer before its CONFIRM, an acknowledgement before its row is on disk.
 
-The evidence is the record of a simulator that sees disks and links (`checkers.logs.wal.effects`). A history alone
-shows such an answer only if a fault strikes in the moment between; here every answer is judged.
+The evidence is the record of a simulator of disks and links (`checkers.logs.wal.effects`). A history alone shows such
+an answer only if a fault strikes in the moment between; here every answer is judged.
 
 `RULES` says what each rule asks for.
 
-A node's log says what the replay of it comes to, as far as it was durable when the answer left: a CONFIRM that covers
+What a node's log says is the result of replaying the part that was durable when the answer left: a CONFIRM that covers
 the write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
 waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its transaction.
 
@@ -55,7 +55,7 @@ RULES = {
     "rows-lost": "such a node has all rows afterwards that its disk held before",
 }
 LATE_NS = 100_000_000
-"""How much earlier than its CONFIRM an answer may seem by clocks: what a busy machine may take to tell its own."""
+"""How much earlier than its CONFIRM an answer may seem by clocks: the delay of a report on a busy machine."""
 LINEARIZABLE = "linearizable"
 """The mode of a read."""
 WAITS_FOR_NOTHING = ("submit", "none")
@@ -74,12 +74,12 @@ def check(
     shown: Joined | None = None,
     linearizable_reads: bool = False,
 ) -> Verdict:
-    """Whether nothing was answered, acknowledged or said before the disks held what it rests on.
+    """Whether no answer, acknowledgement or claim left a node before the disks held the rows on which it rests.
 
     `effects` are those of the same run, oldest first; without any the verdict is unknown. `shown`: by the index of an
     operation's invocation the transactions whose values its answer shows as confirmed. `linearizable_reads`: such reads
-    are promised. `details`: how many answered
-    writes were judged, how many could not be joined to rows, how many claims of nodes were compared.
+    are promised. `details`: how many answered writes were judged, how many could not be joined to rows, how many claims
+    of nodes were compared.
     """
     if not effects:
         return Verdict(
@@ -111,10 +111,10 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
         decision = node.decided[marks.transaction[own]]
         own, decision = own[decision >= 0], decision[decision >= 0]
         ahead_ns, written_ns = clock_ns[rows.origin[decision]], rows.time[decision]
-        is_told = (ahead_ns != ABSENT) & (written_ns != 0)
-        judged += int(is_told.sum())
+        is_known = (ahead_ns != ABSENT) & (written_ns != 0)
+        judged += int(is_known.sum())
         late_ns = written_ns - ahead_ns - columns.complete_ns[own]
-        is_late = is_told & (late_ns > LATE_NS)
+        is_late = is_known & (late_ns > LATE_NS)
         each = (column[is_late].tolist() for column in (own, late_ns, decision))
         late += [(place, number, ns, row) for place, ns, row in zip(*each, strict=True)]
     late.sort()
@@ -135,7 +135,7 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
 def _late(
     logs: Logs, operation: Operation, transaction: int, number: int, decision: int, late_ns: int
 ) -> Breach:
-    """A write of the transaction was answered so much before `decision`, a row, was written."""
+    """The breach of a write that was answered `late_ns` before the row `decision` was written."""
     origin, lsn = logs.rows.id_of(transaction)
 
     def words(decisions: list[Record]) -> Witness:
@@ -156,7 +156,7 @@ def _late(
 
 
 def _clocks_by_origin(history: History, rows: Rows) -> Array:
-    """How far the clock of each replica was ahead of the run's, in ns; ABSENT: not known, as after a clock fault."""
+    """How far the clock of each replica was ahead of the run's, in ns; ABSENT: unknown, as after a clock fault."""
     clock_ns = numpy.full(rows.origins, ABSENT, dtype=numpy.int64)
     if not any(fault.does in SETS_CLOCKS for fault in history.faults):
         ahead_ns, names = clocks(history)
@@ -169,11 +169,10 @@ def _clocks_by_origin(history: History, rows: Rows) -> Array:
 def times_of_rows(
     history: History, logs: Logs, effects: Sequence[Effect], wanted: Set[tuple[int, int]]
 ) -> Mapping[tuple[int, int], int]:
-    """By (origin, lsn) of those wanted, when a row was written, in ns of the run.
+    """By (origin, lsn) of the wanted rows, when a row was written, in ns of the run.
 
     By the record of disks where there is one. Else by the clocks that rows carry, less what their writer's clock was
-    ahead; then a time is right within the time that a report takes. With a clock fault, and for a node that reported no
-    clock, there is none.
+    ahead: accurate to the delay of a report. With a clock fault, and for a node that reported no clock, there is none.
     """
     times: dict[tuple[int, int], int] = {}
     if effects:
@@ -187,35 +186,35 @@ def times_of_rows(
     is_wanted = numpy.isin(
         rows.origin.astype(numpy.int64) << 32 | rows.lsn, [origin << 32 | lsn for origin, lsn in wanted]
     )
-    is_told = is_wanted & (rows.time != 0) & (clock_ns[rows.origin] != ABSENT)
+    is_known = is_wanted & (rows.time != 0) & (clock_ns[rows.origin] != ABSENT)
     for node in logs.nodes:
-        for row in node.at[is_told[node.at]].tolist():
+        for row in node.at[is_known[node.at]].tolist():
             origin = int(rows.origin[row])
             times.setdefault((origin, int(rows.lsn[row])), max(int(rows.time[row] - clock_ns[origin]), 0))
     return times
 
 
 def clocks(history: History) -> tuple[dict[str, int], dict[int, str]]:
-    """By node, how far its wall clock was ahead of the run's at the most; and the nodes by their ids."""
+    """By node, the most that its wall clock was ahead of the run's; and the nodes by their ids."""
     ahead_ns: dict[str, int] = {}
     names: dict[int, str] = {}
     for state in history.states:
         wall_ns, number = state.status.get("wall_ns"), state.status.get("id")
         if isinstance(wall_ns, int) and isinstance(number, int):
             names[number] = state.node
-            found = wall_ns - state.time_ns
-            ahead_ns[state.node] = max(found, ahead_ns.get(state.node, found))
+            ahead = wall_ns - state.time_ns
+            ahead_ns[state.node] = max(ahead, ahead_ns.get(state.node, ahead))
     return ahead_ns, names
 
 
 class _Processes:
-    """Which operation a process was about at a time."""
+    """The operation that a process was running at a time."""
 
     def __init__(self, history: History) -> None:
         self._operations: dict[int, list[Operation]] = {}
         for operation in history.operations:
             self._operations.setdefault(operation.process, []).append(operation)
-        self._begun = {p: [each.invoke_ns for each in own] for p, own in self._operations.items()}
+        self._begun = {p: [entry.invoke_ns for entry in own] for p, own in self._operations.items()}
 
     def at(self, process: int, time_ns: int) -> Operation | None:
         place = bisect_right(self._begun.get(process, ()), time_ns) - 1
@@ -247,7 +246,7 @@ class _Judge:
         self._shown = shown
         self._judges_reads = linearizable_reads
         self._confirmed: dict[int, list[tuple[int, int, str]]] = {}
-        """By owner: when some log had its entries confirmed, up to which lsn, and whose log; both numbers grow."""
+        """By owner: when a log first confirmed its entries up to an lsn, the lsn, and the node; both numbers grow."""
         self._promotes_seen: dict[Id, Id] = {}
         """Of each PROMOTE the owner and the lsn that it names."""
         self._reads = 0
@@ -257,7 +256,7 @@ class _Judge:
         self._records: dict[tuple[RowLine, ...], Sequence[Record]] = {}
         self._transactions: dict[Id, _Transaction] = {}
         self._written_by: dict[int, list[Id]] = {}
-        """By the index of an invocation: what its request made a node write."""
+        """By the index of an invocation: the transactions that its request made a node write."""
         for effect in effects:
             if isinstance(effect, Durable):
                 self._note(effect)
@@ -266,7 +265,7 @@ class _Judge:
             if known:
                 self._written_by.setdefault(index, known)
         self._witnesses: list[Witness] = []
-        self._told: set[tuple[str, str, object]] = set()
+        self._reported: set[tuple[str, str, object]] = set()
         self._judged: set[int] = set()
         self._claims = 0
 
@@ -312,7 +311,7 @@ class _Judge:
                 known.append((time_ns, name[1], node))
 
     def _records_of(self, rows: tuple[RowLine, ...]) -> Sequence[Record]:
-        """The same rows come to several disks."""
+        """The records of rows; kept, because the same rows come to several disks."""
         records = self._records.get(rows)
         if records is None:
             records = self._records[rows] = [row.record() for row in rows]
@@ -333,7 +332,7 @@ class _Judge:
                 f"{begun.node} joined anew with term {begun.term}, and its disk held term {disk.term}",
                 begun,
             )
-        disk.begin(begun)
+        disk.begin(begun)  # last: it replaces the term that is compared above
 
     # ---- what nodes say to each other
 
@@ -377,9 +376,9 @@ class _Judge:
 
     def _breach(self, rule: str, of: object, summary: str, claimed: Claimed | Begun) -> None:
         """A claim that is repeated is one breach."""
-        if (rule, claimed.node, of) in self._told:
+        if (rule, claimed.node, of) in self._reported:
             return
-        self._told.add((rule, claimed.node, of))
+        self._reported.add((rule, claimed.node, of))
         self._witnesses.append(
             Witness(
                 rule=rule,
@@ -422,7 +421,7 @@ class _Judge:
                 )
 
     def _judge_read(self, answered: Answered, operation: Operation) -> None:
-        """A quorum has what is confirmed, and the read asked so many nodes that one of that quorum was among them."""
+        """Judge a linearizable read. A quorum has every confirmed entry, and the read asked at least one node of it."""
         disk = self._disk(answered.node)
         self._reads += 1
         for owner, known in self._confirmed.items():
@@ -442,33 +441,33 @@ class _Judge:
     def _role(self, node: str, disk: Disk) -> str:
         if not disk.limbo.owner or disk.limbo.owner != self._ids.get(node):
             return "a follower"
-        is_deposed = any(each.limbo.term > disk.limbo.term for each in self._disks.values())
+        is_deposed = any(other.limbo.term > disk.limbo.term for other in self._disks.values())
         return "the owner, and another has a newer one" if is_deposed else "the owner"
 
     def _judge_answer(
         self, answered: Answered, operation: Operation, name: Id, transaction: _Transaction
     ) -> None:
         disk = self._disk(answered.node)
-        what = f"process {operation.process}'s {operation.f} (transaction {name[0]}:{name[1]})"
+        deed = f"process {operation.process}'s {operation.f} (transaction {name[0]}:{name[1]})"
         if not disk.knows_as_done(name, transaction.last):
             fate = disk.replayed.fates.get(name, "not on its disk")
             self._early(
                 "answered-before-confirm",
-                f"{answered.node} answered {what} when its own log did not say yet that it is committed: it was {fate}",
+                f"{answered.node} answered {deed} when its own log did not say yet that it is committed: it was {fate}",
                 answered,
                 operation,
                 fate,
             )
         if not transaction.is_synchronous:
             return
-        holders = [node for node, each in self._disks.items() if each.holds(name, transaction.last)]
+        holders = [node for node, other in self._disks.items() if other.holds(name, transaction.last)]
         needed = self._quorum(operation)
         if needed is not None and len(holders) < needed:
             own = "confirms" if disk.knows_as_done(name, transaction.last) else "does not confirm"
             half = ", half of the nodes have it" if 2 * len(holders) == len(self._disks) else ""
             self._early(
                 "answered-before-quorum",
-                f"{answered.node} answered {what} when it was on the disk of {', '.join(sorted(holders)) or 'no node'} "
+                f"{answered.node} answered {deed} when it was on the disk of {', '.join(sorted(holders)) or 'no node'} "
                 f"alone, and {needed} nodes are needed",
                 answered,
                 operation,
@@ -476,10 +475,16 @@ class _Judge:
             )
 
     def _quorum(self, operation: Operation) -> int | None:
-        """The least that any node may have counted by."""
+        """The least quorum that a node may have counted by; None if one is unknown."""
         assert operation.complete_ns is not None
-        told = [count.quorum for count in counts(self._history, (operation.invoke_ns, operation.complete_ns))]
-        return min((each for each in told if each is not None), default=None) if None not in told else None
+        quorums = [
+            count.quorum for count in counts(self._history, (operation.invoke_ns, operation.complete_ns))
+        ]
+        return (
+            min((quorum for quorum in quorums if quorum is not None), default=None)
+            if None not in quorums
+            else None
+        )
 
     def _early(
         self, rule: str, summary: str, answered: Answered, operation: Operation, how: str = ""
@@ -510,7 +515,7 @@ class _Judge:
             breaches[witness.rule] = breaches.get(witness.rule, 0) + 1
         details = {
             "writes": judged,
-            "not_joined": sum(self._is_unjoined(each) for each in self._history.operations),
+            "not_joined": sum(self._is_unjoined(operation) for operation in self._history.operations),
             "claims": self._claims,
             "linearizable_reads": self._reads,
             "breaches": breaches,

@@ -22,7 +22,7 @@ from checkers.history.errors import HistoryError
 from checkers.logs.wal.record import Kind, Record
 
 FILE = "effects.jsonl"
-"""Beside the folders of the nodes of a simulated run: what their disks and links did."""
+"""The actions of disks and links, in a file beside the folders of the nodes of a simulated run."""
 
 Claim = Literal["acknowledgement", "election", "subscription"]
 Vclock = tuple[tuple[int, int], ...]
@@ -147,12 +147,12 @@ def to_lines(effects: Iterable[Effect]) -> bytes:
 
 
 def of_lines(data: bytes) -> tuple[Effect, ...]:
-    """Raises HistoryError if a line is none; a last line without its end is left off."""
+    """The effects of JSON lines. A last line without its end is left out. Raises HistoryError for a malformed line."""
     lines = data.split(b"\n")
-    found: list[Effect] = []
+    effects: list[Effect] = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            found.append(_DECODER.decode(line))
+            effects.append(_DECODER.decode(line))
         except msgspec.MsgspecError as error:
             raise HistoryError(
                 expected="an effect of a node's disk or links",
@@ -160,4 +160,4 @@ def of_lines(data: bytes) -> tuple[Effect, ...]:
                 attempt="record the run again",
                 line=number,
             ) from error
-    return tuple(found)
+    return tuple(effects)

@@ -1,15 +1,15 @@
 """Whether the PROMOTEs and DEMOTEs of a log wait for a quorum.
 
-A row says it itself (`Record.waits`). One that does not was written by real Tarantool, or by one of our nodes of a
-version that had no marks; what the log has behind it tells then, in this order of what comes first:
+A row says it itself (`Record.waits`). A row that does not was written by real Tarantool, or by a version of our nodes
+that had no marks. Then the first of these rows behind it decides:
 
 - a CONFIRM by its origin of its own lsn, or a PROMOTE that stands on it (names its origin, and its lsn): it waited
 - a PROMOTE that names its origin and another lsn of it: it took effect when it was written
 - a PROMOTE that names the owner before it: its writer did not take it to be in effect, so it waited
 - any other row of its origin: it took effect when it was written
 
-Where nothing tells, what the configuration does (`LogRules.promotes`) counts. An independent reading of the rules,
-which shares no code with the nodes.
+Where no row decides, the configuration (`LogRules.promotes`) does. An independent reading of the rules, which shares no
+code with the nodes.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from checkers.logs.wal.record import Promotes, Record
 
 def marks(records: Sequence[Record], otherwise: Promotes) -> dict[tuple[int, int], bool]:
     """By origin and lsn of a PROMOTE or DEMOTE: whether it waits."""
-    found: dict[tuple[int, int], bool] = {}
+    waits_of: dict[tuple[int, int], bool] = {}
     open_rows: list[Record] = []
     for row in records:
         still_open = []
         for earlier in open_rows:
-            waits = _told(earlier, row)
+            waits = _waits_by(earlier, row)
             if waits is None:
                 still_open.append(earlier)
             else:
-                found[earlier.origin, earlier.lsn] = waits
+                waits_of[earlier.origin, earlier.lsn] = waits
         open_rows = still_open
         if row.kind in ("promote", "demote"):
             if row.waits is None:
                 open_rows.append(row)
             else:
-                found[row.origin, row.lsn] = row.waits
-    return found | {(row.origin, row.lsn): otherwise == "synchronous" for row in open_rows}
+                waits_of[row.origin, row.lsn] = row.waits
+    return waits_of | {(row.origin, row.lsn): otherwise == "synchronous" for row in open_rows}
 
 
-def _told(earlier: Record, row: Record) -> bool | None:
-    """The meaning of the PROMOTE `earlier` by `row` behind it; None: not known from this row."""
+def _waits_by(earlier: Record, row: Record) -> bool | None:
+    """Whether the PROMOTE `earlier` waits, by the row behind it; None: this row does not decide."""
     if row.kind == "confirm" and row.origin == earlier.origin and row.until == earlier.lsn:
         return True
     if row.kind in ("promote", "demote"):

@@ -35,7 +35,7 @@ FATES: Final[tuple[Fate | None, ...]] = (None, "nop", "committed", "confirmed", 
 CONTROL: Final = (PROMOTE, DEMOTE, VOTE)
 """Kinds of few rows, of which records are made in any case."""
 _QUEUE: Final = 1 << 10
-"""Entries that it has room for to begin with."""
+"""Entries that the queue has room for at first."""
 
 
 @dataclass(kw_only=True)
@@ -62,7 +62,7 @@ class Node:
 
     @cached_property
     def kinds(self) -> Array:
-        """Of its rows."""
+        """The kinds of its rows."""
         return self.rows.kind[self.at]
 
     @cached_property
@@ -114,56 +114,56 @@ class Logs:
 
     @cached_property
     def held(self) -> Array:
-        """Which rows some log holds: files that a node began anew after do not count."""
-        found = numpy.zeros(len(self.rows.kind), dtype=bool)
+        """Which rows a log holds: files before a new beginning of a log do not count."""
+        is_held = numpy.zeros(len(self.rows.kind), dtype=bool)
         for node in self.nodes:
-            found[node.at] = True
-        return found
+            is_held[node.at] = True
+        return is_held
 
     @cached_property
     def is_confirmed(self) -> Array:
         """By transaction: some log has it among those that it confirms."""
-        found = numpy.zeros(self.rows.transactions, dtype=bool)
+        confirmed = numpy.zeros(self.rows.transactions, dtype=bool)
         for node in self.nodes:
-            found[node.order] = True
-        return found
+            confirmed[node.order] = True
+        return confirmed
 
     def have(self, *fates: int) -> Array:
         """By transaction: whether it has one of these fates in some log."""
-        found = numpy.zeros(self.rows.transactions, dtype=bool)
+        has_fate = numpy.zeros(self.rows.transactions, dtype=bool)
         for node in self.nodes:
-            found |= numpy.isin(node.fates, fates)
-        return found
+            has_fate |= numpy.isin(node.fates, fates)
+        return has_fate
 
 
 def by_origin(rows: Rows, vclock: Mapping[int, int]) -> Array:
     """A vclock as an array; 0 for an origin that it does not name."""
-    found = numpy.zeros(rows.origins, dtype=numpy.int64)
+    lsns = numpy.zeros(rows.origins, dtype=numpy.int64)
     for origin, lsn in vclock.items():
-        found[origin] = lsn
-    return found
+        lsns[origin] = lsn
+    return lsns
 
 
 def last_lsns(rows: Rows, at: Array, before: Mapping[int, int]) -> dict[int, int]:
-    """By origin of some rows the greatest lsn, or that of before."""
+    """By origin the greatest lsn of the rows, or the one before them if that is greater."""
     origins, lsns = rows.origin[at], rows.lsn[at]
     return {
-        each: max(int(lsns[origins == each].max()), before.get(each, 0))
-        for each in numpy.unique(origins).tolist()
+        origin: max(int(lsns[origins == origin].max()), before.get(origin, 0))
+        for origin in numpy.unique(origins).tolist()
     }
 
 
 def _stored(logs: Sequence[NodeLog]) -> tuple[Rows, list[Array]] | None:
     """The rows of logs that were read as arrays, if all were."""
-    found: list[StoredRecords] = []
+    stored: list[StoredRecords] = []
     for log in logs:
-        if not isinstance(log.records, StoredRecords) or (found and log.records.rows is not found[0].rows):
+        if not isinstance(log.records, StoredRecords) or (stored and log.records.rows is not stored[0].rows):
             return None
         vclocks = (log.begins, *(snapshot.vclock for snapshot in log.snapshots))
         if any(not 0 <= origin < log.records.rows.origins for vclock in vclocks for origin in vclock):
             return None
-        found.append(log.records)
-    return (found[0].rows, [records.at for records in found]) if found else None
+        stored.append(log.records)
+    return (stored[0].rows, [records.at for records in stored]) if stored else None
 
 
 def _replayed(log: NodeLog, rows: Rows, at: Array, promotes: Promotes) -> Node:
@@ -187,8 +187,8 @@ class _Queue:
     def __init__(self, node: Node, promotes: Promotes) -> None:
         rows = node.rows
         self._node = node
-        self._told = Replayed(replace(node.log, records=()))
-        self._limbo = Limbo(self._told, promotes)
+        self._result = Replayed(replace(node.log, records=()))
+        self._limbo = Limbo(self._result, promotes)
         if any(record.kind in ("promote", "demote") and record.waits is None for _, record in node.control):
             self._limbo.waits = marks(node.log.records, promotes)
         self._regs = numpy.zeros(REGS, dtype=numpy.int64)
@@ -211,8 +211,8 @@ class _Queue:
                 self._entries = numpy.concatenate((self._entries, numpy.zeros_like(self._entries)))
             elif answer == DECISION:
                 self._decide(int(node.at[regs[POSITION]]))
-                if self._told.contradictions:
-                    self._told.contradictions.clear()
+                if self._result.contradictions:
+                    self._result.contradictions.clear()
                     node.contradictions.append(int(regs[POSITION]))
                 regs[POSITION] += 1
             else:
@@ -221,7 +221,7 @@ class _Queue:
 
     def _decide(self, row: int) -> None:
         """Hand the queue to the limbo, and take it back."""
-        limbo, regs, node, found = self._limbo, self._regs, self._node, self._told
+        limbo, regs, node, result = self._limbo, self._regs, self._node, self._result
         entries = self._entries[regs[HEAD] : regs[TAIL]].tolist()
         limbo.queue = deque(
             Waiting((origin, name), last, bool(waits)) for name, origin, last, waits in entries
@@ -231,14 +231,14 @@ class _Queue:
         self._decisions.append(decision)
         self._rows_of[id(decision)] = row
         limbo.decide(decision)
-        for (_, name), fate in found.fates.items():
+        for (_, name), fate in result.fates.items():
             node.fates[name] = FATES.index(fate)
-        for (_, name), by in found.decided_by.items():
+        for (_, name), by in result.decided_by.items():
             node.decided[name] = self._rows_of[id(by)]
-        for _, name in found.order:
+        for _, name in result.order:
             node.order[regs[ORDERED]] = name
             regs[ORDERED] += 1
-        found.fates, found.decided_by, found.order = {}, {}, []
+        result.fates, result.decided_by, result.order = {}, {}, []
         for origin, lsn in limbo.confirmed_of.items():
             self._confirmed_of[origin] = lsn
         regs[HEAD], regs[TAIL] = 0, len(limbo.queue)

@@ -1,4 +1,4 @@
-"""A node's log as checkers see it: a decoder of xlog files brings it into this form.
+"""The form of a node's log that checkers read; a decoder of xlog files makes it.
 
 A *record* is a row: of a transaction (`write`, or `nop` where it was made void), a decision about the queue
 (`confirm`, `rollback`, `promote`, `demote`), or a vote that a node kept for itself. Records of one transaction share
@@ -23,14 +23,14 @@ Id = tuple[int, int]
 ORIGINS_END: Final = 1 << 15
 """Above every number of a replica that logs may have: arrays have a place for each."""
 Mark = tuple[str, object]
-"""A key, and the value that a row puts there: what one operation alone wrote, if it is the only one that did."""
+"""A key, and the value that a row puts there. It identifies an operation if only one wrote this value."""
 Place = tuple[int, object]
 """Space, and first part of the key."""
 Tuple = tuple[object, ...]
 
 
 class NotPlain(Exception):
-    """Logs hold something else than plain rows, which alone are read as columns (`checkers.logs.wal.plain`)."""
+    """Logs hold other than plain rows, and only plain rows are read as columns (`checkers.logs.wal.plain`)."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,7 +97,7 @@ class Snapshot:
     vclock: Mapping[int, int]
     tuples: Mapping[Place, Tuple]
     left_out: frozenset[int] = frozenset()
-    """Spaces that rows alone do not tell about."""
+    """Spaces whose content the rows alone do not say."""
     term: int = 0
     """Of the election, with the vote in it; 0: the snapshot does not say."""
     vote: int = 0
@@ -130,7 +130,7 @@ class NodeLog:
 
     @property
     def is_whole(self) -> bool:
-        """Everything that the node ever wrote is here."""
+        """Whether every row that the node ever wrote is here."""
         return self.damage is None and not any(self.begins.values())
 
 
@@ -154,5 +154,5 @@ class LogRules:
     """The last lsn of each origin before the run: for older rows other rules about votes may have been in force."""
 
     def is_complete(self, logs: Sequence[NodeLog]) -> bool:
-        """The log of every member is among these, and whole."""
+        """Whether the log of every member is among these, and whole."""
         return len(logs) == self.members and all(log.is_whole for log in logs)

@@ -58,13 +58,13 @@ class Waiting:
 
 
 class Limbo:
-    """The queue as it is behind what was read so far."""
+    """The queue behind the rows that were read."""
 
     def __init__(self, replayed: Replayed, promotes: Promotes) -> None:
         self.replayed = replayed
         self.promotes = promotes
         self.waits = marks(replayed.log.records, promotes)
-        """Of PROMOTEs and DEMOTEs; of those that are not here their rows say it."""
+        """Whether a PROMOTE or DEMOTE waits; for one that is not here, its row says it."""
         self.queue: deque[Waiting] = deque()
         self.pending: list[Record] = []
         self.term = 0
@@ -111,7 +111,7 @@ class Limbo:
             case "rollback":
                 self._roll_back(row, row.owner, row.until)
             case "promote" | "demote":
-                self.named = self._to_be_kept()
+                self.named = self._to_be_kept()  # before the PROMOTE changes the queue
                 self.promotions.add(row.id)
                 self._promote(row)
 
@@ -126,7 +126,7 @@ class Limbo:
         return any(entry.is_synchronous and (entry.id[0], entry.last) == named for entry in self.queue)
 
     def _to_be_kept(self) -> tuple[int, int]:
-        """A PROMOTE that waits, else the last synchronous entry, else what is confirmed."""
+        """Owner and lsn of a PROMOTE that waits, else of the last synchronous entry, else of what is confirmed."""
         if self.pending:
             return self.pending[-1].origin, self.pending[-1].lsn
         waiting = next((entry for entry in reversed(self.queue) if entry.is_synchronous), None)
@@ -142,7 +142,7 @@ class Limbo:
             self._settle(entry, "confirmed", decision)
 
     def _roll_back(self, decision: Record, owner: int | None, start: int) -> None:
-        """From the first synchronous entry of `owner` (None: of anybody) with that lsn or a later one."""
+        """Roll back from the first synchronous entry of `owner` (None: of any) with that lsn or a later one on."""
         kept = next(
             (
                 place
@@ -169,7 +169,7 @@ class Limbo:
             self._take_over(row)
 
     def _take_over(self, promotion: Record) -> None:
-        """It takes effect, after those that it stands on, whatever order they came in."""
+        """Make a PROMOTE take effect, after the PROMOTEs that it stands on, in whatever order they came."""
         chain = [promotion]
         for earlier in reversed(self.pending):
             stands_on = earlier.origin == chain[0].owner and earlier.lsn <= chain[0].until
@@ -180,7 +180,7 @@ class Limbo:
             self._change_owner(row)
 
     def _change_owner(self, row: Record) -> None:
-        self._confirm(row, row.owner, row.until)
+        self._confirm(row, row.owner, row.until)  # first: the rollback discards all that is left
         self._roll_back(row, None, 0)
         self.term = row.term
         self.owner = row.origin if row.kind == "promote" else 0

@@ -53,8 +53,8 @@ def replay(
     """
     while regs[POSITION] < at.shape[0]:
         row = at[regs[POSITION]]
-        its_kind = kind[row]
-        is_data = its_kind == _WRITE or its_kind == _NOP
+        row_kind = kind[row]
+        is_data = row_kind == _WRITE or row_kind == _NOP
         is_over = regs[OPEN] and (not is_data or transaction[row] != regs[FIRST])
         if is_over and not _close(regs, queue, fates, origin, lsn):
             return NO_ROOM
@@ -65,7 +65,7 @@ def replay(
                 regs[OPEN_IS_VOID] = 1
             if bits[row] & _SYNCHRONOUS:
                 regs[OPEN_WAITS] = 1
-            if its_kind == _WRITE:
+            if row_kind == _WRITE:
                 regs[OPEN_IS_VOID] = 0
             regs[OPEN] = 1
             regs[LAST] = row
@@ -73,23 +73,23 @@ def replay(
                 return NO_ROOM  # this row comes again
             regs[POSITION] += 1
             continue
-        if its_kind == _VOTE:
+        if row_kind == _VOTE:
             regs[POSITION] += 1
             continue
-        if its_kind != _CONFIRM:
+        if row_kind != _CONFIRM:
             return DECISION
-        who, last = owner[row], until[row]
-        names = last <= begins[who] or last <= confirmed_of[who]
+        queue_owner, last = owner[row], until[row]
+        names = last <= begins[queue_owner] or last <= confirmed_of[queue_owner]
         for entry in range(regs[HEAD], regs[TAIL]):
-            if queue[entry, 1] == who and queue[entry, 2] == last and queue[entry, 3]:
+            if queue[entry, 1] == queue_owner and queue[entry, 2] == last and queue[entry, 3]:
                 names = True
         if not names or regs[HAS_PENDING]:
             return DECISION
-        if last > confirmed_of[who]:
-            confirmed_of[who] = last
+        if last > confirmed_of[queue_owner]:
+            confirmed_of[queue_owner] = last
         while regs[HEAD] < regs[TAIL]:
             entry = regs[HEAD]
-            if queue[entry, 3] and (queue[entry, 1] != who or queue[entry, 2] > last):
+            if queue[entry, 3] and (queue[entry, 1] != queue_owner or queue[entry, 2] > last):
                 break
             regs[HEAD] = entry + 1
             name = queue[entry, 0]

@@ -1,10 +1,10 @@
-"""Log-assisted settling: the outcome of operations that the client never learned, as far as the nodes' logs prove it.
+"""Log-assisted settling: outcomes that no client learned, as far as the nodes' logs prove them.
 
 An operation is joined to its transaction by a value that it alone wrote. A log counts only if no other log
 contradicts it:
 
-- *happened*: a log confirms the transaction. It may have taken effect at any time after it was asked, and how late is
-  not known: it stays an operation without end.
+- *happened*: a log confirms the transaction. It may have taken effect at any time after its invocation, and how late is
+  unknown: it stays an operation without end.
 - *did not*: no log holds it, or every log that holds it rolled it back or made it void; and no log was lost, and the
   nodes were quiet and equal at the end, so that nothing was still on its way. It becomes a failure.
 - anything else stays open; so does a deletion without a row, because nothing may have been there. Where logs contradict
@@ -44,12 +44,12 @@ MOST: Final = 5 * WITNESSES_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """`history` with what is settled; the operations by what became of them, as indexes of their invocations.
+    """`history` with the settled outcomes; the operations by outcome, as indexes of their invocations.
 
-    `lost` are operations that were answered ok and that the logs discarded; `kept` those that were answered as surely
-    not done, and that a log confirms; `revealed` refused transactions that showed a value which every log discarded:
-    what they saw was not confirmed. Each contradicts the client, whatever the checkers say. MOST of each are here;
-    `counts` has how many there are.
+    `lost` are operations that were answered ok and that the logs discarded. `kept` were answered as surely failed, and
+    a log confirms them. `revealed` are refused transactions that showed a value which every log discarded, so the value
+    was not confirmed. Each contradicts the client, whatever the checkers say. At most MOST of each are here; `counts`
+    has how many there are.
     """
 
     history: History
@@ -94,7 +94,7 @@ class Marks:
         ]
         place, key, value = numpy.array(marks, dtype=numpy.int64).reshape(-1, 3).T
         held = numpy.flatnonzero(logs.held & (rows.key != NO_KEY))
-        found, count = numbered(
+        numbers_of_marks, count = numbered(
             numpy.concatenate((numbers[columns.key[simple]], key, rows.key[held])),
             numpy.concatenate((columns.new[simple], value, rows.value[held])),
         )
@@ -103,9 +103,9 @@ class Marks:
             history=history,
             logs=logs,
             operation=numpy.concatenate((simple, place)),
-            written=found[:written],
+            written=numbers_of_marks[:written],
             row=held,
-            held=found[written:],
+            held=numbers_of_marks[written:],
             count=count,
         )
 
@@ -117,39 +117,39 @@ class Marks:
     @cached_property
     def is_writing(self) -> Array:
         """By operation: it writes a mark."""
-        return self._some_of(numpy.ones(len(self.operation), dtype=bool))
+        return self._with_mark(numpy.ones(len(self.operation), dtype=bool))
 
     @cached_property
     def is_own(self) -> Array:
         """By operation: it writes marks, and no other operation writes any of them."""
-        return self.is_writing & ~self._some_of(self.writers[self.written] != 1)
+        return self.is_writing & ~self._with_mark(self.writers[self.written] != 1)
 
     @cached_property
     def transaction(self) -> Array:
         """By operation the one transaction that writes its marks; -1: none does, -2: several do."""
-        one, is_many = self.of_marks
-        its = one[self.written]
+        by_mark, is_many = self.of_marks
+        written_by = by_mark[self.written]
         most = numpy.full(len(self.history.columns), -1, dtype=numpy.int64)
-        numpy.maximum.at(most, self.operation, its)
-        is_other = is_many[self.written] | ((its >= 0) & (its != most[self.operation]))
-        most[self._some_of(is_other)] = -2
+        numpy.maximum.at(most, self.operation, written_by)
+        is_other = is_many[self.written] | ((written_by >= 0) & (written_by != most[self.operation]))
+        most[self._with_mark(is_other)] = -2
         return most
 
     @cached_property
     def of_marks(self) -> tuple[Array, Array]:
         """By mark a transaction that writes it (-1: none), and whether there are several."""
         transactions = self.logs.rows.transaction[self.row]
-        one = numpy.full(self.count, -1, dtype=numpy.int64)
-        one[self.held] = transactions
+        by_mark = numpy.full(self.count, -1, dtype=numpy.int64)
+        by_mark[self.held] = transactions
         is_many = numpy.zeros(self.count, dtype=bool)
-        is_many[self.held[one[self.held] != transactions]] = True
-        return one, is_many
+        is_many[self.held[by_mark[self.held] != transactions]] = True
+        return by_mark, is_many
 
-    def _some_of(self, chosen: Array) -> Array:
+    def _with_mark(self, chosen: Array) -> Array:
         """By operation: whether one of its marks is chosen."""
-        found = numpy.zeros(len(self.history.columns), dtype=bool)
-        found[self.operation[chosen]] = True
-        return found
+        has_mark = numpy.zeros(len(self.history.columns), dtype=bool)
+        has_mark[self.operation[chosen]] = True
+        return has_mark
 
 
 def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None = None) -> Settled:
@@ -188,13 +188,13 @@ def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None 
 
 
 def settled_history(history: History, did_not: Iterable[int]) -> History:
-    """The history with what surely did not happen (indexes of invocations) as failed."""
+    """The history with the operations `did_not` (indexes of invocations) as failed."""
     failed = frozenset(did_not)
 
     def after(operations: Iterable[Operation]) -> Iterator[Operation]:
-        for each in operations:
-            is_failed = each.invoke_index in failed
-            yield structs.replace(each, type="fail", error=DID_NOT) if is_failed else each
+        for operation in operations:
+            is_failed = operation.invoke_index in failed
+            yield structs.replace(operation, type="fail", error=DID_NOT) if is_failed else operation
 
     columns = history.columns
     is_failed = numpy.isin(columns.invoke, numpy.array(sorted(failed), dtype=numpy.int64))
@@ -211,8 +211,8 @@ def settled_history(history: History, did_not: Iterable[int]) -> History:
 
 
 def _revealing(marks: Marks) -> Array:
-    """The refusals that showed a value which every log discarded. One that was confirmed at any time may be shown: it
-    need not be the newest."""
+    """The refusals that showed a value which every log discarded. A refusal may show any value that was ever confirmed:
+    it need not be the newest."""
     columns, rows = marks.history.columns, marks.logs.rows
     is_kept = numpy.zeros(marks.count, dtype=bool)
     is_known = marks.logs.have(CONFIRMED, COMMITTED, PENDING)
@@ -223,13 +223,13 @@ def _revealing(marks: Marks) -> Array:
     codes = [code for code, word in enumerate(columns.words) if word in keys]
     is_cas = (columns.f == columns.code("cas")) & numpy.isin(columns.key, codes)
     refused = (columns.type == FAIL) & (columns.complete >= 0) & bool(values)
-    found = []
+    revealing = []
     for place in numpy.flatnonzero(refused & (is_cas | (columns.f == columns.code("transfer")))).tolist():
         f, key = columns.words[columns.f[place]], columns.words[columns.key[place]]
         mark = _refusal(f, key, marks.history.events[int(columns.complete[place])].value)
         if mark is not None and (keys.get(mark[0]), rows.codes.of(mark[1])) in values:
-            found.append(place)
-    return numpy.array(found, dtype=numpy.int64)
+            revealing.append(place)
+    return numpy.array(revealing, dtype=numpy.int64)
 
 
 def _refusal(f: str | None, key: str | None, answer: object) -> Mark | None:
@@ -237,8 +237,8 @@ def _refusal(f: str | None, key: str | None, answer: object) -> Mark | None:
     match f, key, answer:
         case "transfer", _, {"from": str(account), "found": int(balance)}:
             return account, balance
-        case "cas", str(), [_, _, found] | (_, _, found) if found is not None:
-            return key, found
+        case "cas", str(), [_, _, value] | (_, _, value) if value is not None:
+            return key, value
     return None
 
 
@@ -255,12 +255,12 @@ def shown(marks: Marks) -> Mapping[int, Sequence[Id]]:
     are confirmed. Values that several operations or transactions write are left out.
     """
     history, rows = marks.history, marks.logs.rows
-    one, is_many = marks.of_marks
+    by_mark, is_many = marks.of_marks
     is_own = numpy.zeros(marks.count, dtype=bool)
     is_own[marks.written[marks.is_own[marks.operation]]] = True
     is_named = (is_own & ~is_many)[marks.held]
     at = marks.row[is_named]
-    names = rows.ids_of(one[marks.held[is_named]])
+    names = rows.ids_of(by_mark[marks.held[is_named]])
     keys = [rows.keys[key] for key in rows.key[at].tolist()]
     named = dict(zip(zip(keys, rows.value[at].tolist(), strict=True), names, strict=True))
     return {
@@ -275,7 +275,7 @@ def shown(marks: Marks) -> Mapping[int, Sequence[Id]]:
 
 
 def _shown(operation: Operation, history: History) -> list[Mark]:
-    """Key and value, of a list the last element: what a confirmed read or a refusal shows."""
+    """Key and value (of a list the last element) that a confirmed read or a refusal shows."""
     assert operation.complete_index is not None
     if operation.type == "fail":
         refusal = _refusal(operation.f, operation.key, history.events[operation.complete_index].value)
@@ -294,7 +294,7 @@ def _shown(operation: Operation, history: History) -> list[Mark]:
 
 
 def _written(operation: Operation) -> list[Mark]:
-    """The values it puts in place: of a transaction the last one under each key."""
+    """The key and value of each write; of a transaction the last one under each key."""
     match operation.f, operation.key, operation.value:
         case "write", str(key), value:
             return [(key, value)]

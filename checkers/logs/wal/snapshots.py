@@ -1,6 +1,6 @@
-"""The rules about snapshots: they hold what the logs come to, and forget nothing of it.
+"""The rules about snapshots: they hold the result of the logs, and lose nothing of it.
 
-The log before a snapshot may be removed, so what the snapshot does not say is forgotten by a restart.
+The log before a snapshot may be removed. So a restart forgets what the snapshot does not say.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checkers.logs.wal.row_kernels import SYNCHRONOUS
 
 Array = Any  # numpy's
 _AT_ONCE: Final = 1 << 14
-"""Rows that are asked at once whether a snapshot has them."""
+"""Rows that are compared at once with the vclock of a snapshot."""
 
 
 def snapshot_differs(logs: Logs) -> Breaches:
@@ -30,7 +30,7 @@ def snapshot_differs(logs: Logs) -> Breaches:
 
 
 def snapshot_forgets(logs: Logs) -> Breaches:
-    """A snapshot lacks the last vote of the log before it, or up to where the entries of its owner are confirmed."""
+    """A snapshot lacks the last vote of the log before it, or the lsn up to which its owner's entries are confirmed."""
     return Breaches.all(_forgetting(logs)) if _have_snapshots(logs) else Breaches()
 
 
@@ -62,34 +62,35 @@ def _forgetting(logs: Logs) -> Iterator[Breach]:
 
 
 class _Followed:
-    """A log, and what its rows come to from one snapshot to the next: with `cells` the data, too."""
+    """A log, replayed from one snapshot to the next: with `cells` the data, too."""
 
     def __init__(self, node: Node, cells: Cells | None) -> None:
         self.node, self.log = node, node.log
         self._cells = cells
         self._first = next(
-            (each for each in node.log.snapshots if dict(each.vclock) == dict(node.log.begins)), None
+            (snapshot for snapshot in node.log.snapshots if dict(snapshot.vclock) == dict(node.log.begins)),
+            None,
         )
-        """The snapshot that the log begins at."""
+        """The snapshot at which the log begins."""
         self._can_be = node.log.damage is None and (
             self._first is not None or not any(node.log.begins.values())
         )
         self._is_owned = self._first is not None and bool(self._first.owner)
-        """The queue has had an owner. In logs of 2.6 it has none, and later versions ignore their CONFIRMs."""
+        """Whether the queue has had an owner. In logs of 2.6 it has none, and later versions ignore their CONFIRMs."""
         self.state = numpy.empty(0, dtype=numpy.int64)
         if self._can_be and cells is not None:
             self.state = cells.state(self._first)
         self._vote: int | None = None
-        """The place of the last one."""
+        """The place of the last vote."""
         self._confirmed: dict[int, int] = {}
         """By origin: the last synchronous transaction that is confirmed, in a queue with an owner."""
 
     def on_the_way(self) -> Iterator[Snapshot]:
-        """Each snapshot that the log has all rows of, oldest first, when these have been taken."""
+        """Each snapshot of which the log has all rows, oldest first; those rows have then been taken."""
         if not self._can_be:
             return
         position = 0
-        for snapshot in sorted(self.log.snapshots, key=lambda each: sum(each.vclock.values())):
+        for snapshot in sorted(self.log.snapshots, key=lambda snapshot: sum(snapshot.vclock.values())):
             has_local = self.log.begins.get(0, 0) <= snapshot.vclock.get(0, 0)
             if has_local and self._reaches(snapshot.vclock):
                 begin, position = position, self._behind(position, snapshot.vclock)
@@ -97,7 +98,7 @@ class _Followed:
                 yield snapshot
 
     def forgotten(self, number: int, snapshot: Snapshot) -> Iterator[Breach]:
-        """Of the rows up to the snapshot that came last; `number` is that of the log."""
+        """The votes and confirmations before the snapshot that it lacks. `number`: of the log."""
         node, owner = self.log.node, snapshot.owner
         vote = None if self._vote is None else self.node.rows.record(int(self.node.at[self._vote]))
         where = f"{node}: {snapshot.place}"
@@ -119,12 +120,12 @@ class _Followed:
             yield Breach((), lambda: witness("snapshot-forgets", lacks, node, where))
 
     def compared(self, other: _Followed, snapshot: Snapshot) -> Breach | None:
-        """A snapshot of this log with what another one comes to, if that reaches so far."""
+        """Compares a snapshot of this log with the state of another log, if that log reaches so far."""
         state = other.state_at(snapshot.vclock)
         return None if state is None else self.difference(other, snapshot, state)
 
     def difference(self, other: _Followed, snapshot: Snapshot, state: Array) -> Breach | None:
-        """A snapshot of this log has something else in place than the state that `other` has come to."""
+        """The breach if a snapshot of this log differs from the state of `other`."""
         assert self._cells is not None
         differing = self._cells.differing(state, snapshot)
         if not differing:
@@ -133,7 +134,7 @@ class _Followed:
         return Breach((), lambda: _difference(self.log, snapshot, other.log, place, *differing[place]))
 
     def state_at(self, vclock: Mapping[int, int]) -> Array | None:
-        """After all rows of the log up to `vclock`; None if the log does not reach from a known state up to there."""
+        """The state after all rows of the log up to `vclock`; None if the log does not reach it from a known state."""
         if not self._can_be or not self._reaches(vclock):
             return None
         assert self._cells is not None
@@ -161,7 +162,7 @@ class _Followed:
         if self._cells is not None:
             self._put(self.state, at)
             return
-        votes, promotes = (numpy.flatnonzero(node.kinds[begin:end] == each) for each in (VOTE, PROMOTE))
+        votes, promotes = (numpy.flatnonzero(node.kinds[begin:end] == kind) for kind in (VOTE, PROMOTE))
         if len(votes):
             self._vote = begin + int(votes[-1])
         owned_from = 0 if self._is_owned else int(promotes[0]) if len(promotes) else len(at)
@@ -177,7 +178,7 @@ class _Followed:
         places = self._cells.of_rows[at]
         is_put = (places >= 0) & numpy.isin(fates, (CONFIRMED, COMMITTED, PENDING))
         at, fates, places = at[is_put], fates[is_put], places[is_put]
-        # Of one place the last one stays. Of what waits it is not known yet whether it took effect.
+        # Of one place the last row counts. Whether a pending row took effect is not known yet.
         state[places] = numpy.where(fates == PENDING, UNKNOWN, self._cells.contents[at])
 
 

@@ -1,9 +1,9 @@
-"""The state of a node against its own log: which term it is in, which queue it has, and by whom it counts.
+"""The state of a node against its own log: its term, its queue, and its quorum.
 
-The evidence is the record of a simulator that sees disks and nodes (`checkers.logs.wal.effects.Rested`). A node rests
-when all that it handed to its disk is durable and the node knows that. Then its state must be what the durable log
-says, at a restart as in the middle of a run. Clients may never observe a difference: a queue that is one entry too
-short confirms nothing that a quorum lacks until a fault comes in between.
+The evidence is the record of a simulator of disks and nodes (`checkers.logs.wal.effects.Rested`). A node rests when all
+that it handed to its disk is durable and the node knows that. Then its state must be what the durable log says, at a
+restart as in the middle of a run. Clients may never observe a difference: a queue that is one entry too short confirms
+nothing that a quorum lacks until a fault comes in between.
 
 | rule | says |
 |---|---|
@@ -51,15 +51,15 @@ def check(
     promotes: Promotes = "synchronous",
     has_votes: bool = True,
 ) -> Verdict:
-    """Whether every node that rested was in the state that its durable log says, and wrote what follows from it.
+    """Whether every node that rested was in the state of its durable log, and wrote the rows that follow from it.
 
-    `effects` are those of the run, oldest first. Unknown if they tell of no node that rested. `has_votes` False: nodes
-    are promoted by hand. `details["states"]`: how many states were compared.
+    `effects` are those of the run, oldest first. Unknown if none of them is `Rested`. `has_votes` False: nodes are
+    promoted by hand. `details["states"]`: how many states were compared.
     """
     disks: dict[str, Disk] = {}
     own: dict[str, int] = {}
     witnesses: list[Witness] = []
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     states = 0
     for effect in effects:
         if not isinstance(effect, Durable | Begun | Rested):
@@ -67,24 +67,24 @@ def check(
         disk = disks.get(effect.node)
         if disk is None:
             disk = disks[effect.node] = Disk(effect.node, promotes)
-        found: Iterable[tuple[str, str]] = ()
+        breaches: Iterable[tuple[str, str]] = ()
         match effect:
             case Durable():
                 rows = [row.record() for row in effect.rows]
-                before = Before.of(disk)
+                before = Before.of(disk)  # the rules compare the new rows with the disk before them
                 disk.take(rows)
-                found = _breaches(rows, before, disk, own.get(effect.node, 0))
+                breaches = _breaches(rows, before, disk, own.get(effect.node, 0))
                 if not has_votes:
-                    found = (*found, *_without_quorum(history, effect, rows, disks, own))
+                    breaches = (*breaches, *_without_quorum(history, effect, rows, disks, own))
             case Begun():
                 disk.begin(effect)
             case Rested():
                 states += 1
                 own[effect.node] = effect.replica
-                found = _differences(disk, effect)
-        for rule, summary in found:
-            if (effect.node, rule) not in told:
-                told.add((effect.node, rule))
+                breaches = _differences(disk, effect)
+        for rule, summary in breaches:
+            if (effect.node, rule) not in reported:
+                reported.add((effect.node, rule))
                 witnesses.append(_witness(rule, summary, effect, _how(rule, disk, effect)))
     if not states:
         return Verdict(
@@ -113,29 +113,31 @@ class Before:
         return cls(disk.vote[0], limbo.owner, limbo.term, tuple(limbo.pending), dict(disk.vclock))
 
     def broken_by(self, row: Record, waits: bool) -> str:
-        """The rule that a row of another node breaks, if it is of one that does not own the queue; "" if none.
+        """The rule that a row breaks if its replica does not own the queue; "" if none.
 
         `waits`: its transaction is synchronous.
         """
-        whose = row.origin if row.kind == "write" else row.owner
-        if not self.owner or row.kind not in ("write", "confirm", "rollback") or whose == self.owner:
+        owner = row.origin if row.kind == "write" else row.owner
+        if not self.owner or row.kind not in ("write", "confirm", "rollback") or owner == self.owner:
             return ""
         if row.kind == "write" and waits:
             return "took-of-past-owner"
-        takes_over = any(whose == one.origin and one.lsn <= row.until for one in self.pending)
+        takes_over = any(
+            owner == promotion.origin and promotion.lsn <= row.until for promotion in self.pending
+        )
         return "" if row.kind == "confirm" and takes_over else "took-contradiction"
 
 
 def _breaches(rows: Sequence[Record], before: Before, disk: Disk, own: int) -> Iterator[tuple[str, str]]:
-    """Of rows that came to a disk, by what was there before; `own`: the node's replica id, 0 where it is not known."""
+    """The breaches of new rows, by the disk before them; `own`: the node's replica id, 0 where it is not known."""
     is_one = len({row.id for row in rows}) == 1
     waits = any(row.is_synchronous for row in rows)
     for row in rows:
         is_foreign = is_one and own and row.origin not in (0, own) and not disk.is_unmarked
         if is_foreign and (rule := before.broken_by(row, waits)):
-            what = "transaction" if row.kind == "write" else row.kind.upper()
+            words = "transaction" if row.kind == "write" else row.kind.upper()
             since = f"and replica {before.owner} has owned the queue since term {before.queue_term}"
-            yield rule, f"took in the {what} {row.origin}:{row.lsn} of replica {row.origin}, {since}"
+            yield rule, f"took in the {words} {row.origin}:{row.lsn} of replica {row.origin}, {since}"
         if row.kind == "promote" and row.origin == own:
             term = max(before.vote_term, FIRST_TERM)
             if row.term != term:
@@ -163,12 +165,16 @@ def _without_quorum(
     disks: Mapping[str, Disk],
     own: Mapping[str, int],
 ) -> Iterator[tuple[str, str]]:
-    """PROMOTEs by hand: an operator's node counts acknowledgements before it writes one."""
+    """Breaches by a PROMOTE by hand: an operator's node counts acknowledgements before it writes one."""
     for row in rows:
         if row.kind != "promote" or row.origin != own.get(durable.node) or not row.until:
             continue
-        told = [count.quorum for count in counts(history, (durable.written_ns, durable.time_ns))]
-        needed = None if None in told else min((each for each in told if each is not None), default=None)
+        quorums = [count.quorum for count in counts(history, (durable.written_ns, durable.time_ns))]
+        needed = (
+            None
+            if None in quorums
+            else min((quorum for quorum in quorums if quorum is not None), default=None)
+        )
         holders = [node for node, disk in disks.items() if disk.vclock.get(row.owner, 0) >= row.until]
         if needed is not None and len(holders) < needed:
             had = ", ".join(sorted(holders)) or "no node"
@@ -177,7 +183,7 @@ def _without_quorum(
 
 
 def _differences(disk: Disk, state: Rested) -> Iterator[tuple[str, str]]:
-    """Rules that are broken, each with what the node says and what its log says."""
+    """The broken rules, each with the state of the node and that of its log."""
     term, vote = disk.vote
     if not max(term, FIRST_TERM) <= state.term <= disk.term:
         yield "state-term", f"is in term {state.term}, and its log in {disk.term}"
@@ -243,7 +249,7 @@ def _ids(replicas: Sequence[int]) -> str:
 
 
 def _how(rule: str, disk: Disk, state: Durable | Begun | Rested) -> str:
-    """Of a queue: in which direction it differs, whose it is, and what else of the node is ahead of its log."""
+    """Of a queue: whether it is longer or shorter, where it is, and whether the node confirms more than its log."""
     if rule != "state-queue" or not isinstance(state, Rested):
         return ""
     side = "more" if state.waiting > len(disk.limbo.queue) else "fewer"

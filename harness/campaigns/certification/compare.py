@@ -41,23 +41,25 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
     yield from _lists("states covered", _states(old), _states(new))
     yield from _lists("promised", _promises(old), _promises(new))
     yield from _word("sensitivity", was.measured.sentence, now.measured.sentence)
-    before_of, after_of = ({bug.name: bug.word for bug in each.measured.bugs} for each in (was, now))
+    before_of, after_of = (
+        {bug.name: bug.word for bug in certificate.measured.bugs} for certificate in (was, now)
+    )
     for bug in dict.fromkeys((*before_of, *after_of)):
         yield from _word(f"seeded bug {bug}", before_of.get(bug, "not there"), after_of.get(bug, "not there"))
     yield from _word("false alarms", str(len(was.measured.clean.alarms)), str(len(now.measured.clean.alarms)))
     for name in dict.fromkeys((*old.shown["not_tested"], *new.shown["not_tested"])):
-        before, after = (each.shown["not_tested"].get(name, ()) for each in (old, new))
+        before, after = (certificate.shown["not_tested"].get(name, ()) for certificate in (old, new))
         yield from _lists(f"not tested: {name}", before, after)
 
 
 def _about(old: Certificate, new: Certificate) -> Iterator[str]:
-    """Changes of the product and of the bar; certificates of before there were bars have neither."""
-    was, now = (each.given.about or About(**NOT_SAID) for each in (old, new))
+    """Changes of the product, the bar and the environment. Certificates from before there were bars have none."""
+    was, now = (side.given.about or About(**NOT_SAID) for side in (old, new))
     for name in About.__struct_fields__:
         yield from _word(name.replace("_", " "), getattr(was, name), getattr(now, name))
-    yield from _word("bar", *(each.given.bar.sentence if each.given.bar else "none" for each in (old, new)))
+    yield from _word("bar", *(side.given.bar.sentence if side.given.bar else "none" for side in (old, new)))
     for name in dict.fromkeys((*old.given.environment, *new.given.environment)):
-        yield from _word(name, *(each.given.environment.get(name, "not said") for each in (old, new)))
+        yield from _word(name, *(side.given.environment.get(name, "not said") for side in (old, new)))
 
 
 def _word(name: str, before: str, after: str) -> Iterator[str]:
@@ -76,25 +78,23 @@ def _lists(name: str, before: Iterable[str], after: Iterable[str]) -> Iterator[s
 
 
 def _counts(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
-    for each in dict.fromkeys((*before, *after)):
-        yield from _word(f"{name}: {each}", str(before.get(each, 0)), str(after.get(each, 0)))
+    for counted in dict.fromkeys((*before, *after)):
+        yield from _word(f"{name}: {counted}", str(before.get(counted, 0)), str(after.get(counted, 0)))
 
 
 def _faults(certificate: Certificate) -> dict[str, int]:
-    return {
-        f"{each['fault']}, {each['cluster']}": each["took_effect"] for each in certificate.shown["faults"]
-    }
+    return {f"{row['fault']}, {row['cluster']}": row["took_effect"] for row in certificate.shown["faults"]}
 
 
 def _states(certificate: Certificate) -> list[str]:
-    """None of a certificate that an older version wrote."""
-    return [each["state"] for each in certificate.shown.get("states", {}).get("reached", ())]
+    """The states that the runs reached; empty for a certificate that an older version wrote."""
+    return [row["state"] for row in certificate.shown.get("states", {}).get("reached", ())]
 
 
 def _promises(certificate: Certificate) -> list[str]:
-    found: list[Mapping[str, Any]] = certificate.shown["promised"]
+    promises: list[Mapping[str, Any]] = certificate.shown["promised"]
     return [
-        f"{each['system']} {each['configuration']}: {check}: {model}"
-        for each in found
-        for check, model in each["models"].items()
+        f"{promise['system']} {promise['configuration']}: {check}: {model}"
+        for promise in promises
+        for check, model in promise["models"].items()
     ]

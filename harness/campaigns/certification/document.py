@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from harness.campaigns.bars import Bar
-from harness.campaigns.certification.facts import Row
+from harness.campaigns.certification.facts import JudgedRun
 from harness.campaigns.certification.sensitivity import Measured
 from harness.campaigns.plan import Campaign
 from harness.errors import StoreError
@@ -35,7 +35,7 @@ FORMAT = "qsync-certificate"
 VERSION = 1
 CERTIFICATE, PAGE = "certificate.json", "certificate.html"
 NO_MODEL = ("configuration", "why")
-"""What stands in the promise of a verdict beside the models of checks."""
+"""The entries of a verdict's promise that are not models of checks."""
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +56,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the maker of a certificate says. `signed_by`: the name of a public key; None: not signed.
+    """The statements of the maker of a certificate. `signed_by`: the name of a public key; None: not signed.
 
-    Certificates of before there were bars lack `about`, `bar` and `environment` (of the machine of the matrix).
+    Certificates from before there were bars lack `about`, `bar` and `environment` (of the machine of the matrix).
     """
 
     made: str
@@ -85,7 +85,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def read(path: Path, shown: Path) -> Certificate:
-    """The certificate in a file; StoreError in one line. `shown`: the file that a person gave."""
+    """The certificate in a file; StoreError in one line. `shown`: the name of the file for messages."""
     try:
         head = msgspec.json.decode(path.read_bytes())
         said = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
@@ -109,8 +109,8 @@ def digest_of_code(root: Path) -> str:
     return digest.hexdigest()
 
 
-def shown(campaign: Campaign, plan_file: bytes, rows: Sequence[Row]) -> dict[str, Any]:
-    """All of a certificate that follows from the runs, in an order that does not depend on when they ran."""
+def shown(campaign: Campaign, plan_file: bytes, rows: Sequence[JudgedRun]) -> dict[str, Any]:
+    """The part of a certificate that follows from the runs, in an order that does not depend on when they ran."""
     rows = sorted(rows, key=lambda row: (row.cell, row.seed, row.run))
     document = {
         "plan": {"sha256": hashlib.sha256(plan_file).hexdigest(), "text": plan_file.decode()},
@@ -133,11 +133,11 @@ def shown(campaign: Campaign, plan_file: bytes, rows: Sequence[Row]) -> dict[str
             for row in rows
         ],
     }
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
-    return found
+    content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    return content
 
 
-def _tested(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
+def _tested(campaign: Campaign, rows: Sequence[JudgedRun]) -> dict[str, Any]:
     plans = [cell.plan for cell in campaign.cells]
     return {
         "systems": _distinct(plan.system for plan in plans),
@@ -156,9 +156,9 @@ def _tested(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _promised(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What each configuration promises: the models by the names of their checks, with the sources."""
-    found: dict[bytes, dict[str, Any]] = {}
+def _promised(rows: Sequence[JudgedRun]) -> list[dict[str, Any]]:
+    """The promises of each configuration: the models by the names of their checks, the sources, the number of runs."""
+    promises: dict[bytes, dict[str, Any]] = {}
     for row in rows:
         models = {name: model for name, model in row.promise.items() if name not in NO_MODEL}
         promise = {
@@ -168,25 +168,25 @@ def _promised(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "models": models,
             "sources": row.sources,
         }
-        entry = found.setdefault(msgspec.json.encode(promise), {**promise, "runs": 0})
+        entry = promises.setdefault(msgspec.json.encode(promise), {**promise, "runs": 0})
         entry["runs"] += 1
-    return list(found.values())
+    return list(promises.values())
 
 
-def _operations(rows: Sequence[Row]) -> dict[str, int]:
+def _operations(rows: Sequence[JudgedRun]) -> dict[str, int]:
     words = ("asked", "ok", "fail", "info", "ok_under_fault", "skipped")
     return {word: sum(row.evidence[word] for row in rows) for word in words}
 
 
-def _faults(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _faults(rows: Sequence[JudgedRun]) -> list[dict[str, Any]]:
     """A row for each kind of fault on each cluster, in the order of the table of faults."""
-    found = []
+    kinds = []
     for cluster in _distinct(row.plan.cluster for row in rows):
         there = [row for row in rows if row.plan.cluster == cluster]
         begun, effective = _sum(row.begun for row in there), _sum(row.in_effect for row in there)
         for name in sorted(begun, key=_place):
             runs = sum(row.in_effect[name] > 0 for row in there)
-            found.append(
+            kinds.append(
                 {
                     "cluster": cluster,
                     "fault": name,
@@ -195,16 +195,16 @@ def _faults(rows: Sequence[Row]) -> list[dict[str, Any]]:
                     "runs": runs,
                 }
             )
-    return found
+    return kinds
 
 
-def _states(campaign: Campaign, rows: Sequence[Row]) -> dict[str, Any]:
+def _states(campaign: Campaign, rows: Sequence[JudgedRun]) -> dict[str, Any]:
     """The rare turns that the runs of the matrix reached, and those that none reached, in the order of the table."""
     systems = _distinct(cell.plan.system for cell in campaign.cells)
     possible = dict.fromkeys(row for name in systems for row in rows_of(system_of(name)))
-    told = [row.evidence["rare_turns"] for row in rows]
-    runs = {turn: sum(each.get(turn, 0) > 0 for each in told) for turn in possible}
-    times = {turn: sum(each.get(turn, 0) for each in told) for turn in possible}
+    turns = [row.evidence["rare_turns"] for row in rows]
+    runs = {turn: sum(counts.get(turn, 0) > 0 for counts in turns) for turn in possible}
+    times = {turn: sum(counts.get(turn, 0) for counts in turns) for turn in possible}
     return {
         "reached": [
             {"state": turn, "times": times[turn], "runs": runs[turn]} for turn in possible if runs[turn]
@@ -220,12 +220,12 @@ def _place(fault: str) -> tuple[int, str]:
 
 def _sum(counts: Iterable[Counter[str]]) -> Counter[str]:
     whole: Counter[str] = Counter()
-    for each in counts:
-        whole.update(each)
+    for counter in counts:
+        whole.update(counter)
     return whole
 
 
-def _verdicts(rows: Sequence[Row]) -> dict[str, Any]:
+def _verdicts(rows: Sequence[JudgedRun]) -> dict[str, Any]:
     promised = {name for row in rows for name in row.promise if name not in NO_MODEL}
     return {
         "outcomes": dict(sorted(Counter(row.outcome for row in rows).items())),
@@ -250,10 +250,10 @@ def _verdicts(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _not_tested(campaign: Campaign, rows: Sequence[Row]) -> dict[str, list[str]]:
-    """What this version of the code could do with these systems, and what the matrix leaves out."""
+def _not_tested(campaign: Campaign, rows: Sequence[JudgedRun]) -> dict[str, list[str]]:
+    """The faults, workloads, … that this code can apply to these systems and that the matrix leaves out, by kind."""
     plans = [cell.plan for cell in campaign.cells]
-    seen = {name for row in rows for name in row.in_effect}
+    observed = {name for row in rows for name in row.in_effect}
     systems = {name: system_of(name) for name in _distinct(plan.system for plan in plans)}
     able = {
         name
@@ -274,7 +274,7 @@ def _not_tested(campaign: Campaign, rows: Sequence[Row]) -> dict[str, list[str]]
     }
     judged = {name for row in rows for name in row.checks}
     return {
-        "faults": sorted(able - seen, key=_place),
+        "faults": sorted(able - observed, key=_place),
         "workloads": sorted({*spoken} - {plan.workload for plan in plans}),
         "clusters": [name for name in CLUSTERS if name not in {plan.cluster for plan in plans}],
         "configurations": sorted(letters),

@@ -1,8 +1,7 @@
-"""From a run's folder to the row that a certificate is made of. Nothing is taken from the stored verdict.
+"""From a run's folder to its row in a certificate. Nothing is taken from the stored verdict.
 
-The run is judged again by its plan, its record and what its nodes left. The stored verdict must say the same, and the
-independent verifier (`checkers.proofs.verify`) must accept its proofs, which are those that a reader of the bundle
-gets.
+The run is judged again by its plan, its record and the files of its nodes. The stored verdict must say the same, and
+the independent verifier (`checkers.proofs.verify`) must accept its proofs, because a reader of the bundle gets these.
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ from harness.run.finish import stored as read_run
 from harness.systems import plans
 
 OF_A_PLACE = ("repeat", "drawings", "strongest", "verified", "folder")
-"""Parts of a stored verdict that judge nothing, or name a folder of the machine."""
+"""Parts of a stored verdict that are not compared: they judge nothing, or name a folder of the machine."""
 LATER = ("rare_turns", "observed")
 """Parts of the evidence that verdicts of earlier versions lack; they judge nothing, and are worked out again."""
 OF_THE_WAY = frozenset({"seconds", "decided_by", "configurations_max"})
-"""Names in a verdict whose values hang on the process that judges: on its speed, and on the code that it had loaded."""
-"""How long a check took, which is never the same."""
+"""Names in a verdict whose values depend on the judging process: on its speed, and on the code that it had loaded."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the matrix, judged again. `run`: its folder below results/."""
 
     run: str
@@ -57,14 +55,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_effect(self) -> Counter[str]:
-        return Counter(each["name"] for each in self.evidence["faults"] if each["took_effect"])
+        return Counter(fault["name"] for fault in self.evidence["faults"] if fault["took_effect"])
 
     @property
     def begun(self) -> Counter[str]:
-        return Counter(each["name"] for each in self.evidence["faults"])
+        return Counter(fault["name"] for fault in self.evidence["faults"])
 
 
-def row_of(folder: RunFolder, run: str, cell: str) -> Row:
+def row_of(folder: RunFolder, run: str, cell: str) -> JudgedRun:
     """Judge a run again. Raises HarnessError if it cannot be judged."""
     plan = plans.read(folder.plan_file)
     case = read_run(folder, plan).case
@@ -75,9 +73,9 @@ def row_of(folder: RunFolder, run: str, cell: str) -> Row:
     if stored is not None and not refused:
         proofs = copy.deepcopy(stored)
         verified.add_to(proofs, case.history, verified.verifiers_in_run(case))
-    found = proofs.get("verified", {})
+    report = proofs.get("verified", {})
     judged = {check["checker"]: check for check in verdict["checks"]}
-    return Row(
+    return JudgedRun(
         run=run,
         cell=cell,
         seed=plan.seed,
@@ -88,19 +86,21 @@ def row_of(folder: RunFolder, run: str, cell: str) -> Row:
         evidence=verdict["evidence"],
         promise=verdict["promise"],
         sources=dict(case.promise.documented),
-        checks={name: each["result"] for name, each in judged.items() if not each["details"].get("vacuous")},
-        idle=tuple(name for name, each in judged.items() if each["details"].get("vacuous")),
-        findings=tuple(f"{each['checker']}: {each['summary']}" for each in verdict["findings"]),
-        proofs=found.get("accepted", 0),
-        without=tuple(found.get("without", ())),
-        refused=(*refused, *found.get("refused", ())),
+        checks={
+            name: entry["result"] for name, entry in judged.items() if not entry["details"].get("vacuous")
+        },
+        idle=tuple(name for name, entry in judged.items() if entry["details"].get("vacuous")),
+        findings=tuple(f"{entry['checker']}: {entry['summary']}" for entry in verdict["findings"]),
+        proofs=report.get("accepted", 0),
+        without=tuple(report.get("without", ())),
+        refused=(*refused, *report.get("refused", ())),
         versions=tuple(sorted({span.version or "" for span in version_spans(case.history)} - {""})),
         history=of_history(folder.history),
     )
 
 
 def _refused(stored: dict[str, Any] | None, verdict: dict[str, Any]) -> list[str]:
-    """Why a stored verdict is not the one of its run."""
+    """How a stored verdict differs from that of its run judged again, a sentence each; empty if it does not."""
     if stored is None:
         return ["it has no stored verdict"]
     verdict = _as_early(verdict, stored)
@@ -119,19 +119,24 @@ def _refused(stored: dict[str, Any] | None, verdict: dict[str, Any]) -> list[str
 
 
 def _as_early(verdict: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """Without the later parts of the evidence that the stored verdict lacks."""
-    told = stored.get("evidence")
-    lacks = [name for name in LATER if isinstance(told, dict) and name not in told]
-    evidence = {name: each for name, each in verdict["evidence"].items() if name not in lacks}
+    """The verdict without the parts of the evidence that a stored verdict of an earlier version lacks."""
+    earlier = stored.get("evidence")
+    lacks = [name for name in LATER if isinstance(earlier, dict) and name not in earlier]
+    evidence = {name: part for name, part in verdict["evidence"].items() if name not in lacks}
     return {**verdict, "evidence": evidence}
 
 
 def _without_the_way(part: Any) -> Any:
-    """Of proofs their number: another way proves the same by another order. The stored ones are verified themselves."""
+    """The part without `OF_THE_WAY`, and with the number of proofs in their place, because equal proofs may differ in
+    order. The stored proofs are verified by themselves."""
     match part:
         case dict():
-            told = {name: _without_the_way(each) for name, each in part.items() if name not in OF_THE_WAY}
-            return told | ({"proofs": len(part["proofs"])} if isinstance(part.get("proofs"), list) else {})
+            compared = {
+                name: _without_the_way(inner) for name, inner in part.items() if name not in OF_THE_WAY
+            }
+            return compared | (
+                {"proofs": len(part["proofs"])} if isinstance(part.get("proofs"), list) else {}
+            )
         case list():
-            return [_without_the_way(each) for each in part]
+            return [_without_the_way(inner) for inner in part]
     return part

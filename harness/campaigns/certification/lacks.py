@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from harness.campaigns.bars import UNMEASURED, WORDS, Bar
-from harness.campaigns.certification.facts import Row
+from harness.campaigns.certification.facts import JudgedRun
 from harness.campaigns.certification.sensitivity import Measured
 from harness.campaigns.plan import Campaign
 from harness.faults.table import FAULTS
@@ -22,12 +22,12 @@ class Lack(NamedTuple):
     text: str
 
 
-def of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str, bar: Bar) -> list[Lack]:
-    """What the runs of a matrix lack, anomalies first. `commit`: of the code that is certified with."""
+def of_matrix(campaign: Campaign, rows: Sequence[JudgedRun], commit: str, bar: Bar) -> list[Lack]:
+    """The gaps in the runs of a matrix, anomalies first. `commit`: of the code that makes the certificate."""
     return sorted([*_of_matrix(campaign, rows, commit), *_below(rows, bar)])
 
 
-def _of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> Iterator[Lack]:
+def _of_matrix(campaign: Campaign, rows: Sequence[JudgedRun], commit: str) -> Iterator[Lack]:
     bugs = sorted({bug for cell in campaign.cells for bug in cell.plan.bugs})
     if bugs:
         yield Lack(INCONCLUSIVE, f"the plan switches a seeded bug on: {', '.join(bugs)}")
@@ -47,8 +47,8 @@ def _of_matrix(campaign: Campaign, rows: Sequence[Row], commit: str) -> Iterator
         )
 
 
-def _missing_runs(campaign: Campaign, rows: Sequence[Row]) -> Iterator[Lack]:
-    """Each cell needs its number of runs, each with a seed of its own."""
+def _missing_runs(campaign: Campaign, rows: Sequence[JudgedRun]) -> Iterator[Lack]:
+    """The gaps in the runs of each cell: too few seeds, a run twice, a plan that is not the cell's."""
     if not rows:
         yield Lack(INCONCLUSIVE, "nothing ran")
     for cell in campaign.cells:
@@ -67,16 +67,16 @@ def _missing_runs(campaign: Campaign, rows: Sequence[Row]) -> Iterator[Lack]:
             yield Lack(INCONCLUSIVE, f"{row.run}: its plan is not that of the cell {row.cell}")
 
 
-def _unseen_faults(rows: Sequence[Row]) -> Iterator[Lack]:
-    """A kind of fault that the matrix asks for on a cluster, and that never took effect there."""
+def _unseen_faults(rows: Sequence[JudgedRun]) -> Iterator[Lack]:
+    """A gap for each kind of fault that the matrix asks for on a cluster and that never took effect there."""
     for cluster in sorted({row.plan.cluster for row in rows}):
         there = [row for row in rows if row.plan.cluster == cluster]
         # Steps of a directed schedule have names of their own, and need not take effect.
         asked = FAULTS.keys() & {
             name for row in there for name in (*row.evidence["not_observed"], *row.begun)
         }
-        seen = {name for row in there for name in row.in_effect}
-        for name in sorted(asked - seen):
+        observed = {name for row in there for name in row.in_effect}
+        for name in sorted(asked - observed):
             yield Lack(INCONCLUSIVE, f"the fault {name} never took effect on the cluster {cluster}")
 
 
@@ -93,7 +93,7 @@ def of_plan(campaign: Campaign, bar: Bar, runs_per_bug: int) -> Iterator[Lack]:
     yield from _least(bar, "runs_per_bug", runs_per_bug, "--seeds-per-bug is")
 
 
-def _below(rows: Sequence[Row], bar: Bar) -> Iterator[Lack]:
+def _below(rows: Sequence[JudgedRun], bar: Bar) -> Iterator[Lack]:
     """The requirements that the runs did not reach."""
     effects = [row.in_effect for row in rows]
     hours = timedelta(seconds=sum(row.plan.time_limit_s for row in rows)) / timedelta(hours=1)
@@ -101,13 +101,13 @@ def _below(rows: Sequence[Row], bar: Bar) -> Iterator[Lack]:
     yield from _least(bar, "hours", hours, "there are")
     yield from _least(bar, "operations", sum(row.evidence["ok"] for row in rows), "there succeeded")
     yield from _least(bar, "kinds_of_faults", len(set().union(*effects)), "there took effect")
-    yield from _least(bar, "faults", sum(each.total() for each in effects), "there took effect")
+    yield from _least(bar, "faults", sum(effect.total() for effect in effects), "there took effect")
 
 
 def of_measure(measured: Measured, bar: Bar) -> Iterator[Lack]:
-    """A harness that raises an alarm where nothing is wrong certifies nothing, nor does one that finds too little."""
-    for each in measured.clean.alarms:
-        yield Lack(ANOMALY, f"a run without any bug is an anomaly in the simulator: {each}")
+    """The gaps of the sensitivity: false alarms, and too few seeded bugs found."""
+    for alarm in measured.clean.alarms:
+        yield Lack(ANOMALY, f"a run without any bug is an anomaly in the simulator: {alarm}")
     yield from _least(bar, "runs_per_bug", measured.runs_per_bug, "the budget was")
     if measured.bugs:
         share = len(measured.named("found")) / len(measured.bugs)

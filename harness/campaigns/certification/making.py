@@ -29,7 +29,7 @@ from harness.campaigns.certification.document import (
     digest_of_code,
     shown,
 )
-from harness.campaigns.certification.facts import Row, row_of
+from harness.campaigns.certification.facts import JudgedRun, row_of
 from harness.campaigns.certification.lacks import Lack
 from harness.campaigns.journal import Journal
 from harness.campaigns.known import KnownList
@@ -47,14 +47,14 @@ from nodes.version import VERSION
 BUNDLE = "certificate.zip"
 RUNS = "runs"
 DECIDED = "certified.json"
-"""In a campaign's folder: whether there is a certificate, and what lacks if not."""
+"""In a campaign's folder: whether it is certified, and the gaps if not."""
 LEFT_OUT = (REPORT, COLUMNS)
 """Files of a run that follow from the rest and are not verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to certify. `root`: the checkout; `code`: its commit."""
+    """What to certify, and how. `root`: the checkout; `commit`: of the checkout."""
 
     campaign: Campaign
     plan_file: bytes
@@ -72,7 +72,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of it: a certificate with its bundle, or why there is none."""
+    """The result: a certificate with its bundle, or why there is none."""
 
     folder: Path | None
     lacks: Sequence[Lack]
@@ -88,20 +88,20 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
     """
     if short := list(lacks.of_plan(asked.campaign, asked.bar, asked.runs_per_bug)):
         return Made(None, short)
-    found = None if anew else _undecided(asked)
-    if found is None:
+    book = None if anew else _undecided(asked)
+    if book is None:
         nothing_is_known = KnownList((), datetime.now(UTC).date())
         work = Nightly(asked.campaign, asked.results, nothing_is_known, asked.tell)
         summary, folder = work.run(anew=anew)
         if work.is_interrupted:
             gravity = lacks.ANOMALY if summary.exit_code == lacks.ANOMALY else lacks.INCONCLUSIVE
             return Made(folder, [Lack(gravity, f"interrupted: {summary.sentence}")], is_interrupted=True)
-        found = journal.load(folder)
-        assert found is not None  # it was written just now
-    rows, broken = _rows(asked, found)
+        book = journal.load(folder)
+        assert book is not None  # it was written just now
+    rows, broken = _rows(asked, book)
     missing = sorted([*broken, *lacks.of_matrix(asked.campaign, rows, asked.commit, asked.bar)])
     if missing:
-        return _decided(Made(found.folder, missing), found, asked.bar)
+        return _decided(Made(book.folder, missing), book, asked.bar)
     code = Code(version=VERSION, commit=asked.commit, sha256=digest_of_code(asked.root))
     measured = sensitivity.measure(
         asked.campaign,
@@ -113,7 +113,7 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
         tell=asked.tell,
     )
     if missing := list(lacks.of_measure(measured, asked.bar)):
-        return _decided(Made(found.folder, missing), found, asked.bar)
+        return _decided(Made(book.folder, missing), book, asked.bar)
     today = datetime.now(UTC)
     words = asked.campaign.certificate
     certificate = Certificate(
@@ -126,7 +126,7 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
             measured=measured,
             about=About(
                 product=words.product or ", ".join(sorted({row.plan.system for row in rows})),
-                version=words.version or ", ".join(sorted({each for row in rows for each in row.versions})),
+                version=words.version or ", ".join(sorted({named for row in rows for named in row.versions})),
                 maker=words.maker or "",
                 valid_until=(today.date() + timedelta(days=words.valid_days)).isoformat(),
             ),
@@ -135,7 +135,7 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
         ),
         shown=shown(asked.campaign, asked.plan_file, rows),
     )
-    return _decided(_written(asked, found, rows, certificate), found, asked.bar)
+    return _decided(_written(asked, book, rows, certificate), book, asked.bar)
 
 
 def _undecided(asked: Asked) -> Journal | None:
@@ -146,14 +146,14 @@ def _undecided(asked: Asked) -> Journal | None:
         return None
     if not (book.folder / journal.SUMMARY).exists() or _is_decided(book, asked.bar):
         return None
-    if not all(_is_of(RunFolder(asked.results / each.run), asked.commit) for each in book.ended if each.run):
+    if not all(_is_of(RunFolder(asked.results / run.run), asked.commit) for run in book.ended if run.run):
         return None
     asked.tell(f"the matrix of {book.head.begun} is done: going on with its certificate")
     return book
 
 
 def _is_decided(book: Journal, bar: Bar) -> bool:
-    """Whether this bar was asked for already."""
+    """Whether the campaign was certified or refused by this bar already."""
     try:
         return bool(msgspec.json.decode((book.folder / DECIDED).read_bytes())["bar"] == bar.name)
     except (OSError, msgspec.DecodeError, KeyError, TypeError):
@@ -168,23 +168,23 @@ def _is_of(run: RunFolder, commit: str) -> bool:
     return bool(code == commit and commit and not commit.endswith("+"))
 
 
-def _rows(asked: Asked, book: Journal) -> tuple[list[Row], list[Lack]]:
-    """The runs of the campaign, judged again; and those that cannot be."""
-    rows: list[Row] = []
+def _rows(asked: Asked, book: Journal) -> tuple[list[JudgedRun], list[Lack]]:
+    """The runs of the campaign, judged again; and a gap for each run that cannot be judged or did not end as judged."""
+    rows: list[JudgedRun] = []
     broken: list[Lack] = []
     asked.tell(f"judging {len(book.ended)} runs again, and verifying their proofs")
-    for each in book.ended:
-        where, code = f"{each.cell}, seed {each.seed}", CODES.get(each.outcome, CODES["broken"])
-        if not each.run:
-            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: {each.sentence}"))
+    for run in book.ended:
+        where, code = f"{run.cell}, seed {run.seed}", CODES.get(run.outcome, CODES["broken"])
+        if not run.run:
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: {run.sentence}"))
             continue
         try:
-            rows.append(row_of(RunFolder(asked.results / each.run), each.run, each.cell))
+            rows.append(row_of(RunFolder(asked.results / run.run), run.run, run.cell))
         except HarnessError as error:
             broken.append(Lack(code or error.exit_code, f"{where}: {error.message}"))
             continue
         if code != rows[-1].exit_code:
-            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: its run ended as {each.outcome}"))
+            broken.append(Lack(code or lacks.INCONCLUSIVE, f"{where}: its run ended as {run.outcome}"))
     return rows, broken
 
 
@@ -197,7 +197,7 @@ def _images(campaign: Campaign) -> dict[str, str]:
 
     client = connect()
     systems = [system_of(name) for name in sorted({plan.system for plan in plans})]
-    names = {usual_image(client, each.packages) for each in systems}
+    names = {usual_image(client, system.packages) for system in systems}
     return {name: id_of(client, name) for name in sorted(names)}
 
 
@@ -210,7 +210,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Certificate) -> Made:
+def _written(asked: Asked, book: Journal, rows: Sequence[JudgedRun], certificate: Certificate) -> Made:
     files: dict[str, Path | bytes] = {
         CERTIFICATE: certificate.encode(),
         PAGE: page.html(certificate).encode(),
@@ -218,9 +218,9 @@ def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Cert
     }
     folders: list[str] = []
     for row in rows:
-        found, empty = content_of(asked.results / row.run, f"{RUNS}/{row.run}/")
+        run_files, empty = content_of(asked.results / row.run, f"{RUNS}/{row.run}/")
         surplus = {f"{RUNS}/{row.run}/{name}" for name in LEFT_OUT}
-        files |= {name: path for name, path in found.items() if name not in surplus}
+        files |= {name: path for name, path in run_files.items() if name not in surplus}
         folders += empty
     for name in (CERTIFICATE, PAGE):
         data = files[name]
@@ -233,15 +233,15 @@ def _written(asked: Asked, book: Journal, rows: Sequence[Row], certificate: Cert
 
 
 def _decided(made: Made, book: Journal, bar: Bar) -> Made:
-    """Note in the campaign's folder what came of it."""
+    """Note the decision in the campaign's folder."""
     if made.certificate is None:
         for name in (CERTIFICATE, PAGE, BUNDLE):
             with suppress(OSError):
                 (book.folder / name).unlink(missing_ok=True)
-    told = {
+    decision = {
         "bar": bar.name,
         "certified": made.certificate is not None,
-        "lacks": [each.text for each in made.lacks],
+        "lacks": [lack.text for lack in made.lacks],
     }
-    book.write(DECIDED, msgspec.json.encode(told))
+    book.write(DECIDED, msgspec.json.encode(decision))
     return made

@@ -60,13 +60,13 @@ def html(certificate: Certificate) -> str:
                 ("under a fault", f"{operations['ok_under_fault']:,}", "ok"),
                 ("faults", f"{in_effect:,}", "took effect"),
                 ("proofs", f"{shown['verdicts']['proofs accepted']:,}", "accepted"),
-                ("seeded bugs", _found(given.measured), "found by this matrix"),
+                ("seeded bugs", _bugs_found(given.measured), "found by this matrix"),
             ),
             sections=(
                 _what(certificate),
                 _promised(shown["promised"]),
                 _happened(shown),
-                _sensitivity(given.measured, {each["state"] for each in shown["states"]["reached"]}),
+                _sensitivity(given.measured, {state["state"] for state in shown["states"]["reached"]}),
                 _left_out(shown["not_tested"]),
                 _runs(shown["runs"]),
             ),
@@ -92,7 +92,7 @@ def _product(certificate: Certificate) -> str:
     return certificate.name if about is None else " ".join(filter(None, (about.product, about.version)))
 
 
-def _found(measured: Measured) -> str:
+def _bugs_found(measured: Measured) -> str:
     if not measured.bugs:
         return "not measured"
     return f"{len(measured.named('found'))} of {len(measured.bugs)}"
@@ -139,23 +139,23 @@ def _what(certificate: Certificate) -> Section:
 
 
 def _words(value: object) -> str:
-    return _list([str(each) for each in value], 12) if isinstance(value, list) else f"{value:,}"
+    return _list([str(item) for item in value], 12) if isinstance(value, list) else f"{value:,}"
 
 
 def _promised(promised: Sequence[Mapping[str, Any]]) -> Section:
     rows = []
-    for each in promised[:ROWS]:
+    for promise in promised[:ROWS]:
         by_model: dict[str, list[str]] = {}
-        for check, model in each["models"].items():
+        for check, model in promise["models"].items():
             by_model.setdefault(model, []).append(check)
         models = "; ".join(f"{model} ({', '.join(checks)})" for model, checks in by_model.items())
-        sources = "; ".join(f"{check}: {_cut(text)}" for check, text in each["sources"].items())
+        sources = "; ".join(f"{check}: {_cut(text)}" for check, text in promise["sources"].items())
         rows.append(
             (
-                Cell(f"{each['system']} {each['configuration']}", "prose"),
-                str(each["runs"]),
+                Cell(f"{promise['system']} {promise['configuration']}", "prose"),
+                str(promise["runs"]),
                 Cell(models, "prose"),
-                Cell(sources or each["why"], "prose"),
+                Cell(sources or promise["why"], "prose"),
             )
         )
     more = f" The first {ROWS} of {len(promised)}; {CERTIFICATE} has all." if len(promised) > ROWS else ""
@@ -173,23 +173,23 @@ def _happened(shown: Mapping[str, Any]) -> Section:
     counts = ", ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in operations.items())
     rows = [("operations", counts)]
     for cluster, faults in groupby(shown["faults"], key=lambda fault: fault["cluster"]):
-        told = [f"{each['fault']} {each['took_effect']} of {each['begun']}" for each in faults]
-        rows.append((f"faults in effect, {cluster}", _list(told)))
+        effects = [f"{entry['fault']} {entry['took_effect']} of {entry['begun']}" for entry in faults]
+        rows.append((f"faults in effect, {cluster}", _list(effects)))
     states = shown["states"]
-    reached = [f"{each['state']} {each['times']:,}" for each in states["reached"]]
+    reached = [f"{entry['state']} {entry['times']:,}" for entry in states["reached"]]
     rows.append(("states covered", _list(reached) or "none"))
     rows.append(("never came about", _list(states["never"], LISTED // 2) or "none"))
     checks = [
-        f"{each['check']} {each['valid']}" + (f" (nothing to judge in {idle})" if idle else "")
-        for each in verdicts["checks"]
-        if (idle := each["nothing to judge"]) is not None
+        f"{entry['check']} {entry['valid']}" + (f" (nothing to judge in {idle})" if idle else "")
+        for entry in verdicts["checks"]
+        if (idle := entry["nothing to judge"]) is not None
     ]
     rows.append(("checks: runs with valid", _list(checks)))
     proofs, without = verdicts["proofs accepted"], verdicts["runs with a part decided without proof"]
     proved = f"{proofs:,} accepted by the independent verifier; in {without} runs a part was decided without a proof"
     rows.append(("proofs", f"{proved}; the remaining checks are judged again"))
-    found = [f"{each['finding']} (in {each['runs']})" for each in verdicts["findings"]]
-    rows.append(("findings", _list(found, ROWS) if found else "none"))
+    findings = [f"{entry['finding']} (in {entry['runs']})" for entry in verdicts["findings"]]
+    rows.append(("findings", _list(findings, ROWS) if findings else "none"))
     return _table(
         "What happened", "Findings are allowed by the promise, and weaker than a reader may think.", rows
     )
@@ -198,8 +198,8 @@ def _happened(shown: Mapping[str, Any]) -> Section:
 def _sensitivity(measured: Measured, reached: Collection[str]) -> Section:
     """`reached`: the states that the runs of the matrix covered."""
     rows = [("seeded bugs", measured.sentence), *(("note", note) for note in measured.notes)]
-    if found := measured.named("found"):
-        rows.append(("found", _list([f"{bug.name} ({bug.runs})" for bug in found])))
+    if bugs_found := measured.named("found"):
+        rows.append(("found", _list([f"{bug.name} ({bug.runs})" for bug in bugs_found])))
     if missed := measured.named("missed"):
         rows.append(("missed", _list([bug.name for bug in missed])))
     reasons = list(_by_reason(measured.named("not measured")))

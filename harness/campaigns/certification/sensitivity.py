@@ -75,7 +75,7 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The sensitivity of a matrix. `of`: the systems that were simulated; `notes`: what a reader must know of it."""
+    """The sensitivity of a matrix. `of`: the systems that were simulated; `notes`: its limits, a sentence each."""
 
     of: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Errand(msgspec.Struct, frozen=True):
-    """Runs to try one after the other, until one is an anomaly. `able`: how many of the matrix could have the bug."""
+    """Runs to try one after the other, until one is an anomaly. `able`: how many of the matrix can have the bug."""
 
     bug: str
     plans: tuple[Plan, ...]
@@ -105,7 +105,7 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """An errand, and what came of it. `is_cut`: the time was over before its last run."""
+    """An errand and its runs. `is_cut`: the time was over before its last run."""
 
     bug: str
     place: int
@@ -115,7 +115,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """A file of rows: errand → what came of it."""
+    """A file of rows: key of an errand (`_key`) → its runs."""
 
     done: dict[str, Done] = {}
 
@@ -147,19 +147,19 @@ def measure(
         book.keep(done)
         _tell(done, number, len(todo), tell)
     made = [book.done[_key(errand.bug, place)] for place, errand in enumerate(errands)]
-    of_bugs = {each.bug: each for each in made if each.bug != CLEAN}
+    of_bugs = {row.bug: row for row in made if row.bug != CLEAN}
     return Measured(
         of=names,
         notes=tuple(notes),
         runs_per_bug=runs_per_bug,
         runs_of_matrix=len(clean),
         bugs=tuple(_bug(name, about[name], of_bugs.get(name), refused.get(name, "")) for name in about),
-        clean=_clean([each for each in made if each.bug == CLEAN], names),
+        clean=_clean([row for row in made if row.bug == CLEAN], names),
     )
 
 
 def simulated(campaign: Campaign) -> tuple[list[Plan], list[str]]:
-    """The runs of a matrix in the simulator, by cells and then by seeds; and what a reader must know of them."""
+    """The runs of a matrix in the simulator, by cells and then by seeds; and their limits, a sentence each."""
     plans: list[Plan] = []
     notes: list[str] = []
     first = 1 if campaign.first_seed is None else campaign.first_seed
@@ -191,13 +191,13 @@ def _in_simulator(plan: Plan, system: str) -> Plan:
 
 
 def spread_evenly(plans: Sequence[Plan], count: int) -> tuple[Plan, ...]:
-    """So many of the plans, at equal distances."""
+    """`count` of the plans, at equal distances."""
     count = min(count, len(plans))
     return tuple(plans[number * len(plans) // count] for number in range(count))
 
 
 def promising(plans: Sequence[Plan], bug: str, count: int) -> tuple[Plan, ...]:
-    """So many of the plans, at equal distances, but half of them those most like the plan that hunts this bug."""
+    """`count` of the plans: half of them the most similar to the plan that hunts this bug, half at equal distances."""
     likely = sorted(plans, key=lambda plan: -_likeness(plan, bug))[: min(count, len(plans)) - count // 2]
     others = [plan for plan in plans if plan not in likely]
     return (*likely, *spread_evenly(others, count - len(likely)))
@@ -219,8 +219,7 @@ def _likeness(plan: Plan, bug: str) -> float:
 def _errands(
     clean: Sequence[Plan], bugs: Mapping[str, str], runs_per_bug: int
 ) -> tuple[list[Errand], dict[str, str]]:
-    """One for each run without a bug, before the time is over, and one for each bug; and why no run of the matrix can
-    have a bug."""
+    """The errands: one for each run without a bug, then one for each bug. And bug → why no run can have it."""
     errands = [Errand(CLEAN, (plan,), 1) for plan in spread_evenly(clean, runs_per_bug)]
     refused = {}
     for bug in bugs:
@@ -258,12 +257,12 @@ def _bug(name: str, about: str, done: Done | None, refused: str) -> Bug:
         why = f"no run of the matrix can have it: {refused}"
         return Bug(name=name, about=about, word="not measured", runs=0, why=why)
     runs = len(done.tried)
-    for each in done.tried:
-        if each.outcome == "anomaly":
-            return Bug(name=name, about=about, word="found", runs=runs, by=each.violated, again=each.again)
+    for run in done.tried:
+        if run.outcome == "anomaly":
+            return Bug(name=name, about=about, word="found", runs=runs, by=run.violated, again=run.again)
     if done.is_cut:
         why = f"the time was over after {runs} runs"
-    elif all(each.outcome != "valid" for each in done.tried):
+    elif all(run.outcome != "valid" for run in done.tried):
         why = f"none of {runs} runs is conclusive: {done.tried[0].sentence}"
     elif runs < done.able:
         why = f"no anomaly in {runs} of the {done.able} runs of the matrix"
@@ -273,19 +272,19 @@ def _bug(name: str, about: str, done: Done | None, refused: str) -> Bug:
 
 
 def _clean(done: Sequence[Done], systems: Sequence[str]) -> Clean:
-    tried = [each for one in done for each in one.tried]
+    tried = [run for errand in done for run in errand.tried]
     rows = [row for name in systems for row in rows_of(system_of(name))]
     return Clean(
         runs=len(tried),
-        valid=sum(each.outcome == "valid" for each in tried),
-        alarms=tuple(f"{each.sentence} ({each.again})" for each in tried if each.outcome == "anomaly"),
+        valid=sum(run.outcome == "valid" for run in tried),
+        alarms=tuple(f"{run.sentence} ({run.again})" for run in tried if run.outcome == "anomaly"),
         inconclusive=tuple(
-            f"{each.outcome}: {each.sentence}" for each in tried if each.outcome not in ("valid", "anomaly")
+            f"{run.outcome}: {run.sentence}" for run in tried if run.outcome not in ("valid", "anomaly")
         ),
         sometimes={
             row: (
-                sum(each.sometimes.get(row, 0) for each in tried),
-                sum(each.sometimes.get(row, 0) > 0 for each in tried),
+                sum(run.sometimes.get(row, 0) for run in tried),
+                sum(run.sometimes.get(row, 0) > 0 for run in tried),
             )
             for row in dict.fromkeys(rows)
         },
@@ -321,7 +320,7 @@ class _Book:
 
     def keep(self, done: Done) -> None:
         self.done[_key(done.bug, done.place)] = done
-        whole = {key: each for key, each in self.done.items() if not each.is_cut}
+        whole = {key: row for key, row in self.done.items() if not row.is_cut}
         unfinished = self._path.with_name(f".{self._path.name}.unfinished")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -332,7 +331,7 @@ class _Book:
 
 
 def lines_of(measured: Measured) -> Iterator[str]:
-    """For the screen."""
+    """Lines for a terminal."""
     yield f"sensitivity  {measured.sentence}"
     yield from (f"             {note}" for note in measured.notes)
     for word in ("missed", "not measured"):

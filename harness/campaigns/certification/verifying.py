@@ -21,7 +21,7 @@ from harness.campaigns import plan as campaign_plan
 from harness.campaigns.bars import TRIAL, Bar
 from harness.campaigns.certification import lacks, page
 from harness.campaigns.certification.document import CERTIFICATE, PAGE, Certificate, read, shown
-from harness.campaigns.certification.facts import Row, row_of
+from harness.campaigns.certification.facts import JudgedRun, row_of
 from harness.campaigns.certification.lacks import INCONCLUSIVE, Lack
 from harness.campaigns.certification.making import RUNS
 from harness.campaigns.certification.sensitivity import simulated
@@ -38,7 +38,7 @@ MAY_CHANGE = ("not_tested", "states")
 
 @dataclass(slots=True)
 class Verified:
-    """A certificate, why it is refused (nothing: it is not), and what else a reader must know."""
+    """A certificate. `refused`: why it is refused, empty if it is accepted; `notes`: its limits, a sentence each."""
 
     certificate: Certificate
     refused: list[Lack] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Verified:
 
 
 def opened(path: Path, folder: Path) -> tuple[Unpacked, Certificate]:
-    """Unpack a certificate's bundle into an empty folder. Raises StoreError for a damaged one, WrongUse for a run's."""
+    """Unpack a certificate's bundle to an empty folder. StoreError for a damaged bundle, WrongUse for one of a run."""
     if not path.is_file():
         raise WrongUse(
             f"expected the bundle of a certificate, and {path} is no file; try: qsync certify PLAN"
@@ -61,101 +61,102 @@ def opened(path: Path, folder: Path) -> tuple[Unpacked, Certificate]:
 
 
 def verify(path: Path, folder: Path, key: PublicKey | None, code: str, today: date) -> Verified:
-    """`folder`: an empty one to unpack to; `code`: the digest of this code. Raises HarnessError of a damaged bundle."""
+    """`folder`: an empty folder to unpack to; `code`: the digest of this code. HarnessError for a damaged bundle."""
     unpacked, certificate = opened(path, folder)
-    found = Verified(certificate)
-    _signature(found, unpacked, key)
+    verified = Verified(certificate)
+    _signature(verified, unpacked, key)
     name = f"{certificate.name}.toml"
     for needed in (name, PAGE):
         if needed not in unpacked.manifest.files:
             raise StoreError(f"{path} is refused: it lacks {needed}")
     campaign = campaign_plan.read(folder / name, runs_here=False)
     runs = sorted(
-        each.parent.relative_to(folder / RUNS).as_posix() for each in folder.glob(f"{RUNS}/*/*/plan.json")
+        plan_file.parent.relative_to(folder / RUNS).as_posix()
+        for plan_file in folder.glob(f"{RUNS}/*/*/plan.json")
     )
-    _members(found, unpacked, name, runs)
-    rows = list(_rows(found, folder, runs))
+    _members(verified, unpacked, name, runs)
+    rows = list(_rows(verified, folder, runs))
     given = certificate.given
     is_same = given.code.sha256 == code
-    bar = _bar(found, campaign, is_same=is_same)
-    found.refused += lacks.of_matrix(campaign, rows, given.code.commit, bar)
-    found.refused += lacks.of_measure(given.measured, bar)
+    bar = _bar(verified, campaign, is_same=is_same)
+    verified.refused += lacks.of_matrix(campaign, rows, given.code.commit, bar)
+    verified.refused += lacks.of_measure(given.measured, bar)
     if given.about is not None and given.about.valid_until < today.isoformat():
-        found.refuse(f"it was valid until {given.about.valid_until}")
-    _document(found, folder, campaign, rows, is_same=is_same)
-    found.refused.sort()
-    return found
+        verified.refuse(f"it was valid until {given.about.valid_until}")
+    _document(verified, folder, campaign, rows, is_same=is_same)
+    verified.refused.sort()
+    return verified
 
 
-def _bar(found: Verified, campaign: Campaign, *, is_same: bool) -> Bar:
-    """The bar that the certificate names, which must be known or of its plan."""
-    bar = found.certificate.given.bar
+def _bar(verified: Verified, campaign: Campaign, *, is_same: bool) -> Bar:
+    """The bar that the certificate names. It must be a known bar, or one of the plan."""
+    bar = verified.certificate.given.bar
     if bar is None:
-        found.notes.append("it was made before there were bars: nothing was required of its evidence")
+        verified.notes.append("it was made before there were bars: nothing was required of its evidence")
         return campaign.certificate.asks(TRIAL)
     try:
         known = campaign.certificate.asks(bar.name)
     except KeyError:
-        found.refuse(f"its bar {bar.name} is neither known nor of its plan")
+        verified.refuse(f"its bar {bar.name} is neither known nor of its plan")
         return bar
     if known != bar:
         differs = f"its bar is {bar.sentence}; of this code {known.sentence}"
         if is_same:
-            found.refuse(differs)
+            verified.refuse(differs)
         else:
-            found.notes.append(differs)
+            verified.notes.append(differs)
     return bar
 
 
-def _signature(found: Verified, unpacked: Unpacked, key: PublicKey | None) -> None:
-    name, signature = found.certificate.given.signed_by, unpacked.seal.signature
+def _signature(verified: Verified, unpacked: Unpacked, key: PublicKey | None) -> None:
+    name, signature = verified.certificate.given.signed_by, unpacked.seal.signature
     if (name is None) != (signature is None):
-        found.refuse(
+        verified.refuse(
             f"the certificate says that it is signed by {name or 'nobody'}, and the bundle does not fit that"
         )
     if key is None:
-        found.notes.append(
+        verified.notes.append(
             "not signed: anybody can write such a certificate"
             if signature is None
             else f"the signature was not verified, which needs --key and the public key {name}"
         )
     elif signature is None:
-        found.refuse("it is not signed, and --key asks for a signature")
+        verified.refuse("it is not signed, and --key asks for a signature")
     elif not key.has_signed(unpacked.seal):
-        found.refuse(f"its signature is not of the key {key.name}, or not of these bytes")
+        verified.refuse(f"its signature is not of the key {key.name}, or not of these bytes")
     elif name != key.name:
-        found.refuse(f"it says that it is signed by {name}, and the key is {key.name}")
+        verified.refuse(f"it says that it is signed by {name}, and the key is {key.name}")
     else:
-        found.notes.append(f"signed by the key {key.name}")
+        verified.notes.append(f"signed by the key {key.name}")
 
 
-def _members(found: Verified, unpacked: Unpacked, plan: str, runs: Sequence[str]) -> None:
-    """Every member belongs to the certificate."""
+def _members(verified: Verified, unpacked: Unpacked, plan: str, runs: Sequence[str]) -> None:
+    """Refuse members that belong neither to the certificate nor to a run."""
     known = tuple(f"{RUNS}/{run}/" for run in runs)
     for name in (*unpacked.manifest.files, *unpacked.manifest.folders):
         if name not in (CERTIFICATE, PAGE, plan) and not name.startswith(known):
-            found.refuse(f"the member {name} belongs to no run")
+            verified.refuse(f"the member {name} belongs to no run")
 
 
-def _rows(found: Verified, folder: Path, runs: Sequence[str]) -> Iterator[Row]:
-    listed = found.certificate.shown.get("runs")
-    listed = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    said = {str(each.get("run")): str(each.get("cell")) for each in listed}
+def _rows(verified: Verified, folder: Path, runs: Sequence[str]) -> Iterator[JudgedRun]:
+    listed = verified.certificate.shown.get("runs")
+    listed = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    said = {str(entry.get("run")): str(entry.get("cell")) for entry in listed}
     for run in runs:
         if run not in said:
-            found.refuse(f"the run {run} is not in the certificate")
+            verified.refuse(f"the run {run} is not in the certificate")
             continue
         try:
             yield row_of(RunFolder(folder / RUNS / run), run, said[run])
         except HarnessError as error:
-            found.refuse(f"{run}: {error.message.replace(f'{folder}/', '')}")
+            verified.refuse(f"{run}: {error.message.replace(f'{folder}/', '')}")
 
 
 def _document(
-    found: Verified, folder: Path, campaign: Campaign, rows: Sequence[Row], *, is_same: bool
+    verified: Verified, folder: Path, campaign: Campaign, rows: Sequence[JudgedRun], *, is_same: bool
 ) -> None:
-    """What the certificate says must follow from the runs."""
-    certificate = found.certificate
+    """Refuse parts of the certificate and a page that do not follow from the runs."""
+    certificate = verified.certificate
     again = shown(campaign, (folder / f"{certificate.name}.toml").read_bytes(), rows)
     differ = [
         name
@@ -163,26 +164,26 @@ def _document(
         if certificate.shown.get(name) != again.get(name)
     ]
     if not is_same:
-        found.notes.append(
+        verified.notes.append(
             f"judged by other code than it was made by: {certificate.given.code.version}, commit "
             f"{certificate.given.code.commit or 'unknown'}; its page was not compared"
         )
-        found.notes += [f"this code says differently: {name}" for name in differ if name in MAY_CHANGE]
+        verified.notes += [f"this code says differently: {name}" for name in differ if name in MAY_CHANGE]
         differ = [name for name in differ if name not in MAY_CHANGE]
     for name in differ:
-        found.refuse(f"its part {name!r} does not follow from its runs")
+        verified.refuse(f"its part {name!r} does not follow from its runs")
     if is_same and not differ and (folder / PAGE).read_bytes() != page.html(certificate).encode():
-        found.refuse(f"its {PAGE} is not the page of this certificate")
+        verified.refuse(f"its {PAGE} is not the page of this certificate")
     if is_same:
-        _measure(found, campaign)
-    found.notes.append(
+        _measure(verified, campaign)
+    verified.notes.append(
         "the sensitivity, the images, the machine and the dates are as its maker says: no bundle can show them"
     )
 
 
-def _measure(found: Verified, campaign: Campaign) -> None:
-    """No bug may be left out of the measure."""
+def _measure(verified: Verified, campaign: Campaign) -> None:
+    """Refuse a sensitivity that leaves out a seeded bug."""
     plans, _ = simulated(campaign)
     bugs = {bug for plan in plans for bug in system_of(plan.system).bugs()}
-    if {bug.name for bug in found.certificate.given.measured.bugs} != bugs:
-        found.refuse("its sensitivity is not about all seeded bugs of these systems")
+    if {bug.name for bug in verified.certificate.given.measured.bugs} != bugs:
+        verified.refuse("its sensitivity is not about all seeded bugs of these systems")

@@ -35,7 +35,7 @@ BROKEN = 70
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One seed and its outcome: that of its verdict, or "broken" where the harness itself broke.
+    """One seed and its outcome: that of its verdict, or "broken" if the harness itself broke.
 
     `violated` names the checkers that say invalid.
     """
@@ -98,7 +98,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
 
 
 def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
-    """As `try_seed`, but a bug of the harness breaks this seed, not the next ones."""
+    """As `try_seed`, but a bug of the harness makes this seed "broken" and does not end the hunt."""
     try:
         return try_seed(plan, has_drawn_faults)
     except HarnessError:
@@ -122,13 +122,13 @@ def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
 
 
 def hunt(plan: Plan, seeds: Iterable[int], jobs: int, given: frozenset[str] | None = None) -> Iterator[Tried]:
-    """Try all seeds, `jobs` at a time, as they come; stop taking from it to stop the hunt.
+    """The results of all seeds as they come, `jobs` at a time; the hunt stops when no more are taken.
 
     With `given`, the names of the fields of the plan that stay, all other fields are drawn from each seed.
     """
     plans: Iterable[Plan] = (msgspec.structs.replace(plan, seed=seed, drawn=None) for seed in seeds)
     if given is not None:
-        plans = (hunted(each, given) for each in plans)
+        plans = (hunted(varied, given) for varied in plans)
     has_drawn_faults = given is not None and "faults" not in given
     yield from spread(partial(try_once, has_drawn_faults=has_drawn_faults), plans, jobs)
 
@@ -145,9 +145,9 @@ def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker) as pool:
         waiting = set()
         try:
-            for each in items:
+            for item in items:
                 with _no_ctrl_c_yet():
-                    waiting.add(pool.submit(work, each))
+                    waiting.add(pool.submit(work, item))
                 if len(waiting) >= jobs * AHEAD_PER_JOB:
                     done = next(as_completed(waiting))
                     waiting.remove(done)
@@ -164,7 +164,7 @@ def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]
 
 @contextmanager
 def _no_ctrl_c_yet() -> Iterator[None]:
-    """A process that is started meanwhile begins deaf, so that Ctrl-C does not meet it before `_begin_worker`."""
+    """Block SIGINT: a process that starts inside inherits this, so Ctrl-C cannot end it before `_begin_worker`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -173,7 +173,7 @@ def _no_ctrl_c_yet() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    """A terminal's Ctrl-C reaches all processes; the first of them ends the rest."""
+    """Ignore SIGINT: a terminal sends Ctrl-C to all processes, and the first one ends the workers."""
     gc.freeze()
     gc.set_threshold(*SEARCHES_FOR_CYCLES)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

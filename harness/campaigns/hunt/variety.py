@@ -35,9 +35,9 @@ LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads":
 """The load of a drawn seed: long in virtual time, sparse in operations."""
 
 NEVER_FATAL = ("clock", "slow")
-"""Faults under which every cluster goes on. The next: those under which a cluster goes on most of the time if its
-quorum can spare a node and its owner can change."""
+"""Faults under which every cluster stays in service."""
 SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
+"""Faults under which a cluster mostly stays in service if its quorum can spare a node and its owner can change."""
 
 
 WORKLOAD_WEIGHTS: Mapping[str, float] = {
@@ -56,7 +56,8 @@ WORKLOAD_WEIGHTS: Mapping[str, float] = {
 SEARCHED = "rw-register"
 """The workload that makes the checker search for an order among all writes of unknown outcome."""
 ALL_NEEDED = 2
-"""So many nodes all wait while one is away: what is asked meanwhile has no outcome, and the search finds no end."""
+"""In a cluster of this size every node is needed: while one is away no operation has an outcome, and the search for
+an order finds no end."""
 SHARES = (
     ("stray_writes", 0.4, (0.03, 0.1, 0.25)),
     ("roaming", 0.4, (0.2, 0.5)),
@@ -65,10 +66,9 @@ SHARES = (
 )
 """Field, how often it is not 0, what it is then."""
 DELETES = ("deletes", 0.4, (0.05, 0.1, 0.2))
-"""The same, of a share that is drawn late, for workloads and clients that delete."""
+"""The share of deletions, as in `SHARES`; it is drawn late, for workloads and clients that delete."""
 OF_ANY_SYSTEM = ("roaming",)
-"""The other shares are drawn for systems that draw options of their own: these say what they refuse, and what a key
-holds that was never written."""
+"""Shares for every system; the remaining ones are for systems that draw options of their own (`has_all_loads`)."""
 BESIDE = (
     ("rolling-restart", 0.1),
     ("timeouts", 0.08),
@@ -83,18 +83,18 @@ LOST_DISKS = 0.15
 MEMBERS_CHANGE = 0.2
 """How often nodes leave and new ones join as well."""
 RESTARTED_BESIDE = 0.4
-"""How often all nodes restart in turn as well where members change: then they count those that there are."""
+"""How often all nodes restart in turn as well where members change."""
 SCENES: Weighted = (((HOLDS, MOMENTS), 3), ((MOMENTS,), 5), ((HOLDS,), 1), ((), 1))
 CALM_BESIDE = 0.25
 """How much longer intervals get for each additional slot, and for scenes."""
 TRIES = 200
-"""How often a seed is drawn again for what was asked for by name."""
+"""How often a seed is drawn again until it has room for the faults and the workload that were named."""
 
 
 def hunted(plan: Plan, given: frozenset[str]) -> Plan:
-    """One seed's plan: what is `given` stays, the rest comes from the bug that is hunted, or from the seed.
+    """One seed's plan: the `given` fields stay, the others come from the bug that is hunted, or from the seed.
 
-    Raises WrongUse if nothing that could be drawn has room for what is given.
+    Raises WrongUse if no draw fits the given fields.
     """
     chance = plan.streams()["variety"]
     refused: WrongUse | ValueError | None = None
@@ -145,7 +145,7 @@ def _late(plan: Plan, given: frozenset[str]) -> Plan:
 
 
 def _crowd(plan: Plan) -> float:
-    """How much more calm there is where faults come upon each other, so that the cluster serves all the same."""
+    """The factor by which intervals between overlapping faults are longer, so that the cluster still serves."""
     beside = {*SCENIC, *(name for name, _ in BESIDE)}
     return 1 + CALM_BESIDE * (plan.overlap - 1 + sum(name in beside for name in plan.faults))
 
@@ -171,16 +171,16 @@ def _load(
 
 
 def _workloads(system: System) -> dict[str, float]:
-    """Those that its client speaks, with how often each is drawn."""
-    spoken = [name for name, each in WORKLOADS.items() if each.uses <= system.client.speaks]
+    """The workloads that the client of the system speaks, with their weights."""
+    spoken = [name for name, workload in WORKLOADS.items() if workload.uses <= system.client.speaks]
     usual = {name: weight for name, weight in WORKLOAD_WEIGHTS.items() if name in spoken}
     return usual or dict.fromkeys(spoken, 1.0)
 
 
 def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
-    """All, or a few of them, among which one that leaves the cluster in service; holds beside them more often than not.
+    """The names of drawn faults: all, or a few; mostly with scenes of directed faults beside them.
 
-    A run in which every fault stops everything shows nothing of what is acknowledged under faults.
+    Among a few is one that leaves the cluster in service: else no operation is acknowledged under faults.
     """
     chance, plan = dice.chance, plan.changed(leader=system.completed(plan).leader)
     possible = names_for(plan.changed(faults=("all",)), system.abilities)
@@ -203,16 +203,16 @@ def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
 
 
 def _has_room(name: str, plan: Plan, system: System) -> bool:
-    """The plan has as many nodes as the fault needs, and the system what it needs."""
+    """Whether the plan has the nodes, and the system the abilities, that the fault needs."""
     if name == QUORUM and (plan.quorum_size >= plan.nodes or not plan.has_elections):
         return False
-    each = TOGETHER.get(name, (name,))
-    is_able = not any(why_not(fault, plan.cluster, system.abilities) for fault in each)
-    return is_able and plan.nodes >= max(FAULTS[fault].nodes_min for fault in each)
+    faults = TOGETHER.get(name, (name,))
+    is_able = not any(why_not(fault, plan.cluster, system.abilities) for fault in faults)
+    return is_able and plan.nodes >= max(FAULTS[fault].nodes_min for fault in faults)
 
 
 def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
-    """Nodes that leave and come."""
+    """The drawn change of members, as names of faults; empty for none."""
     draw = chance.random()
     if draw >= LOST_DISKS + MEMBERS_CHANGE:
         return ()
@@ -220,7 +220,7 @@ def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
 
 
 def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
-    """Restarts in turn and options that change."""
+    """The drawn actions of the operator, as names of faults."""
     return (name for name, often in BESIDE if chance.random() < often)
 
 

@@ -79,12 +79,12 @@ def command(
 
         with shown(sys.stderr, os.environ) as step:
             report = analyze(runs, place, session, anew=anew, step=step, spool=folder)
-        _tell(report, html, as_json, place)
+        _print(report, html, as_json, place)
     return ExitCode.VALID
 
 
 def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None, master: str) -> Path | None:
-    """The folder for things at addresses that a person named. WrongUse if there must be one."""
+    """The spool that --spool or QSYNC_SPOOL names. WrongUse if distant workers need one and none is named."""
     from harness.errors import WrongUse
 
     given = given or (Path(os.environ["QSYNC_SPOOL"]) if "QSYNC_SPOOL" in os.environ else None)
@@ -98,7 +98,7 @@ def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None
 
 @contextmanager
 def _spool(runs: Path | Address, place: Path | Address, given: Path | None) -> Iterator[Path | None]:
-    """The folder to which things at addresses are fetched: one that is kept, or one for this call; else None."""
+    """The folder to fetch to: `given`, else a temporary one; None if runs and tables are on this machine."""
     from harness.cluster.scratch import scratch
     from harness.errors import StoreError
 
@@ -121,15 +121,15 @@ def _are_far(runs: Path | Address, place: Path | Address) -> bool:
 
 def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
     """`--conf name=value` as Spark's own scripts take it."""
-    for each in conf:
-        if "=" not in each:
+    for setting in conf:
+        if "=" not in setting:
             raise click.UsageError(
-                f"--conf takes name=value, got {each!r}; try: --conf spark.executor.memory=2g"
+                f"--conf takes name=value, got {setting!r}; try: --conf spark.executor.memory=2g"
             )
-    return {name: value for name, _, value in (each.partition("=") for each in conf)}
+    return {name: value for name, _, value in (setting.partition("=") for setting in conf)}
 
 
-def _tell(report: Report, html: Path | None, as_json: bool, place: Path | Address) -> None:
+def _print(report: Report, html: Path | None, as_json: bool, place: Path | Address) -> None:
     from harness.pipeline.overview import PAGE, overview
 
     page: Path | str = html or report.tables / PAGE

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from checkers.verdict import Verdict
     from harness.judge.audit import Audit
 
-TOLD_MAX = 8
+WITNESSES_SHOWN = 8
 
 
 @click.command()
@@ -38,18 +38,18 @@ def command(
     from harness.pages.terminal.working import working
 
     with working("auditing", is_quiet=as_json):
-        found = _audit(read_given("audit", path, promotes, has_votes, quorum))
-    audit = _to_json(found)
+        audited = _audit(read_given("audit", path, promotes, has_votes, quorum))
+    document = _to_json(audited)
     if as_json:
-        print_json(audit)
+        print_json(document)
     else:
-        click.echo(_screen(found, audit, path))
-    return ExitCode(audit["exit_code"])
+        click.echo(_screen(audited, document, path))
+    return ExitCode(document["exit_code"])
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """An audit, and what the logs were promised to be ("": nothing, and what is found is no violation)."""
+    """An audit, and the promise about the logs ("": none, so a broken rule is not a violation)."""
 
     audit: Audit
     promised: str
@@ -58,7 +58,7 @@ class Audited:
 
     @property
     def judged(self) -> list[tuple[str, Verdict]]:
-        """The verdicts that count, with what they are judged against."""
+        """(model, verdict) of the verdicts that count."""
         return self.audit.judged(self.promised, self.answers)
 
 
@@ -70,87 +70,87 @@ def _audit(given: LogsGiven) -> Audited:
     if given.run is None:
         return Audited(audit(given.logs, given.rules), MODEL)
     case = given.run.case
-    found = audit(given.logs, given.rules, case.history, case.checks, case.left.effects)
-    return Audited(found, case.promise.model(LOGS), case.promise.answers)
+    result = audit(given.logs, given.rules, case.history, case.checks, case.left.effects)
+    return Audited(result, case.promise.model(LOGS), case.promise.answers)
 
 
-def _to_json(found: Audited) -> dict[str, Any]:
+def _to_json(audited: Audited) -> dict[str, Any]:
     from harness.judge import EXIT_CODES, outcome_of
 
-    judged = found.judged
+    judged = audited.judged
     # Where nothing is promised of the logs, a rule that they break is a finding; rows that are missing are not.
-    promised = [each for model, each in judged if model or each.result == "unknown"]
-    outcome = outcome_of(each.result for each in promised) if promised else "valid"
+    promised = [judgement for model, judgement in judged if model or judgement.result == "unknown"]
+    outcome = outcome_of(judgement.result for judgement in promised) if promised else "valid"
     return {
         "format": "qsync-audit",
         "version": 1,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": _sentence(found),
-        "violations": [each.checker for each in promised if each.result == "invalid"],
-        "checks": [verdict.to_json() for verdict in found.audit.verdicts],
-        "settled": found.audit.settled_json(),
+        "sentence": _sentence(audited),
+        "violations": [judgement.checker for judgement in promised if judgement.result == "invalid"],
+        "checks": [verdict.to_json() for verdict in audited.audit.verdicts],
+        "settled": audited.audit.settled_json(),
     }
 
 
-def _sentence(found: Audited) -> str:
+def _sentence(audited: Audited) -> str:
     from harness.judge.checks import NOT_PROMISED
 
-    judged = found.judged
-    violated = [each for model, each in judged if model and each.result == "invalid"]
+    judged = audited.judged
+    violated = [verdict for model, verdict in judged if model and verdict.result == "invalid"]
     if violated:
         text = violated[0].witnesses[0].summary
     else:
-        logs = found.audit.logs
+        logs = audited.audit.logs
         text = f"{NOT_PROMISED if logs.result == 'invalid' else ''}{logs.summary}"
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _screen(found: Audited, audit: dict[str, Any], path: Path) -> str:
+def _screen(audited: Audited, document: dict[str, Any], path: Path) -> str:
     from harness.pages.terminal.colour import printable
     from harness.pages.terminal.screen import headline
 
-    told = (*_node_lines(found.audit), *_settled_lines(found.audit), *_witness_lines(found))
-    head = headline(audit["outcome"], audit["sentence"], colour=has_colour())
-    return "\n".join([*head, "", *told, "", f"again   ./qsync audit {printable(str(path))}"])
+    lines = (*_node_lines(audited.audit), *_settled_lines(audited.audit), *_witness_lines(audited))
+    head = headline(document["outcome"], document["sentence"], colour=has_colour())
+    return "\n".join([*head, "", *lines, "", f"again   ./qsync audit {printable(str(path))}"])
 
 
-def _node_lines(found: Audit) -> Iterator[str]:
+def _node_lines(audit: Audit) -> Iterator[str]:
     from harness.pages.terminal.screen import entry
 
-    for node, counts in found.logs.details.get("nodes", {}).items():
-        said = "  ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items())
-        yield from entry(node, said)
-    for text in found.logs.details.get("findings", ()):
+    for node, counts in audit.logs.details.get("nodes", {}).items():
+        words = "  ".join(f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items())
+        yield from entry(node, words)
+    for text in audit.logs.details.get("findings", ()):
         yield from entry("finding", text)
-    for text in found.logs.details.get("notes", ()):
+    for text in audit.logs.details.get("notes", ()):
         yield from entry("note", text)
 
 
-def _settled_lines(found: Audit) -> Iterator[str]:
+def _settled_lines(audit: Audit) -> Iterator[str]:
     from harness.pages.terminal.screen import entry
 
-    if found.settling is None:
+    if audit.settling is None:
         return
     happened, did_not, still = map(
-        len, (found.settling.happened, found.settling.did_not, found.settling.open)
+        len, (audit.settling.happened, audit.settling.did_not, audit.settling.open)
     )
     yield from entry(
         "settled",
         f"{happened + did_not + still} writes without an outcome: {happened} happened, {did_not} did not, "
         f"{still} stay open",
     )
-    for _, verdict in found.settled:
+    for _, verdict in audit.settled:
         yield from entry("", f"with that {verdict.checker} is {verdict.result}")
 
 
-def _witness_lines(found: Audited) -> Iterator[str]:
+def _witness_lines(audited: Audited) -> Iterator[str]:
     from harness.pages.terminal.screen import entry
 
-    witnesses = [(model, witness) for model, verdict in found.judged for witness in verdict.witnesses]
-    for model, witness in witnesses[:TOLD_MAX]:
+    witnesses = [(model, witness) for model, verdict in audited.judged for witness in verdict.witnesses]
+    for model, witness in witnesses[:WITNESSES_SHOWN]:
         yield from entry("violation" if model else "finding", f"{witness.rule}: {witness.summary}")
         for text in witness.explanation:
             yield from entry("", text)
-    if len(witnesses) > TOLD_MAX:
-        yield f"  … and {len(witnesses) - TOLD_MAX} more (--json shows all)"
+    if len(witnesses) > WITNESSES_SHOWN:
+        yield f"  … and {len(witnesses) - WITNESSES_SHOWN} more (--json shows all)"

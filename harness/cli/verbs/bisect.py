@@ -70,31 +70,31 @@ def command(
             repeat,
             lambda line: shown.say(printable(f"qsync: {line}")),
         )
-        found = search.find(good, bad, shape)
-    first, last = found.commits[found.found.first], found.commits[found.found.last]
-    code = ExitCode.VALID if found.found.is_exact else ExitCode.INCONCLUSIVE
+        bisected = search.find(good, bad, shape)
+    first, last = bisected.commits[bisected.found.first], bisected.commits[bisected.found.last]
+    code = ExitCode.VALID if bisected.found.is_exact else ExitCode.INCONCLUSIVE
     if as_json:
-        told = {
+        document = {
             "fingerprint": wanted,
             "shape": shape,
             "first": first.hash,
             "last": last.hash,
-            "is_exact": found.found.is_exact,
-            "confidence": found.confidence,
-            "judged": {name: msgspec.to_builtins(each) for name, each in found.judged.items()},
+            "is_exact": bisected.found.is_exact,
+            "confidence": bisected.confidence,
+            "judged": {name: msgspec.to_builtins(judged) for name, judged in bisected.judged.items()},
         }
-        print_json(told)
+        print_json(document)
         return code
     click.echo(printable(f"{wanted}  {shape}"))
-    if found.found.is_exact:
+    if bisected.found.is_exact:
         click.echo(printable(f"first shown by {last.hash}  {last.day}  {last.title}"))
     else:
         click.echo("first shown by one of these; those before the last cannot be judged:")
-        for commit in found.commits[found.found.first : found.found.last + 1]:
+        for commit in bisected.commits[bisected.found.first : bisected.found.last + 1]:
             click.echo(printable(f"  {commit.hash}  {commit.day}  {commit.title}"))
-    at_bad = found.judged[found.commits[-1].hash]
+    at_bad = bisected.judged[bisected.commits[-1].hash]
     click.echo(
-        f"{len(found.judged)} commits were run, at most {repeat} clean runs of each; "
-        f"confidence {found.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
+        f"{len(bisected.judged)} commits were run, at most {repeat} clean runs of each; "
+        f"confidence {bisected.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
     )
     return code

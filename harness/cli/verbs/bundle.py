@@ -26,7 +26,7 @@ def command(run: Path, out: Path | None) -> int:
     with working("packing"):
         manifest = bundle.write(out, bundle.of_run(folder.path))
     click.echo(
-        f"{out}: {len(manifest.files)} files, {sum(each.bytes for each in manifest.files.values()):,} bytes, "
+        f"{out}: {len(manifest.files)} files, {sum(member.bytes for member in manifest.files.values()):,} bytes, "
         f"in {out.stat().st_size:,}; try: qsync check {out}"
     )
     return 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.campaigns.certification.lacks import Lack
     from harness.campaigns.plan import Campaign
 
-TOLD_MAX = 40
+LACKS_SHOWN = 40
 PLAN = "plans/certify.toml"
 RUNS_PER_BUG = 8
 
@@ -95,7 +95,7 @@ def command(
     Without PLAN it runs plans/certify.toml. A certificate says what was required of its evidence; --bar names a lower
     bar than the default one. With --verify FILE the bundle alone is judged again, and nothing runs.
     """
-    given = [each for each in (plan_file, verified_file, compare) if each]
+    given = [request for request in (plan_file, verified_file, compare) if request]
     if len(given) > 1:
         raise click.UsageError("expected one of: PLAN, --verify FILE, --compare OLD NEW; try: qsync certify")
     if compare:
@@ -201,19 +201,19 @@ def _verify(path: Path, key: Path | None) -> int:
 
     public = None if key is None else seal.public_key(key)
     with scratch("certificate") as folder, working("verifying"):
-        found = verify(path, folder, public, digest_of_code(ROOT), datetime.now(UTC).date())
-    if found.refused:
-        _say("refused", found.refused)
+        verified = verify(path, folder, public, digest_of_code(ROOT), datetime.now(UTC).date())
+    if verified.refused:
+        _say("refused", verified.refused)
     else:
-        shown = found.certificate.shown
+        shown = verified.certificate.shown
         runs, proofs = len(shown["runs"]), shown["verdicts"]["proofs accepted"]
-        name = _printable(found.certificate.name)
+        name = _printable(verified.certificate.name)
         click.echo(
             f"VERIFIED  {name}: {runs} runs are valid, judged again by this code; {proofs:,} proofs accepted"
         )
-    for note in found.notes:
+    for note in verified.notes:
         click.echo(f"  {_printable(note)}")
-    return _code(found.refused) if found.refused else ExitCode.VALID
+    return _code(verified.refused) if verified.refused else ExitCode.VALID
 
 
 def _compare(old: Path, new: Path) -> int:
@@ -250,10 +250,10 @@ def _say_changes(old: Certificate, new: Certificate) -> None:
 
 def _say(word: str, lacks: Sequence[Lack]) -> None:
     click.echo(f"{word.upper()}: {len(lacks)} reason{'' if len(lacks) == 1 else 's'}")
-    for lack in lacks[:TOLD_MAX]:
+    for lack in lacks[:LACKS_SHOWN]:
         click.echo(f"  {_printable(lack.text)}")
-    if len(lacks) > TOLD_MAX:
-        click.echo(f"  … and {len(lacks) - TOLD_MAX} more")
+    if len(lacks) > LACKS_SHOWN:
+        click.echo(f"  … and {len(lacks) - LACKS_SHOWN} more")
 
 
 def _code(lacks: Sequence[Lack]) -> ExitCode:

@@ -18,7 +18,7 @@ from harness.cli.printing import has_colour, print_json, print_run
 if TYPE_CHECKING:
     from checkers.history.history import History
     from checkers.limits import Limits
-    from checkers.proofs.meaning import Judged
+    from checkers.proofs.meaning import Terms
     from harness.results import RunFolder
 
 SECOND_OPINION_S = 600.0
@@ -100,7 +100,7 @@ def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """As the command line has them."""
+    """The options of the command line."""
 
     as_json: bool
     model: str | None
@@ -126,12 +126,12 @@ class _Options:
 
     @property
     def asks_others(self) -> bool:
-        """Another program is to see the history."""
+        """Whether another program gets the history."""
         return self.edn is not None or self.second_opinion is not None
 
 
 def _here(path: Path) -> Path:
-    """A run at an address is fetched; a path is itself."""
+    """The path on this machine; a run at an address is fetched first."""
     from harness.cli.options import results_folder
     from harness.pages.terminal.working import working
     from harness.results.objects import address_of
@@ -145,7 +145,7 @@ def _here(path: Path) -> Path:
 
 
 def _holds_runs(path: Path) -> bool:
-    """A folder with runs below it: results/, or that of a plan."""
+    """Whether runs are below the folder, as in results/ or in the folder of a plan."""
     return (
         path.is_dir()
         and not (path / "history.jsonl").exists()
@@ -166,7 +166,7 @@ _OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "r
 
 
 def _check_bundle(path: Path, engine: str, options: _Options) -> int:
-    """Judge the run in a bundle as that run; its files are gone then."""
+    """Judge the run in a bundle as that run. The unpacked files are removed afterwards."""
     from harness.cluster.scratch import scratch
     from harness.errors import WrongUse
     from harness.results import bundle, resolve
@@ -284,7 +284,7 @@ def _check_file(path: Path, options: _Options) -> int:
 
 
 def _record(path: Path) -> Path:
-    """The file to read: of a run's folder its record."""
+    """The file to read; for a run's folder, its record."""
     from harness.results import resolve
 
     return path if path.is_file() else resolve(path).history
@@ -295,11 +295,11 @@ def _ask_others(
     verdict: dict[str, Any],
     history: History,
     file: Path | None,
-    questions: Callable[[], Mapping[str, Judged]],
+    questions: Callable[[], Mapping[str, Terms]],
 ) -> None:
     """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
 
-    That checker gets what is left of the time limit. `questions`: what our checks were asked.
+    That checker gets what is left of the time limit. `questions`: by check, the question that its verdict must answer.
     """
     if not options.asks_others:
         return

@@ -37,7 +37,7 @@ def check_spread(
         from harness.run.finish import judged_again
 
         with limited(limits):
-            return _tell_many(((run, judged_again(run)) for run in _runs(path)), as_json)
+            return _print_many(((run, judged_again(run)) for run in _runs(path)), as_json)
     spark_group.ensure("--engine spark")
     if is_columns:
         return _check_parquet(path, as_json, limits, _session(master, conf))
@@ -46,12 +46,12 @@ def check_spread(
         with _session(master, conf) as spark:
             from harness.pipeline.checking import check_runs
 
-            return _tell_many(check_runs(spark, runs), as_json)
+            return _print_many(check_runs(spark, runs), as_json)
     return _check_run(path, as_json, _session(master, conf))
 
 
 LIMITS = ("timeout_s", "memory_mib", "budget")
-"""The parameters that `Limits` has, in its order."""
+"""The parameters of `Limits`, in its order."""
 OPTIONS = {
     "timeout_s": "--timeout",
     "memory_mib": "--memory",
@@ -59,7 +59,7 @@ OPTIONS = {
     "failed_cas": "--failed-cas",
     "second_opinion": "--second-opinion",
 }
-"""Those that are not called as their parameter."""
+"""Options whose names differ from their parameters."""
 
 
 def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
@@ -71,22 +71,22 @@ def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
 
 def _runs(path: Path) -> list[Folder]:
     """All runs below a folder that have a record, oldest first."""
-    found = [each.parent for depth in ("*", "*/*") for each in path.glob(f"{depth}/plan.json")]
+    paths = [plan_file.parent for depth in ("*", "*/*") for plan_file in path.glob(f"{depth}/plan.json")]
     runs = [
-        run for run in dict.fromkeys(found) if (run / "history.jsonl").exists() and "latest" not in run.parts
+        run for run in dict.fromkeys(paths) if (run / "history.jsonl").exists() and "latest" not in run.parts
     ]
     if not runs:
         raise WrongUse(f"{path} holds no runs; try: qsync run first")
     return sorted(runs, key=lambda run: (run.name, str(run)))
 
 
-def _tell_many(found: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
+def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
     codes = []
-    for run, verdict in found:
+    for run, verdict in judged:
         codes.append(ExitCode(verdict["exit_code"]))
         if as_json:
-            told = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
-            print_json({"folder": str(run), **told})
+            fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
+            print_json({"folder": str(run), **fields})
         else:
             click.echo(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}")
     return gravest(codes)
@@ -105,7 +105,7 @@ def _check_run(path: Path, as_json: bool, session: AbstractContextManager[Any]) 
 
 
 def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractContextManager[Any]) -> int:
-    """All registers of a big record."""
+    """Judge all registers of a large record."""
     from checkers.history.errors import HistoryError
     from harness.judge import EXIT_CODES, outcome_of
 
@@ -113,30 +113,30 @@ def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractC
         with session as spark, limited(limits):
             from harness.pipeline.spread import check_parquet
 
-            found = check_parquet(spark, path)
+            checked = check_parquet(spark, path)
     except HistoryError as error:
         raise StoreError(f"{path}: {error}") from error
-    if found is None:
+    if checked is None:
         raise StoreError(
             f"{path} cannot be taken as columns (values that are no whole numbers, other operations than read, write "
             f"and cas, or a record that does not add up); try: qsync check {path}"
         )
-    outcome = outcome_of([found.verdict.result])
+    outcome = outcome_of([checked.verdict.result])
     if as_json:
         document = {
             "outcome": outcome,
             "exit_code": EXIT_CODES[outcome],
-            "sentence": found.verdict.summary,
-            "latency_ms": found.quantiles_ms,
-            "checks": [found.verdict.to_json()],
+            "sentence": checked.verdict.summary,
+            "latency_ms": checked.quantiles_ms,
+            "checks": [checked.verdict.to_json()],
             "file": str(path),
         }
         print_json(document)
     else:
         click.echo(
-            f"{outcome:<8} {found.verdict.summary}; {found.verdict.seconds:.1f} s in {found.tasks} tasks"
+            f"{outcome:<8} {checked.verdict.summary}; {checked.verdict.seconds:.1f} s in {checked.tasks} tasks"
         )
-        for f, quantiles in found.quantiles_ms.items():
+        for f, quantiles in checked.quantiles_ms.items():
             words = "  ".join(f"{name} {quantiles[name]:.2f} ms" for name in ("p50", "p95", "p99", "max"))
             click.echo(f"  {f:<6} {int(quantiles['count']):>12,} ok  {words}")
     return EXIT_CODES[outcome]

@@ -21,7 +21,7 @@ from harness.cli.printing import print_json
 from harness.errors import ClusterError
 
 SLOW_SYNC_MS = 50.0
-"""A disk on which half of all syncs take longer makes every write look like a timeout."""
+"""On a disk where the median sync takes longer, every write looks like a timeout."""
 
 
 class Finding(NamedTuple):
@@ -61,19 +61,19 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 
 def _clean(inventory: str | None) -> int:
-    """Of harnesses that are no more: disks, containers, networks, packet rules, groups of processes, shared memory and
-    temporary folders here, or folders and processes there. Here also versions and images of nodes that were not wanted
-    for long."""
+    """Remove the leftovers of killed harnesses: here disks, containers, networks, packet rules, groups of processes,
+    shared memory and temporary folders, or on the hosts of `inventory` folders and processes. Here also versions and
+    images of nodes that were not used for long."""
     removed, kept = 0, 0
-    for look in (
+    for removal in (
         (_left_mounted, _left_by_processes, _old_versions, _left_here, _old_images)
         if inventory is None
         else (lambda: _left_there(inventory),)
     ):
-        for what in look():
-            is_still_there = ": no, " in what
+        for leftover in removal():
+            is_still_there = ": no, " in leftover
             removed, kept = removed + (not is_still_there), kept + is_still_there
-            click.echo(f"{'KEPT   ' if is_still_there else 'removed'}  {what}")
+            click.echo(f"{'KEPT   ' if is_still_there else 'removed'}  {leftover}")
     if not removed and not kept:
         click.echo("nothing was left behind")
     return 3 if kept else 0
@@ -152,7 +152,7 @@ def _python() -> Finding:
 
 
 def _processes() -> Finding:
-    """Local clusters: how nodes are sure to die with the harness."""
+    """Local clusters, and how their nodes end when the harness dies."""
     linux = sys.platform == "linux"
     state = (
         "nodes die with the harness (the kernel sees to it)" if linux else "nodes die with the harness (EOF)"
@@ -179,7 +179,7 @@ def _results() -> Finding:
 
 
 def _disk() -> Finding:
-    """How long it takes until bytes are on the disk of the results: what a write of a local run costs at least."""
+    """How long a sync takes on the disk of the results, which every write of a local run waits for."""
     folder = Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
     try:
         with tempfile.TemporaryFile(dir=folder if folder.exists() else folder.parent) as file:
@@ -202,10 +202,12 @@ def _synced_in_s(number: int) -> float:
     return time.perf_counter() - began_s
 
 
-def _program(what: str, names: tuple[str, ...], use: str, remedy: str) -> Callable[[], Finding]:
+def _program(title: str, names: tuple[str, ...], use: str, remedy: str) -> Callable[[], Finding]:
     def look() -> Finding:
-        found = next((path for name in names if (path := shutil.which(name))), None)
-        return Finding(what, found or f"not found ({use})", found is not None, is_needed=False, remedy=remedy)
+        program = next((path for name in names if (path := shutil.which(name))), None)
+        return Finding(
+            title, program or f"not found ({use})", program is not None, is_needed=False, remedy=remedy
+        )
 
     return look
 
@@ -229,20 +231,22 @@ def _docker() -> Finding:
 
 
 def _compose() -> Finding:
-    """Either kind: the plugin of the docker command, or the program of its own."""
-    plugin = shutil.which("docker") and _answers(("docker", "compose", "version"))
-    found = plugin or (shutil.which("docker-compose") and _answers(("docker-compose", "version", "--short")))
-    state = found or "not found (docker-compose.yml)"
-    return Finding("compose", state, bool(found), is_needed=False, remedy="apt-get install docker-compose")
+    """Docker Compose, as the plugin of the docker command or as a program."""
+    plugin = shutil.which("docker") and _first_line_of(("docker", "compose", "version"))
+    version = plugin or (
+        shutil.which("docker-compose") and _first_line_of(("docker-compose", "version", "--short"))
+    )
+    state = version or "not found (docker-compose.yml)"
+    return Finding("compose", state, bool(version), is_needed=False, remedy="apt-get install docker-compose")
 
 
-def _answers(words: tuple[str, ...]) -> str:
-    """The first line of what a command says; nothing if it fails."""
+def _first_line_of(words: tuple[str, ...]) -> str:
+    """The first line of a command's output; "" if it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
+    return process.stdout.strip().partition("\n")[0] if process.returncode == 0 else ""
 
 
 def _root() -> Finding:
@@ -252,7 +256,7 @@ def _root() -> Finding:
 
 
 def _limits() -> Finding:
-    """Whether local nodes can be given little of a core or of the memory; containers always can."""
+    """Whether the cores and memory of local nodes can be limited; those of containers always can."""
     from harness.cluster.limits.enclosure import parent
 
     try:
@@ -275,13 +279,13 @@ def _held_packets() -> Finding:
     return Finding("nfqueue", state, not why, is_needed=False, remedy=remedy)
 
 
-def _discipline(name: str, *told: str) -> Callable[[], Finding]:
+def _discipline(name: str, *parameters: str) -> Callable[[], Finding]:
     """Whether this kernel itself can delay packets, or limit them."""
 
     def look() -> Finding:
         from harness.cluster.containers.shaping.presence import has_discipline
 
-        has = has_discipline(name, *told)
+        has = has_discipline(name, *parameters)
         state = "yes; not needed" if has else "not in this kernel; not needed, see nfqueue"
         return Finding(name, state, has, is_needed=False)
 
@@ -298,10 +302,10 @@ def _fuse() -> Finding:
 
 
 def _faketime() -> Finding:
-    found = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
-    state = str(found) if found else "not found (clocks of a real Tarantool)"
+    library = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+    state = str(library) if library else "not found (clocks of a real Tarantool)"
     return Finding(
-        "faketime", state, found is not None, is_needed=False, remedy="apt-get install libfaketime"
+        "faketime", state, library is not None, is_needed=False, remedy="apt-get install libfaketime"
     )
 
 
@@ -316,13 +320,13 @@ def _java() -> Finding:
     from harness.pipeline import java
 
     try:
-        found = java.find(os.environ)
+        jvm = java.find(os.environ)
     except java.NoJava as error:
         reason = error.message.partition("; try: ")[0]
         return Finding(
             "java", reason, is_there=False, is_needed=False, remedy="./qsync analyze, which installs one"
         )
-    return Finding("java", f"{found.version} ({found.origin}: {found.home})", is_there=True, is_needed=False)
+    return Finding("java", f"{jvm.version} ({jvm.origin}: {jvm.home})", is_there=True, is_needed=False)
 
 
 def _pyspark() -> Finding:

@@ -71,7 +71,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
 
 
 def _promises() -> Iterator[tuple[str, str]]:
-    """Each configuration that a system has, and what is promised in it of each class of answers."""
+    """Rows: each configuration of a system, and what it promises for each class of answers."""
     from harness.errors import WrongUse
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
@@ -82,7 +82,9 @@ def _promises() -> Iterator[tuple[str, str]]:
             for phase, text in phases.items():
                 yield f"{name}, {promise.configuration}  {phase}", text
             for source in dict.fromkeys(promise.documented.values()):
-                check, *others = [check for check, its in promise.documented.items() if its == source]
+                check, *others = [
+                    check for check, sentence in promise.documented.items() if sentence == source
+                ]
                 more = f" (also of {', '.join(others)})" if others else ""
                 yield f"{name}, {promise.configuration}  source of {check}", source + more
         for letter in system.configuration_names:
@@ -115,6 +117,6 @@ def _fault(name: str, cluster: str | None) -> str:
     if why := why_not(name, cluster):
         return f"not here: {why}"
     needed = None if cluster == "sim" else ACTIONS[kind.does].ability
-    able = [system for system, each in SYSTEMS.items() if needed is None or needed in each.abilities]
+    able = [system for system, entry in SYSTEMS.items() if needed is None or needed in entry.abilities]
     ours = "" if len(able) == len(SYSTEMS) else f" (nodes of {', '.join(able)})"
     return f"{kind.summary}; {kind.must}{ours}"

@@ -106,12 +106,12 @@ def command(
     )
     accepted = known.read(_known(known_file, plan_file), datetime.datetime.now(datetime.UTC).date())
     if lists:
-        out = {each.cell: each.why for each in nightly.left_out(campaign.cells)}
+        left_out = {lack.cell: lack.why for lack in nightly.left_out(campaign.cells)}
         for cell in campaign.cells:
-            why = out.get(cell.name)
+            why = left_out.get(cell.name)
             click.echo(f"{cell.name}   (left out here: {why})" if why else cell.name)
-        told = f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded"
-        click.echo(told + (f"; {len(out)} left out here" if out else ""), err=True)
+        counts = f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded"
+        click.echo(counts + (f"; {len(left_out)} left out here" if left_out else ""), err=True)
         return ExitCode.VALID
     judge = _judge(engine or campaign.engine, _master(master, campaign.master), conf)
     with working(f"campaign {campaign.name}", is_quiet=as_json) as shown:
@@ -141,29 +141,31 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
     from harness.campaigns.nightly import NIGHTS
 
     books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
-    found = compare.compare(*books)
+    comparison = compare.compare(*books)
     if as_json:
-        print_json(found.to_json())
-        return ExitCode(found.exit_code)
+        print_json(comparison.to_json())
+        return ExitCode(comparison.exit_code)
     from harness.pages.terminal.colour import painted, printable
 
-    name = found.after.name
-    own = [book for each in journal.folders(results, name) if (book := journal.load(each))]
-    upto = [book for book in own if book.head.begun <= found.after.begun]
+    name = comparison.after.name
+    own = [book for path in journal.folders(results, name) if (book := journal.load(path))]
+    upto = [book for book in own if book.head.begun <= comparison.after.begun]
     on = has_colour()
-    for line, colour in compared.lines(found, compare.trend(upto, NIGHTS)):
+    for line, colour in compared.lines(comparison, compare.trend(upto, NIGHTS)):
         click.echo(painted(printable(line), *([colour] if colour else []), on=on))
-    return ExitCode(found.exit_code)
+    return ExitCode(comparison.exit_code)
 
 
 def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
-    """The judge of the campaign's runs; None: each run judges itself. Sees to it that PySpark is there beforehand."""
+    """The judge of the campaign's runs, once PySpark is installed; None: each run judges itself."""
     if engine == "process":
         return None
     from harness.cli import spark_group
     from harness.cli.verbs.analyze import settings_of
 
-    settings = settings_of(conf)
+    settings = settings_of(
+        conf
+    )  # before the next line, which may install PySpark: a wrong --conf is refused first
     spark_group.ensure("--engine spark")
     from harness.pipeline.campaign import judge_on
 
@@ -171,7 +173,7 @@ def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
 
 
 def _address(given: str | None) -> Address | None:
-    """Where history is shared. WrongUse if it is no address."""
+    """Where runs and history are shared. WrongUse if it is no address."""
     if not given:
         return None
     from harness.errors import WrongUse
@@ -184,7 +186,7 @@ def _address(given: str | None) -> Address | None:
 
 
 def _master(given: str, of_plan: str | None) -> str:
-    """The command line before the plan before the environment and the default."""
+    """The master from the command line, else from the plan, else from the environment or the default."""
     context = click.get_current_context()
     is_given = context.get_parameter_source("master") is ParameterSource.COMMANDLINE
     return given if is_given or of_plan is None else of_plan

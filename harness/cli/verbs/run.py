@@ -111,7 +111,7 @@ def _run_once(
     failure = None if executed.failure is None else Failure.of(executed.failure)
     recorded = Recorded(str(executed.folder.path), executed.interrupted, failure)
     if record_only:
-        return _tell_recorded(recorded, as_json)
+        return _print_recorded(recorded, as_json)
     with working("judging", is_quiet=as_json):
         verdict, code = conclude(recorded)
     print_run(verdict, executed.folder.path, as_json)
@@ -122,8 +122,8 @@ def _say(line: str) -> None:
     click.echo(f"qsync: {line}", err=True)
 
 
-def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
-    """Report a run that was recorded and not judged. Without a verdict it is inconclusive."""
+def _print_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
+    """Print a run that was recorded and not judged. Without a verdict it is inconclusive."""
     if as_json:
         print_json(recorded)
         return ExitCode.INCONCLUSIVE
@@ -134,7 +134,7 @@ def _tell_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
 
 
 def _shower(stack: ExitStack, plan: Plan, as_json: bool) -> Callable[[Conductor], None]:
-    """Show the run while it goes on; a simulated one is often over before it could be watched."""
+    """A function that shows the run while it goes on; of a simulated run it shows only the virtual time."""
     from harness.doing import doing
     from harness.pages.terminal.live import view
     from harness.pages.terminal.working import working
@@ -204,7 +204,7 @@ def snapshot(conductor: Conductor, meter: _Meter) -> Any:
         rate_per_s=meter.rate(time_ns, progress.ok),
         faults=tuple(fault.name for fault in progress.active.values()),
         owner=owner or None,
-        told=system.reports.headline(state),
+        owner_state=system.reports.headline(state),
         nodes=tuple(NodeCondition(node, condition(node)) for node in plan.node_names),
         message="" if progress.phase == "load" else progress.phase,
     )

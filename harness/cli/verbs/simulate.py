@@ -55,23 +55,23 @@ def command(
         raise click.UsageError(
             f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
         )
-    said = frozenset(name for name, value in given.items() if value not in (None, ()))
-    said |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
-    parts_of(hunted(plan, said) if plan_file is None else plan)
-    drawing = said if plan_file is None else None
+    asked = frozenset(name for name, value in given.items() if value not in (None, ()))
+    asked |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
+    parts_of(hunted(plan, asked) if plan_file is None else plan)
+    drawing = asked if plan_file is None else None
     tried: list[Tried] = []
     bar = ProgressBar(seeds, sys.stderr)
     range_ = range(plan.seed, plan.seed + seeds)
     codes: list[ExitCode] = []
     try:
-        for one in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds), drawing):
-            tried.append(one)
-            codes.append(ExitCode(one.exit_code))
+        for trial in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds), drawing):
+            tried.append(trial)
+            codes.append(ExitCode(trial.exit_code))
             if as_json:
-                print_json(one)
+                print_json(trial)
             else:
-                bar.show(one)
-            if one.outcome in ("anomaly", "broken") and not keep_going:
+                bar.show(trial)
+            if trial.outcome in ("anomaly", "broken") and not keep_going:
                 break
     except KeyboardInterrupt:
         codes.append(ExitCode.INTERRUPTED)
@@ -83,7 +83,7 @@ def command(
     if not as_json:
         bar.clear()
         _summary(tried, system_of(plan.system))
-        worst = next((one for one in tried if one.outcome == "anomaly"), None)
+        worst = next((trial for trial in tried if trial.outcome == "anomaly"), None)
         if worst is not None:
             again = msgspec.structs.replace(plan, seed=worst.seed)
             _keep(again if drawing is None else hunted(again, drawing), results)
@@ -91,7 +91,7 @@ def command(
 
 
 def _keep(plan: Any, results: Path) -> None:
-    """Run it again, this time into a folder, so that there is a page to look at."""
+    """Run the plan again, this time into a folder, for its page."""
     from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
@@ -104,7 +104,7 @@ def _keep(plan: Any, results: Path) -> None:
 
 
 class ProgressBar:
-    """One line on a terminal; elsewhere a line now and then, and all that is worth a line of its own."""
+    """One redrawn line on a terminal; elsewhere a line now and then. A seed that is not valid gets its own line."""
 
     WIDTH = 30
     BETWEEN_LINES_S = 10.0
@@ -116,27 +116,27 @@ class ProgressBar:
         self._began_s = time.monotonic()
         self._line_s = self._began_s
         self._done = 0
-        self._found = 0
+        self._anomalies = 0
 
-    def show(self, one: Any) -> None:
-        """One more seed is done."""
+    def show(self, trial: Any) -> None:
+        """Count a finished seed."""
         self._done += 1
-        self._found += one.outcome == "anomaly"
-        if one.outcome != "valid":
+        self._anomalies += trial.outcome == "anomaly"
+        if trial.outcome != "valid":
             self.clear()
-            click.echo(f"seed {one.seed}: {one.outcome}: {one.sentence}")
+            click.echo(f"seed {trial.seed}: {trial.outcome}: {trial.sentence}")
         now_s = time.monotonic()
         per_s = self._done / max(now_s - self._began_s, 1e-3)
         left_s = (self._seeds - self._done) / per_s
-        found = f"  {self._found} anomalies" if self._found else ""
-        told = f"{self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{found}"
+        anomalies = f"  {self._anomalies} anomalies" if self._anomalies else ""
+        progress = f"{self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{anomalies}"
         if self._is_seen:
             full = self.WIDTH * self._done // self._seeds
             bar = "#" * full + "." * (self.WIDTH - full)
-            click.echo(f"\r[{bar}] {told} ", file=self._stream, nl=False)
+            click.echo(f"\r[{bar}] {progress} ", file=self._stream, nl=False)
         elif now_s - self._line_s >= self.BETWEEN_LINES_S:
             self._line_s = now_s
-            click.echo(f"qsync: {told}", file=self._stream)
+            click.echo(f"qsync: {progress}", file=self._stream)
 
     def clear(self) -> None:
         if self._is_seen:
@@ -144,37 +144,37 @@ class ProgressBar:
 
 
 def _summary(tried: list[Any], system: Any) -> None:
-    counts = Counter(one.outcome for one in tried)
+    counts = Counter(trial.outcome for trial in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-    succeeded = f"{sum(one.ok for one in tried):,} operations succeeded"
-    least = min((one.ok for one in tried), default=0)
+    succeeded = f"{sum(trial.ok for trial in tried):,} operations succeeded"
+    least = min((trial.ok for trial in tried), default=0)
     click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
     if system.variety.rare_turns:
-        letters = Counter(one.configuration for one in tried)
-        told = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
-        click.echo(f"configurations: {told}")
-    workloads = Counter(one.workload for one in tried)
+        letters = Counter(trial.configuration for trial in tried)
+        by_letter = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
+        click.echo(f"configurations: {by_letter}")
+    workloads = Counter(trial.workload for trial in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
-    cuts = [one.cuts for one in tried if one.cuts]
+    cuts = [trial.cuts for trial in tried if trial.cuts]
     click.echo(f"consistent cuts judged: {sum(cuts):,}, in {len(cuts):,} seeds")
     _sometimes(tried, system)
-    found_by = Counter(name for one in tried for name in one.violated)
+    found_by = Counter(name for trial in tried for name in trial.violated)
     if found_by:
         click.echo("found by: " + ", ".join(f"{name} ({count})" for name, count in found_by.most_common()))
-    by_gravity = sorted(tried, key=lambda one: ("anomaly", "broken", one.outcome).index(one.outcome))
-    worst = next((one for one in by_gravity if one.outcome != "valid"), None)
+    by_gravity = sorted(tried, key=lambda trial: ("anomaly", "broken", trial.outcome).index(trial.outcome))
+    worst = next((trial for trial in by_gravity if trial.outcome != "valid"), None)
     if worst is not None:
         click.echo("again   " + worst.again)
 
 
 def _sometimes(tried: list[Any], system: Any) -> None:
-    """The rare turns that came about: a hunt without them has hunted nothing."""
+    """Print how often each rare turn came about; a hunt in which none did proves nothing."""
     from harness.judge.evidence.rare_turns import rows_of
 
     if not tried:
         return
     click.echo("sometimes")
     for row in rows_of(system):
-        times = sum(one.sometimes.get(row, 0) for one in tried)
-        seeds = sum(one.sometimes.get(row, 0) > 0 for one in tried)
+        times = sum(trial.sometimes.get(row, 0) for trial in tried)
+        seeds = sum(trial.sometimes.get(row, 0) > 0 for trial in tried)
         click.echo(f"  {row:<46} {times:>9,}  in {seeds:,} seeds" if times else f"  {row:<46}     never")

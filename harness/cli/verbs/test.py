@@ -60,7 +60,7 @@ class Suite:
 
     @property
     def command(self) -> str:
-        """The words that run it."""
+        """The command line that runs the suite."""
         return {
             DEFAULT: "./qsync test",
             CHECKED: "./qsync test --checks",
@@ -142,7 +142,7 @@ def command(
 def run_all(suites: tuple[Suite, ...]) -> int:
     """Run each of `suites` in a process of its own, and say how each ended; 1 if one failed."""
     click.echo(f"{sum(suite.minutes for suite in suites):g} minutes on two quiet cores:\n{_listed(suites)}")
-    missing = {found.what: found for look in doctor.LOOKS if not (found := look()).is_there}
+    missing = {lack.what: lack for look in doctor.LOOKS if not (lack := look()).is_there}
     for suite in suites:
         for finding in [missing[need] for need in suite.needs if need in missing]:
             remedy = f"; try: {finding.remedy}" if finding.remedy else ""
@@ -186,13 +186,13 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
 
 
 def _are_elsewhere(pytest_arguments: tuple[str, ...]) -> bool:
-    """Tests that are not the project's, such as a state machine of one's own: tests/conftest.py is not for them."""
+    """Whether tests are not the project's, such as a user's state machine, so that tests/conftest.py does not apply."""
     paths = (Path(argument.split("::")[0]) for argument in pytest_arguments)
     return any(path.exists() and not path.resolve().is_relative_to(ROOT / "tests") for path in paths)
 
 
 def _compile_tests() -> None:
-    """In a fresh checkout each worker would compile all tests and what they import. Here two processes share that."""
+    """Compile the tests and their imports once, in two processes; else each worker compiles all in a fresh checkout."""
     if (ROOT / "tests" / "__pycache__").exists():
         return
     folders = sorted(path for path in (ROOT / "tests" / "harness").iterdir() if path.is_dir())
@@ -205,7 +205,7 @@ def _compile_tests() -> None:
 
 
 def _expression(suite: Suite) -> str:
-    """What pytest selects. Tests marked `again` (tests/conftest.py) run in the default suite and in the long one."""
+    """Markers for pytest. Tests marked `again` (tests/conftest.py) run in the default suite and in the long one."""
     if suite.name == DEFAULT:
         return " and ".join(f"not {marker}" for marker in MARKED)
     if suite.name == NIGHTLY:
@@ -216,7 +216,7 @@ def _expression(suite: Suite) -> str:
 
 
 def _spread(suite: Suite) -> list[str]:
-    """Over how many processes, and how: each takes tests from the others when it has none left, or whole files."""
+    """pytest's options for parallel tests: idle processes take tests from the others, or each takes whole files."""
     workers = min(os.cpu_count() or 1, suite.workers)
     how = "loadfile" if suite.by_file else "worksteal"
     return ["-n", str(workers if workers > 1 else 0), "--dist", how]
@@ -231,7 +231,7 @@ def run_checks() -> int:
 
 
 def slow_tests() -> Iterator[str]:
-    """Which tests of the last whole default run took too long. They fail nothing: the machine may have been busy."""
+    """The slow tests of the last whole default run. They fail no check, because the machine may have been busy."""
     if not DURATIONS.exists():
         yield "slow tests        no whole run of ./qsync test is on record here"
         return

@@ -26,7 +26,7 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
     """
     from harness.errors import WrongUse
 
-    logs = _shown()
+    logs = _logs()
     suffixes = logs.suffixes
     files = [file for path in paths for file in _files(path, suffixes)]
     if not files:
@@ -39,27 +39,27 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
             data = file.read_bytes()
         except OSError as error:
             raise WrongUse(f"{file}: cannot be read: {error.strerror}") from error
-        found = logs.inspected(data)
-        is_legal = found.is_torn and file.suffix == suffixes[0] and file.parent in folders
-        is_sound = is_sound and (found.is_sound or is_legal)
-        click.echo(f"{file}: {found.sentence}")
+        inspection = logs.inspected(data)
+        is_legal = inspection.is_torn and file.suffix == suffixes[0] and file.parent in folders
+        is_sound = is_sound and (inspection.is_sound or is_legal)
+        click.echo(f"{file}: {inspection.sentence}")
         if with_rows:
             for row in logs.rows_in(data):
                 click.echo(json.dumps(row, ensure_ascii=False, default=str))
     for folder in sorted(folders):
         for log in logs.read(folder) or ():
-            for what, damage in (
+            for title, damage in (
                 ("rows are missing", log.damage),
                 ("snapshots are damaged", "; ".join(log.unread)),
             ):
                 if damage:
                     is_sound = False
-                    click.echo(f"{folder}: {what}: {damage}")
+                    click.echo(f"{folder}: {title}: {damage}")
     return int(ExitCode.VALID if is_sound else ExitCode.ANOMALY)
 
 
-def _shown() -> Logs:
-    """Of the first system with files to look into; those of a second one would need an option that names it."""
+def _logs() -> Logs:
+    """The logs of the first system that has such files. A second one would need an option that names it."""
     from harness.systems import SYSTEMS
 
     return next(system.logs for system in SYSTEMS.values() if system.logs.suffixes)

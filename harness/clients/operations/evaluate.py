@@ -45,7 +45,7 @@ def places_of(steps: Sequence[Step]) -> tuple[Place, ...]:
 def evaluate(
     steps: Sequence[Step], there: Mapping[Place, object], role: str | None = None
 ) -> Evaluated | Mismatch | Completion:
-    """`there`: the values of `places_of(steps)`, None where there is none."""
+    """Evaluate the steps. `there`: the values of `places_of(steps)`, None for a place without a value."""
     now, results = dict(there), list[object]()
     for number, step in enumerate(steps):
         assert not isinstance(step, Scan), "what a range holds is not evaluated here"

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 IMPOSSIBLE = ("illegal-parameters", "duplicate-key")
-"""How the error of a step begins that cannot be done. Every client calls it so, whatever its store does."""
+"""How the error of an impossible step begins. Every client uses these words, whatever its store answers."""
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
@@ -28,7 +28,7 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """It happened: the result of each step. `mode`: the read mode that served it, if the store names it."""
+    """The operation happened: the result of each step. `mode`: the read mode that served it, if the store names it."""
 
     results: Sequence[object]
     role: str | None = None
@@ -37,18 +37,18 @@ class Done(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mismatch(msgspec.Struct, frozen=True, gc=False):
-    """It surely did not happen: step `number` found `found`, not what it wanted; None if the store does not say."""
+    """The operation surely did not happen: step `number` found `found`. `number` is None if the store names none."""
 
     number: int | None
     found: object
     role: str | None = None
     is_confirmed: bool = True
-    """The value that it found cannot be rolled back any more."""
+    """The value `found` cannot be rolled back any more."""
     transaction: str | None = None
 
     @property
     def error(self) -> str:
-        """The word of the history: a plain "mismatch" observes what was there."""
+        """The word of the history: a plain "mismatch" observes the value."""
         return "mismatch" if self.is_confirmed else "mismatch with what may be rolled back"
 
 
@@ -56,10 +56,10 @@ Outcome = Done | Mismatch | Completion
 
 
 def failed(error: str, *, is_read: bool, role: str | None = None) -> Completion:
-    """There is no answer, or one that does not say what happened: unknown for a write."""
+    """The completion without an answer, or with one that leaves the outcome open: unknown for a write."""
     return Completion("fail" if is_read else "info", None, error, role)
 
 
 def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
-    """The store answered something that makes no sense."""
+    """The completion for an answer that makes no sense."""
     return failed(f"unexpected answer {data!r}"[:200], is_read=is_read, role=role)

@@ -6,7 +6,7 @@
 | image.py | the node image: the base, the package `nodes`, its wheels; built without a network |
 | nodes.py | the containers of one run: made, killed, paused, removed |
 | packet_filter.py | one table of nft rules on the host: which packets pass, with counters |
-| packet_faults.py | cut and loss at work, and how it is seen that they took effect |
+| packet_faults.py | cut and loss at work, and the evidence that they took effect |
 | shaping/ | a process that holds packets back: late, out of order, not faster than a rate |
 | shaped_faults.py | slow, jitter, reorder and bandwidth at work, and what was measured |
 | cluster.py | `harness.cluster.protocol.Cluster` on top of these |

@@ -65,16 +65,16 @@ def make_base(client: Any, packages: Sequence[str] = ()) -> str:
 
 
 def _download(folder: Path, packages: Sequence[str]) -> list[Path]:
-    listed = _run([*_DEPENDS, *packages], folder).split("\n")
-    names = sorted({line for line in listed if line and line[0].isalnum()})
+    depends = _run([*_DEPENDS, *packages], folder).split("\n")
+    names = sorted({line for line in depends if line and line[0].isalnum()})
     wanted = [name for name in names if not name.startswith(LEFT_OUT)]
-    known = _run(["apt-cache", "policy", *wanted], folder)
-    there = {
+    policy = _run(["apt-cache", "policy", *wanted], folder)
+    available = {
         block.split(":", 1)[0]
-        for block in known.replace("\n  ", "\x00").split("\n")
+        for block in policy.replace("\n  ", "\x00").split("\n")
         if block and "Candidate: (none)" not in block
     }
-    _run(["apt-get", "download", "-q", *(name for name in wanted if name in there)], folder)
+    _run(["apt-get", "download", "-q", *(name for name in wanted if name in available)], folder)
     return sorted(folder.glob("*.deb"))
 
 
@@ -111,6 +111,6 @@ def _run(command: list[str], folder: Path) -> str:
             f"a base image is made of Debian packages, and {command[0]} is missing: {error}"
         ) from error
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise ClusterError(f"{' '.join(command[:2])} failed: {said}; try: apt-get update")
+        reason = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise ClusterError(f"{' '.join(command[:2])} failed: {reason}; try: apt-get update")
     return done.stdout

@@ -36,7 +36,7 @@ from harness.faults.hands import Storage
 
 _READY_WITHIN_S: Final = 20.0
 PROGRAM: Final = "/opt/version"
-"""Where a binary of another version is mounted in a container: with the word for the version behind it."""
+"""The path in a container of the binary of another version; `-from` or `-to` follows."""
 _ASK_AGAIN_S: Final = 0.02
 
 
@@ -62,7 +62,7 @@ class ContainerSettings:
     files: tuple[str, ...] = ()
     """Files of this machine that nodes find under the same path, read-only."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
-    """Where nodes run in other versions than the usual one: in "from" they start."""
+    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
 class ContainerCluster(RealCluster):
@@ -174,7 +174,7 @@ class ContainerCluster(RealCluster):
         )
 
     async def _until_ready(self, node: str) -> None:
-        """The node answers; ClusterError with its last words if it ends instead."""
+        """Wait until the node answers; ClusterError with its last lines if it ends instead."""
         processes = self._running()
         try:
             async with asyncio.timeout(_READY_WITHIN_S):

@@ -59,7 +59,7 @@ def control_image(client: Any) -> str:
 
 
 def images_of_compose(client: Any) -> tuple[str, ...]:
-    """Build what docker-compose.yml asks for, and give it the names that stand there; these names."""
+    """Build the images that docker-compose.yml asks for, and tag them with its names; returns these."""
     names = []
     for name in (node_image(client), control_image(client)):
         repository = name.partition(":")[0]
@@ -75,6 +75,6 @@ def _sources() -> list[Path]:
 
 
 def _versions() -> list[str]:
-    """All that the lock file names."""
+    """All requirements of the lock file."""
     lock = (ROOT / "requirements.lock").read_text()
     return re.findall(r"^[^#\s]+==[^\s;\\]+", lock, re.MULTILINE)

@@ -69,15 +69,15 @@ def usual_image(client: Any, packages: Sequence[str] = ()) -> str:
 
     Raises ClusterError.
     """
-    given = os.environ.get(GIVEN)
-    if not given:
+    name = os.environ.get(GIVEN)
+    if not name:
         return node_image(client, base=base_with(client, packages)) if packages else node_image(client)
-    _here(client, given, f"{GIVEN} names the image {given}, which", f"leave {GIVEN} out to build one")
-    return given
+    _here(client, name, f"{GIVEN} names the image {name}, which", f"leave {GIVEN} out to build one")
+    return name
 
 
 def base_name(client: Any) -> str:
-    """The base that would be taken: the one that is named, the local one, or else the public one."""
+    """The base to take: the one that `BASE` names, else the local one, else the public one."""
     return os.environ.get(BASE) or (LOCAL_BASE if is_there(client, LOCAL_BASE) else PUBLIC_BASE)
 
 
@@ -131,7 +131,7 @@ def _digest(base: str, base_id: str, root: Path) -> str:
 def digest_of(
     base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path], root: Path = ROOT
 ) -> str:
-    """Of all that goes into an image: what it stands on, what is installed in it, which files are copied."""
+    """The digest of all that goes into an image: its base, the versions of its packages, the copied files."""
     digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode())
     for path in sources:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -197,12 +197,12 @@ def build(
 
 
 def _wheels(client: Any, base: str, versions: Sequence[str]) -> Path:
-    """A folder with what the image's own Python needs, from the cache or the package index."""
-    told = client.containers.run(
+    """A folder with the wheels for the image's own Python, from the cache or the package index."""
+    output = client.containers.run(
         base,
         ["python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         remove=True,
         network_mode="none",
         labels=RunId.new().labels,  # if we are killed now, the next run removes it
     )
-    return wheels(versions, told.decode().strip())
+    return wheels(versions, output.decode().strip())

@@ -5,7 +5,7 @@ The Docker client blocks; every call of it is made in a thread.
 
 The daemon is asked again and again which containers ended. If it does not answer, it is asked anew, because it may be
 slow; but its silence is not a sign of life. So `ended` reports a silence that is too long, and before a run is over all
-nodes must have been seen once more (`look`): otherwise the run is inconclusive.
+nodes must have been observed once more (`look`): otherwise the run is inconclusive.
 """
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ class ContainerNodes(NodeBook):
         self._containers: dict[str, Any] = {}
         self._down: set[str] = set()
         """Nodes that are not running, whether the harness ended them or not."""
-        self._told: set[str] = set()
+        self._asked_to_end: set[str] = set()
         self._lives: Counter[str] = Counter()
-        """How often a node was started again: a list asked for before that says nothing of its new life."""
+        """How often a node was started again: an older list of running nodes says nothing about its new life."""
         self._began_ns: dict[str, int] = {}
         """When a node was started, on the monotonic clock."""
         self._ready: set[str] = set()
         self._watch: asyncio.Task[None] | None = None
         self._looked_s = 0.0
-        """When the last look at all nodes began that showed which of them run; on the monotonic clock."""
-        self._unseen = "it did not answer"
-        """Why the last look that came to nothing did."""
+        """When the last successful look at all nodes began, on the monotonic clock."""
+        self._why_unseen = "it did not answer"
+        """Why the last look that failed did."""
         self._looks = asyncio.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Commands about one node reach the daemon in the order in which they were given."""
         self.on_started: Callable[[str], Awaitable[None]] | None = None
-        """Told of each node that was started again."""
+        """Called with each node that was started again."""
 
     # ---- making
 
@@ -166,7 +166,7 @@ class ContainerNodes(NodeBook):
         self._began_ns[spec.node] = time.monotonic_ns()
         endpoint = api.create_endpoint_config(ipv4_address=spec.address)
         try:
-            made = api.create_container(
+            created = api.create_container(
                 spec.image,
                 list(spec.command),
                 name=f"qsync-{self._run.text}-{spec.node}",
@@ -187,7 +187,7 @@ class ContainerNodes(NodeBook):
                     network_mode=self._network.name,
                 ),
             )
-            container = self._containers[spec.node] = self._client.containers.get(made["Id"])
+            container = self._containers[spec.node] = self._client.containers.get(created["Id"])
         except docker.errors.DockerException as error:
             raise ClusterError(f"the container of {spec.node} cannot be made: {error}") from error
         return container
@@ -199,19 +199,19 @@ class ContainerNodes(NodeBook):
     # ---- what faults need
 
     async def kill(self, node: str) -> None:
-        """Kill -9; returns when the container was seen stopped."""
+        """Kill -9; returns when the container has stopped."""
         async with self._turns[node]:
             self._kills[node] += 1
             if self._kills[node] > 1:
                 return
-            self._told.add(node)
+            self._asked_to_end.add(node)  # before the kill: a look meanwhile reports no unexpected end
             container = self._containers[node]
             with suppress(Exception):  # a paused one cannot be killed
                 await asyncio.to_thread(container.unpause)
             with suppress(Exception):  # it may have ended by itself
                 await asyncio.to_thread(container.kill, "KILL")
-            await self._seen(node, "end", lambda: container.wait(timeout=10))
-            await self._told_to_end(node, untold=(*CRASHED, *REFUSED))
+            await self._answer(node, "end", lambda: container.wait(timeout=10))
+            await self._note_if_crashed(node, crashes=(*CRASHED, *REFUSED))
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -236,7 +236,7 @@ class ContainerNodes(NodeBook):
             raise ClusterError(f"{node} cannot be started again: {type(error).__name__}: {error}") from error
         self._lives[node] += 1
         self._down.discard(node)
-        self._told.discard(node)
+        self._asked_to_end.discard(node)
         if self.on_started is not None:
             await self.on_started(node)
 
@@ -244,33 +244,33 @@ class ContainerNodes(NodeBook):
         """SIGTERM, as an operator stops a node: not an unexpected end. False if it had to be killed."""
         async with self._turns[node]:
             self._kills[node] += 1
-            self._told.add(node)
-            await self._seen(node, "end", lambda: self._containers[node].stop(timeout=10))
-            await self._told_to_end(node)
-            state = await self._seen(node, "end", lambda: self._state(node))
+            self._asked_to_end.add(node)
+            await self._answer(node, "end", lambda: self._containers[node].stop(timeout=10))
+            await self._note_if_crashed(node)
+            state = await self._answer(node, "end", lambda: self._state(node))
             return int(state.get("ExitCode", 0)) != _KILLED
 
-    async def _seen(self, node: str, do: str, ask: Callable[[], T]) -> T:
-        """The daemon's answer. ClusterError if there is none: then the state of the node is unknown."""
+    async def _answer(self, node: str, do: str, ask: Callable[[], T]) -> T:
+        """The daemon's answer. ClusterError if it gives none: then the state of the node is unknown."""
         try:
             return await asyncio.to_thread(ask)
         except Exception as error:  # the daemon's own, and those of its transport
             raise ClusterError(f"{node} was not seen to {do}: {_in_a_line(error)}") from error
 
-    async def _told_to_end(self, node: str, untold: Sequence[str] = CRASHED) -> None:
+    async def _note_if_crashed(self, node: str, crashes: Sequence[str] = CRASHED) -> None:
         """A node that breaks when the harness ends it, or just before, has crashed all the same.
 
-        `untold`: exit codes that no node has that was asked to end. A -9 leaves no time for exit 1: the node that has
-        it had ended before.
+        `crashes`: the endings that a node never has when it is asked to end. SIGKILL leaves no time for exit 1: a node
+        with that code had ended before.
         """
         if node not in self._down:
             self._down.add(node)
-            ended = await self._seen(node, "end", lambda: self._how_it_ended(node))
-            if ended.how in untold:
+            ended = await self._answer(node, "end", lambda: self._how_it_ended(node))
+            if ended.how in crashes:
                 self._note(ended)
 
     async def pause(self, node: str) -> bool:
-        """Freeze all processes: the daemon freezes the whole group of the container. True if they were seen frozen."""
+        """Freeze all processes: the daemon freezes the whole group of the container. True if they are frozen."""
         async with self._turns[node]:
             self._pauses[node] += 1
             if self._pauses[node] == 1:
@@ -289,7 +289,7 @@ class ContainerNodes(NodeBook):
             return True
 
     def pid(self, node: str) -> int:
-        """The process number of the container's first process on this machine; 0 if it does not run."""
+        """The number on this machine of the container's first process; 0 if it does not run."""
         return int(self._state(node).get("Pid", 0))
 
     def pid_if_any(self, node: str) -> int:
@@ -315,7 +315,7 @@ class ContainerNodes(NodeBook):
         return bool((await asyncio.to_thread(self._state, node)).get("Paused"))
 
     async def left(self, node: str) -> str:
-        """Nothing: the container was seen to have ended, and its processes and its network ended with it."""
+        """Nothing: the container has ended, and its processes and its network with it."""
         return ""
 
     def may_answer(self, node: str) -> bool:
@@ -331,8 +331,8 @@ class ContainerNodes(NodeBook):
         ended = super().ended()
         silent_s = time.monotonic() - self._looked_s
         if not ended and self._watch is not None and silent_s > SILENT_AT_MOST_S:
-            self._looked_s = time.monotonic()  # it is told once
-            raise ClusterError(self._nobody_knows(f"for {silent_s:.0f} s"))
+            self._looked_s = time.monotonic()  # it is reported once
+            raise ClusterError(self._unknown_ends(f"for {silent_s:.0f} s"))
         return ended
 
     def first_ended(self) -> Ended | None:
@@ -340,18 +340,18 @@ class ContainerNodes(NodeBook):
         return next(iter(self._ended), None)
 
     async def look(self) -> None:
-        """See all nodes once more: then `ended` reports every end before this. ClusterError if that cannot be seen."""
+        """Look at all nodes once more: then `ended` reports every earlier end. ClusterError if the daemon is silent."""
         try:
             async with asyncio.timeout(LOOKS_WITHIN_S):
                 while not await self._look():
                     await asyncio.sleep(WATCH_EVERY_S)
         except TimeoutError:
-            raise ClusterError(self._nobody_knows("at the end")) from None
+            raise ClusterError(self._unknown_ends("at the end")) from None
 
-    def _nobody_knows(self, when: str) -> str:
+    def _unknown_ends(self, when: str) -> str:
         return (
             f"it is unknown whether a node crashed: {when} the Docker daemon has not reported which nodes run "
-            f"and how the missing ones ended ({self._unseen})"
+            f"and how the missing ones ended ({self._why_unseen})"
         )
 
     async def _watch_all(self) -> None:
@@ -360,14 +360,14 @@ class ContainerNodes(NodeBook):
             await self._look()
 
     async def _look(self) -> bool:
-        """Ask which nodes run, and how the missing ones ended; False if the daemon left something open."""
+        """Ask which nodes run, and how the missing ones ended; False if the daemon did not answer all of it."""
         async with self._looks:
             began_s = time.monotonic()
             expected = {node: self._lives[node] for node in self._containers if self._should_run(node)}
             try:
                 running = await asyncio.to_thread(self._running)
             except Exception as error:  # the daemon's own, and those of its transport: it is asked again
-                self._unseen = _in_a_line(error)
+                self._why_unseen = _in_a_line(error)
                 return False
             gone = [(node, life) for node, life in expected.items() if node not in running]
             seen = [await self._see_end(node, life) for node, life in gone]
@@ -376,13 +376,13 @@ class ContainerNodes(NodeBook):
             return all(seen)
 
     async def _see_end(self, node: str, life: int) -> bool:
-        """Note how a node ended that does not run any more; False if the daemon does not say."""
+        """Note how a node that no longer runs ended; False if the daemon does not say."""
         if self._lives[node] != life or not self._should_run(node):
             return True  # the harness ended it meanwhile, and has seen how
         try:
             ended = await asyncio.to_thread(self._how_it_ended, node)
         except Exception as error:  # as above
-            self._unseen = _in_a_line(error)
+            self._why_unseen = _in_a_line(error)
             return False
         if node not in self._down and self._lives[node] == life:
             self._went_down(ended)
@@ -393,7 +393,7 @@ class ContainerNodes(NodeBook):
         self._note(ended)
 
     def _should_run(self, node: str) -> bool:
-        return node not in self._down and node not in self._told
+        return node not in self._down and node not in self._asked_to_end
 
     def _running(self) -> set[str]:
         listed = self._client.api.containers(filters={"label": self._run_label})
@@ -411,8 +411,8 @@ class ContainerNodes(NodeBook):
         starved = kernel_log.ended_in_group(self._containers[node].id, self._began_ns.get(node, 0))
         if not starved and state.get("OOMKilled"):
             starved = "OOMKilled, the Docker daemon says"
-        said = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()
-        words = tuple(line[:300] for line in said if line.strip())
+        lines = self._containers[node].logs(tail=_LAST_LINES).decode(errors="replace").splitlines()
+        words = tuple(line[:300] for line in lines if line.strip())
         return Ended(node, self._now_ns(), how, words, starved if code == _KILLED else "")
 
     async def stop(self) -> None:

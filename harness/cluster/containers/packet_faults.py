@@ -24,7 +24,7 @@ _PROVOKED_AFTER_S: Final = 0.3
 
 @dataclass(slots=True)
 class Packets:
-    """The filter of a run with what its faults ask of it: overlapping faults may name the same link."""
+    """The packet filter of a run, and how many faults hold each link: faults may overlap."""
 
     filter: PacketFilter
     addresses: Mapping[str, str]
@@ -66,11 +66,11 @@ class Packets:
         self._used.update(pair for pair, count in passed.items() if count > self._by_harness.get(pair, 0))
 
     def is_used(self, link: Link) -> bool:
-        """A node was seen to send over it, by the last `note_used`."""
+        """A node had sent over it by the last `note_used`."""
         return self.pair(link) in self._used
 
     async def fresh(self, links: Sequence[Link]) -> tuple[bool, list[str]]:
-        """Wait until packets have passed every link that can pass any; on which of them none did."""
+        """Wait until packets have passed every link that can pass any; if not, a line for each stale link."""
         before = await self.filter.packets("links")
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -136,7 +136,7 @@ class PacketFault:
         self._healed_ns = self._packets.now_ns()
 
     async def evidence(self) -> Evidence:
-        """Waits for fresh packets."""
+        """The evidence, after waiting for fresh packets."""
         heal_asked_ns, dropped = self._heal_asked_ns, self._dropped_while
         affected = {
             link: self._met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()
@@ -153,8 +153,10 @@ class PacketFault:
             healed=healed,
             counters={
                 "links": len(affected),
-                "links_used": sum(many > 0 or self._packets.is_used(link) for link, many in affected.items()),
-                "links_affected": sum(many > 0 for many in affected.values()),
+                "links_used": sum(
+                    packets > 0 or self._packets.is_used(link) for link, packets in affected.items()
+                ),
+                "links_affected": sum(packets > 0 for packets in affected.values()),
                 "packets_met": sum(affected.values()),
                 **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),
             },
@@ -162,7 +164,7 @@ class PacketFault:
         )
 
     async def _dropped(self) -> int:
-        """Of the packets that met a lossy link; a cut drops all it meets."""
+        """How many packets the lossy links dropped; 0 for a cut, which drops every packet."""
         return 0 if self._fault.does == "cut" else await self._packets.filter.dropped(self._which)
 
 
@@ -179,7 +181,7 @@ class PacketIsolation:
         await self._packets.add("cuts", self._pairs(fault))
 
     async def forget(self, fault: Fault) -> None:
-        """Packets that the kernel held for a container go with it."""
+        """Nothing to do: the packets that the kernel held for a container are gone with it."""
 
     async def join(self, fault: Fault) -> None:
         await self._packets.remove("cuts", self._pairs(fault))

@@ -94,19 +94,19 @@ class PacketFilter:
 
     async def dropped(self, which: str) -> int:
         """How many packets a lossy set has dropped."""
-        told = json.loads(
+        listing = json.loads(
             await asyncio.to_thread(
                 _nft, "", "-j", "list", "counter", "bridge", self._table, f"{which}_dropped"
             )
         )
-        return sum(int(part["counter"]["packets"]) for part in told["nftables"] if "counter" in part)
+        return sum(int(part["counter"]["packets"]) for part in listing["nftables"] if "counter" in part)
 
     async def packets(self, which: str) -> dict[Pair, int]:
         """How many packets met each element of a set since it was added."""
-        told = json.loads(
+        listing = json.loads(
             await asyncio.to_thread(_nft, "", "-j", "list", "set", "bridge", self._table, which)
         )
-        return dict(_counts(told["nftables"]))
+        return dict(_counts(listing["nftables"]))
 
     async def _nft(self, rules: str) -> None:
         await asyncio.to_thread(_nft, rules + "\n", "-f", "-")
@@ -144,7 +144,7 @@ def _nft(text: str, *words: str) -> str:
             f"partitions between containers need nft: {error}; try: apt-get install nftables"
         ) from error
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it gave no reason"])[0]
-        hint = "; try: run as root" if "not permitted" in said else ""
-        raise ClusterError(f"nft refuses the rules of this run: {said}{hint}")
+        reason = (done.stderr.strip().splitlines() or ["it gave no reason"])[0]
+        hint = "; try: run as root" if "not permitted" in reason else ""
+        raise ClusterError(f"nft refuses the rules of this run: {reason}{hint}")
     return done.stdout

@@ -61,7 +61,7 @@ def _delegated(own: Group) -> Group:
 
 
 def _try_out(parent: Group) -> None:
-    """Permissions lie: a file system may be read only, or a limit on groups be reached."""
+    """Permissions alone prove nothing: a file system may be read only, or a limit on groups be reached."""
     tried = _within(parent, f"qsync-0-{os.getpid()}@0.0-try")
     try:
         _make(tried)
@@ -96,7 +96,7 @@ class Enclosure:
                 raise ValueError(f"no group can be made for {node}: {error}") from error
 
     def remove(self) -> None:
-        """All of them; what is still in one is killed."""
+        """Remove all groups, and kill the processes that are still in them."""
         for group in self.groups.values():
             for folder in group.folders:
                 _clear(folder)
@@ -104,7 +104,7 @@ class Enclosure:
 
 
 def launcher(group: Group | None, command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command, which enters the group before it begins; what it uses from then on is the group's."""
+    """The command, which first enters the group, so that the group counts all that it uses."""
     if group is None:
         return command
     enter = " && ".join(f"echo $$ > '{folder}/cgroup.procs'" for folder in group.folders)
@@ -114,13 +114,13 @@ def launcher(group: Group | None, command: tuple[str, ...]) -> tuple[str, ...]:
 def leftovers(
     lives: Callable[[str], bool], proc: Path = Path("/proc"), kind: re.Pattern[str] = NAME
 ) -> Iterator[Path]:
-    """Groups of harnesses that are no more, in all hierarchies that are mounted."""
+    """The groups of dead harnesses, in all mounted hierarchies."""
     mounted = {where for _, where in _mounts(proc).values()}
     for where in sorted(mounted):
         for folder, names, _ in os.walk(where):
             for name in sorted(names):
-                found = kind.match(name)
-                if found and not lives(found[1]):
+                match = kind.match(name)
+                if match and not lives(match[1]):
                     yield Path(folder) / name
 
 

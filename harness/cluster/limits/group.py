@@ -83,15 +83,15 @@ class Group:
         return tuple(int(line) for line in (self.memory / "cgroup.procs").read_text().split())
 
     def needed_bytes(self) -> int:
-        """The memory that it needs: all that it uses but pages of files, which could be read again."""
+        """The memory that the group needs: all but pages of files, which could be read again."""
         used = "memory.usage_in_bytes" if self.version == 1 else "memory.current"
         stat = _table(self.memory / "memory.stat")
-        files = sum(stat.get(f"{prefix}{kind}_file", 0) for prefix in self._whole for kind in _FILE_LISTS)
+        files = sum(stat.get(f"{prefix}{kind}_file", 0) for prefix in self._prefixes for kind in _FILE_LISTS)
         return max(0, int((self.memory / used).read_text()) - files)
 
     @property
-    def _whole(self) -> tuple[str]:
-        """Before the names of what counts groups within, too."""
+    def _prefixes(self) -> tuple[str]:
+        """Before the names of counters that include the groups within."""
         return ("total_",) if self.version == 1 else ("",)
 
     # ---- limits
@@ -101,7 +101,7 @@ class Group:
         return {name: path.read_text().strip() for name, path in self._limit_files().items()}
 
     def restore(self, limits: Mapping[str, str]) -> bool:
-        """As they were; whether the kernel says so. The greater limit of memory, that with swap, goes first."""
+        """Set the limits again; whether the kernel reports them. The greater limit of memory, with swap, goes first."""
         files = self._limit_files()
         for name in reversed(list(limits)):
             with suppress(OSError):
@@ -109,7 +109,7 @@ class Group:
         return self.limits() == dict(limits)
 
     def limit_cpu(self, percent: float) -> None:
-        """So much of one core (200: two), and no burst."""
+        """Allow `percent` of one core (200: two), and no burst."""
         quota_us = int(PERIOD_US * percent / 100)
         if self.version == 1:
             (self.cpu / "cpu.cfs_period_us").write_text(str(PERIOD_US))
@@ -118,9 +118,9 @@ class Group:
             (self.cpu / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
 
     def limit_memory(self, wanted_bytes: int) -> int:
-        """At most so much, and no swap; what it came to: more, where the kernel cannot do with less.
+        """Limit memory, without swap; returns the limit that was set: more, where the kernel refuses `wanted_bytes`.
 
-        OSError if it cannot do with much more either.
+        OSError if the kernel refuses much more, too.
         """
         size = wanted_bytes
         for attempt in range(_TRIES):
@@ -163,23 +163,23 @@ _FILE_LISTS: Final = ("active", "inactive")
 
 
 def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:
-    """The group that a process is in; "self" is this one. ValueError says why there is none to be seen."""
+    """The group that a process is in; "self" is this one. ValueError says why none can be seen."""
     mounts = _mounts(proc)
     places = _places(proc / str(pid) / "cgroup")
-    found: dict[str, tuple[Literal[1, 2], Path]] = {}
+    groups: dict[str, tuple[Literal[1, 2], Path]] = {}
     for controller in CONTROLLERS:
         if controller in places and controller in mounts:
-            found[controller] = (1, _below(mounts[controller], places[controller]))
+            groups[controller] = (1, _below(mounts[controller], places[controller]))
         elif "" in places and "" in mounts:
-            found[controller] = (2, _below(mounts[""], places[""]))
-    if len({version for version, _ in found.values()}) != 1 or len(found) != len(CONTROLLERS):
+            groups[controller] = (2, _below(mounts[""], places[""]))
+    if len({version for version, _ in groups.values()}) != 1 or len(groups) != len(CONTROLLERS):
         raise ValueError("this kernel has no control groups for cores and memory that can be seen here")
-    version, cpu = found["cpu"]
-    return Group(version, cpu, found["memory"][1])
+    version, cpu = groups["cpu"]
+    return Group(version, cpu, groups["memory"][1])
 
 
 def why_not_of_others(proc: Path = Path("/proc")) -> str:
-    """Why groups that others have made, such as those of containers, cannot be limited here; "" if they can."""
+    """Why groups of other programs, such as those of containers, cannot be limited here; "" if they can."""
     try:
         version = group_of("self", proc).version
     except ValueError as error:
@@ -219,7 +219,7 @@ def _places(path: Path) -> dict[str, str]:
 
 
 def _below(mount: tuple[str, Path], place: str) -> Path:
-    """In a container what is mounted may be a part of the hierarchy; names go from its root then."""
+    """The folder of a place. In a container only a part of the hierarchy may be mounted: paths begin at its root."""
     root, where = mount
     inside = (
         os.path.relpath(place, root) if place == root or place.startswith(f"{root.rstrip('/')}/") else place

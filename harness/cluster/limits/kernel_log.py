@@ -20,18 +20,18 @@ def ended_process(pid: int, since_ns: int, log: Path = KERNEL_LOG) -> str:
 
 
 def ended_in_group(name: str, since_ns: int, log: Path = KERNEL_LOG) -> str:
-    """The same of a process in a group with this in its path: that line has its number, another line its memory."""
-    found = _last(("oom-kill:", name), since_ns, log)
-    number = _NUMBER.search(found)
-    return (ended_process(int(number[1]), since_ns, log) if number else "") or found[:_WORDS_MAX]
+    """The same of a process in a group with `name` in its path: one line has its number, another its memory."""
+    line = _last(("oom-kill:", name), since_ns, log)
+    number = _NUMBER.search(line)
+    return (ended_process(int(number[1]), since_ns, log) if number else "") or line[:_WORDS_MAX]
 
 
 def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
-    found = ""
+    last = ""
     for time_us, text in _records(log):
         if time_us * 1000 >= since_ns and all(word in text for word in words):
-            found = text
-    return found
+            last = text
+    return last
 
 
 def _records(log: Path) -> list[tuple[int, str]]:

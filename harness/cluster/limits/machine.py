@@ -13,7 +13,7 @@ from harness.cluster.limits.group import Counts, Group
 
 Ballast = Literal["fill", "press"]
 PRESS_BYTES: Final = 64 << 20
-"""Of the file that is read again and again: many times what is spare."""
+"""The size of the file that is read again and again: many times the spare memory."""
 _PROGRAM: Final = Path(__file__).with_name("ballast.py")
 _INSIDE_WITHIN_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 0.005
@@ -21,7 +21,7 @@ _LIKELIEST: Final = "1000"
 
 
 class LimitsHere:
-    """`group` finds that of a node as it runs now, `scratch` a folder on a disk of the machine: no mounted one."""
+    """`group` finds the group of a node that runs, `scratch` a folder on a disk of the machine, no mounted one."""
 
     def __init__(self, group: Callable[[str], Awaitable[Group]], scratch: Callable[[str], Path]) -> None:
         self._group = group
@@ -57,7 +57,7 @@ class LimitsHere:
         await self._until_inside(group, process)
 
     def _choose(self, node: str, group: Group) -> None:
-        """Those who are there now are the likeliest to be ended."""
+        """Make the present processes of the group the likeliest to be ended."""
         for pid in group.pids():
             score = Path(f"/proc/{pid}/oom_score_adj")
             with suppress(OSError):

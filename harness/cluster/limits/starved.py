@@ -10,14 +10,14 @@ from harness.cluster.limits.group import Group
 
 
 class Starved:
-    """Made before the process begins; `group` is the one that it runs in, if it has one of its own."""
+    """Made before the process begins; `group`: the one that it runs in, if it has one of its own."""
 
     def __init__(self, group: Group | None) -> None:
         self._group = group
         self._since_ns = time.monotonic_ns()
         self._before = _kills(group)
 
-    def said(self, pid: int) -> str:
+    def kernel_line(self, pid: int) -> str:
         """The kernel's words about this end, which was a signal 9; "" if the kernel did not send it.
 
         A group counts the ends of all its processes: without a line about this very process the count must do.

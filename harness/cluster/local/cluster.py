@@ -77,13 +77,13 @@ class LocalSettings:
     """The share of this machine that each node may use in the whole run; it runs in a group of its own then."""
     mounted: Mounted = ""
     may_refuse: bool = False
-    """A node that lost power may say that it does not come up: what it had not synced, it does not promise to bear."""
+    """A node that lost power may refuse to start: it does not promise to survive the loss of unsynced data."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
     asks_when_ready: bool = False
-    """Nodes print no readiness line: they are ready when they say their state."""
+    """Nodes print no readiness line: they are ready when they report their state."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
-    """Where nodes run in other versions than the usual one: in "from" they start."""
+    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
 class LocalCluster(RealCluster):
@@ -208,7 +208,7 @@ class LocalCluster(RealCluster):
         return self._enclosure.groups[node]
 
     def _enclose(self) -> None:
-        """Groups for all nodes, after those that dead runs left are gone."""
+        """Remove the groups that dead runs left, and make one for each node."""
         remove_leftovers(lives)
         share = self._settings.share
         try:
@@ -294,17 +294,17 @@ class LocalCluster(RealCluster):
 
 def _free_ports(count: int) -> list[int]:
     """Ports that are not in use now, outside of those that the system gives to connections."""
-    found: list[int] = []
-    while len(found) < count:
+    ports: list[int] = []
+    while len(ports) < count:
         port = random.randrange(*_CHOSEN_PORTS)
         with socket.socket() as attempt, contextlib.suppress(OSError):
             attempt.bind((_HOST, port))
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def _check_free(ports: Iterable[int]) -> None:
-    """Say so in one line if a port that was asked for is taken."""
+    """ClusterError in one line if a port is taken."""
     for port in ports:
         with socket.socket() as attempt:
             attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -29,14 +29,14 @@ class LocalNodes(NodeBook):
         self._now_ns = now_ns
         self._processes: dict[str, NodeProcess] = {}
         self._watchers: dict[str, asyncio.Task[None]] = {}
-        self._told: set[int] = set()
+        self._asked_to_end: set[int] = set()
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
         raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
-        """Start a node, wait until it is ready, tell the relay. Raises ClusterError."""
+        """Start a node, wait until it is ready, inform the relay. Raises ClusterError."""
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         process = self._processes[node] = await NodeProcess.spawn(self._options[node])
@@ -48,18 +48,18 @@ class LocalNodes(NodeBook):
         await self._relay.set_port(node, process.port)
 
     async def kill(self, node: str) -> None:
-        """Kill -9; returns when the process was seen dead and the relay knows."""
+        """Kill -9; returns when the process is dead and the relay knows."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._told.add(process.pid)
+        self._asked_to_end.add(process.pid)  # before the kill: `_watch` looks there when the process ends
         await process.kill()
         await asyncio.shield(self._watchers[node])
 
     async def terminate(self, node: str) -> bool:
-        """SIGTERM; returns when the process was seen dead. False if it took too long, and a -9."""
+        """SIGTERM; returns when the process is dead. False if it took too long, and a -9."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._told.add(process.pid)
+        self._asked_to_end.add(process.pid)
         stopped = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
         return stopped.by_itself
@@ -90,7 +90,7 @@ class LocalNodes(NodeBook):
         return True
 
     async def pause(self, node: str) -> bool:
-        """Stop the node; True if all threads of all its processes were seen stopped."""
+        """Stop the node; True if all threads of all its processes are stopped."""
         self._pauses[node] += 1
         return await self._processes[node].pause()
 
@@ -113,7 +113,7 @@ class LocalNodes(NodeBook):
         return process is not None and process.is_alive
 
     def is_down(self, node: str) -> bool:
-        """The process was seen dead, and the relay dials it no more."""
+        """The process is dead, and the relay dials it no more."""
         return node in self._watchers and not self.is_alive(node) and self._watchers[node].done()
 
     async def is_stopped(self, node: str) -> bool:
@@ -133,20 +133,20 @@ class LocalNodes(NodeBook):
     async def _stop(self, process: NodeProcess) -> None:
         self._note_orphans(process, (await process.stop(_STOP_WITHIN_S)).outlived)
 
-    def _note_orphans(self, process: NodeProcess, what: str) -> None:
-        if what:
-            self._orphans.append(Orphans(process.node, self._now_ns(), what))
+    def _note_orphans(self, process: NodeProcess, outlived: str) -> None:
+        if outlived:
+            self._orphans.append(Orphans(process.node, self._now_ns(), outlived))
 
     async def _watch(self, process: NodeProcess) -> None:
-        """See the process end. Its port may be anybody's now, its number soon too."""
+        """Note the end of the process. Its port may belong to another process now, its number soon too."""
         how = await process.ended()
-        is_told = process.pid in self._told
+        is_asked = process.pid in self._asked_to_end
         faketime_files.remove_of(process.pid)
         starved = process.out_of_memory(how)
-        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), is_asked=is_told)
-        self._told.discard(process.pid)
+        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), is_asked=is_asked)
+        self._asked_to_end.discard(process.pid)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
-        if not is_told and not self._is_stopping:
+        if not is_asked and not self._is_stopping:
             self._note_orphans(process, await process.family.outlived())
         await self._relay.release(process.pid)

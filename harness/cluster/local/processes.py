@@ -3,8 +3,8 @@
 Each node is a session of its own, so that a terminal's Ctrl-C reaches the harness alone. Its stdin is a lifeline:
 it ends when the harness does. Its output goes to `output.txt` in its folder, the readiness line included.
 
-A node may be more than one process (a store behind a wrapper, with workers): every signal goes to all of them, and what
-is said of the node holds of all of them (`harness.cluster.family`).
+A node may be more than one process (a store behind a wrapper, with workers): every signal goes to all of them, and a
+state of the node is a state of all of them (`harness.cluster.family`).
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class StartOptions:
     output: Path
     early_port: int = 0
     answers: Callable[[], Awaitable[bool]] | None = None
-    """Whether it answers at its early port: how a store that prints no readiness line is ready."""
+    """Whether it answers at its early port: a store that prints no readiness line is ready then."""
     why_silent: Callable[[], str] = str
-    """Why it did not, to follow "was not ready"."""
+    """Why it did not answer: a clause that follows "was not ready"."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Beside what every node has."""
+    """Variables beside those of every node."""
     group: Group | None = None
 
 
@@ -123,22 +123,22 @@ class NodeProcess:
         self.port = port
 
     async def ended(self) -> str:
-        """Wait until the process was seen dead: "exit 70" or "signal 9"."""
+        """Wait until the process is dead: "exit 70" or "signal 9"."""
         code = await asyncio.shield(self._ended)
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
     def out_of_memory(self, how: str) -> str:
         """The kernel's words about this end, if it ended the process for want of memory; else ""."""
-        return self._starved.said(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
+        return self._starved.kernel_line(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
 
     async def kill(self) -> None:
-        """SIGKILL, and wait until all processes were seen dead."""
+        """SIGKILL, and wait until all processes are dead."""
         self.send(signal.SIGKILL)
         await self.ended()
         await self.family.kill()
 
     async def pause(self) -> bool:
-        """SIGSTOP; True when all threads of all processes were seen stopped."""
+        """SIGSTOP; True when all threads of all processes are stopped."""
         return await self.family.stop(STOPPED_WITHIN_S)
 
     def is_stopped(self) -> bool:
@@ -146,7 +146,7 @@ class NodeProcess:
         return self.family.are_stopped()
 
     def send(self, number: signal.Signals) -> None:
-        """Past `subprocess`: it would look whether the process has ended, and take its exit status from the waiter."""
+        """Not by `subprocess`, which would poll the process and take its exit status from the waiter."""
         self.family.send(number)
 
     async def stop(self, patience_s: float) -> Stopped:
@@ -166,7 +166,7 @@ class NodeProcess:
         return Stopped(by_itself, outlived)
 
     async def left(self) -> str:
-        """Of a node that was put down: in words what is still there, a process or a port; "" if nothing is."""
+        """The remains of a node that was ended, in words: processes or a port; "" if there are none."""
         return self.family.in_words() or await still_listens("127.0.0.1", [self.port] if self.port else [])
 
     async def _is_ready(self) -> Mapping[str, object] | None:
@@ -176,7 +176,7 @@ class NodeProcess:
         return self._readiness()
 
     def _readiness(self) -> Mapping[str, object] | None:
-        """The line, if it has been printed whole."""
+        """The readiness line, if it was printed completely."""
         for line in self._printed():
             if line.startswith(b"{") and line.endswith(b"}\n"):
                 with contextlib.suppress(ValueError):
@@ -191,17 +191,17 @@ class NodeProcess:
             return output.readlines()
 
     def last_words(self) -> tuple[str, ...]:
-        """The last lines that it printed: of a process that crashed, often why."""
+        """The last lines that it printed: for a crash, often the reason."""
         lines = [line.decode(errors="replace").rstrip() for line in self._printed()]
         return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
 
     def _hint(self) -> str:
         lines = [line.decode(errors="replace").strip() for line in self._printed()]
-        said = [line for line in lines if line]
-        return f": {said[-1]}" if said else f"; it printed nothing to {self._options.output}"
+        printed = [line for line in lines if line]
+        return f": {printed[-1]}" if printed else f"; it printed nothing to {self._options.output}"
 
 
 def _search_path() -> str:
     """The nodes are the ones of this checkout, wherever the harness was started from."""
-    others = os.environ.get("PYTHONPATH")
-    return os.pathsep.join([str(_ROOT), *([others] if others else [])])
+    inherited = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(_ROOT), *([inherited] if inherited else [])])

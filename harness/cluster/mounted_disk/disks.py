@@ -1,6 +1,6 @@
 """The harness's end of mounted disks: one process for each node of a run, and what faults ask of it.
 
-Started before the nodes, ended after them. The process at the other end of the pipes is that disk; if one ends
+Started before the nodes, ended after them. The process at the other end of the pipes is the disk: if it ends
 by itself the run is inconclusive, because its node lost all files at once.
 """
 
@@ -43,7 +43,7 @@ class MountedDisk:
 
     @classmethod
     async def start(cls, node: str, folder: Path, errors: Path, words: Iterable[str]) -> MountedDisk:
-        """Mounted, or ClusterError. `words` are those of the process behind the folder."""
+        """Mount a disk, or raise ClusterError. `words`: the arguments of its process after the folder."""
         with errors.open("ab") as file:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "harness.cluster.mounted_disk.server"),
@@ -56,16 +56,16 @@ class MountedDisk:
             )
         disk = cls(node, folder, process)
         try:
-            told = await disk._heard(_READY_WITHIN_S)
-            if "ready" not in told:
-                raise ClusterError(f"the disk under {node}: {told.get('error', told)}")
+            answer = await disk._answer(_READY_WITHIN_S)
+            if "ready" not in answer:
+                raise ClusterError(f"the disk under {node}: {answer.get('error', answer)}")
         except BaseException:
             await disk.stop()
             raise
         return disk
 
     async def stop(self) -> bool:
-        """Unmounted and over; False if the process had ended by itself."""
+        """Unmount, and end the process; False if it had ended by itself."""
         was_there = self._process.returncode is None
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -88,12 +88,12 @@ class MountedDisk:
                 await self._process.stdin.drain()
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise ClusterError(f"the disk under {self._node} is gone and cannot {do}") from error
-            told = await self._heard(_PATIENCE_S)
-        if "error" in told:
-            raise ClusterError(f"the disk under {self._node} cannot {do}: {told['error']}")
-        return told
+            answer = await self._answer(_PATIENCE_S)
+        if "error" in answer:
+            raise ClusterError(f"the disk under {self._node} cannot {do}: {answer['error']}")
+        return answer
 
-    async def _heard(self, patience_s: float) -> dict[str, Any]:
+    async def _answer(self, patience_s: float) -> dict[str, Any]:
         assert self._process.stdout is not None
         try:
             line = await asyncio.wait_for(self._process.stdout.readline(), patience_s)
@@ -115,11 +115,11 @@ class MountedDisk:
         await self._ask("freeze")
 
     async def lose_unsynced(self, seed: str) -> int:
-        """ClusterError if the node never wrote to it: then it is not the disk under that node."""
-        told = await self._ask("lose", seed=seed)
-        if not told["writes"]:
+        """ClusterError if the node never wrote to it: then it is not the disk under the node."""
+        answer = await self._ask("lose", seed=seed)
+        if not answer["writes"]:
             raise ClusterError(f"{self._node} has not written to the disk that is mounted for it")
-        return int(told["bytes"])
+        return int(answer["bytes"])
 
     async def save(self) -> None:
         await asyncio.to_thread(damaged_files.save, NodeDisk(self._folder))
@@ -140,7 +140,7 @@ class MountedDisk:
 
 
 class MountedDisks:
-    """Of all nodes of a run. `errors` is where their processes say what goes wrong."""
+    """The disks of all nodes of a run. `errors`: the file that gets the stderr of their processes."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class MountedDisks:
             ),
             return_exceptions=True,
         )
-        failures = [each for each in started if isinstance(each, BaseException)]
+        failures = [outcome for outcome in started if isinstance(outcome, BaseException)]
         self._disks = {
             node: disk
             for node, disk in zip(self._folders, started, strict=True)
@@ -178,7 +178,7 @@ class MountedDisks:
         return self._disks[node]
 
     async def stop(self) -> None:
-        """Safe at any time. ClusterError if one had ended by itself."""
+        """Stop all disks; safe at any time. ClusterError if one had ended by itself."""
         disks, self._disks = self._disks, {}
         were_there = await asyncio.gather(*(disk.stop() for disk in disks.values()))
         if self._errors.exists() and not self._errors.stat().st_size:
@@ -196,13 +196,13 @@ async def mounted(
     nodes: Iterable[str],
     written_back_after_ns: int = WRITTEN_BACK_AFTER_NS,
 ) -> MountedDisks | None:
-    """Disks under the nodes of a run, if there are to be any; what dead runs left mounted is removed. ClusterError."""
+    """Disks under the nodes of a run, unless `how` is ""; mounts of dead runs are removed. Raises ClusterError."""
     await asyncio.to_thread(mounts.remove_leftovers)
     if not how:
         return None
     folders = {node: folder / "nodes" / node for node in nodes}
-    for each in folders.values():
-        each.mkdir(parents=True, exist_ok=True)
+    for node_folder in folders.values():
+        node_folder.mkdir(parents=True, exist_ok=True)
     disks = MountedDisks(folders, folder / "disks.txt", how, written_back_after_ns)
     try:
         await disks.start()

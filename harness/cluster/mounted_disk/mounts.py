@@ -64,17 +64,17 @@ def ours() -> list[tuple[str, str]]:
         lines = _MOUNTS.read_text().splitlines()
     except OSError:
         return []
-    found: list[tuple[str, str]] = []
+    disks: list[tuple[str, str]] = []
     for line in lines:
         where, _, what = line.partition(" - ")
         kind, name, *_ = what.split(" ")
-        if kind == TYPE and (said := _SOURCE.match(name)):
-            found.append((_plain(where.split(" ")[4]), said["owner"]))
-    return found
+        if kind == TYPE and (match := _SOURCE.match(name)):
+            disks.append((_plain(where.split(" ")[4]), match["owner"]))
+    return disks
 
 
 def _plain(path: str) -> str:
-    """Spaces and the like are written in octal."""
+    """A path of the table of mounts, in which spaces and the like are octal."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
 
 

@@ -36,12 +36,12 @@ from harness.cluster.mounted_disk import wire
 from harness.cluster.mounted_disk.mounts import DEVICE, mount, unmount
 from harness.cluster.mounted_disk.undo import torn
 from harness.cluster.mounted_disk.volume import Volume
-from harness.cluster.mounted_disk.wire import Asked, Request
+from harness.cluster.mounted_disk.wire import Opcode, Request
 from nodes.host.medium import sync_data
 from nodes.host.orders import Orders
 
 _SYNCS_AT_ONCE: Final = 16
-_NO_ANSWER: Final = (Asked.FORGET, Asked.BATCH_FORGET, Asked.INTERRUPT)
+_NO_ANSWER: Final = (Opcode.FORGET, Opcode.BATCH_FORGET, Opcode.INTERRUPT)
 _KEEP_SIZE: Final = 1
 _SET_MODE, _SET_OWNER, _SET_GROUP, _SET_SIZE = 1, 2, 4, 8
 _SET_ACCESSED, _SET_MODIFIED, _ACCESSED_NOW, _MODIFIED_NOW = 16, 32, 128, 256
@@ -59,36 +59,36 @@ class Server:
         self._took_half = False
         self._writes = 0
         self._answers: dict[int, Callable[[Request], bytes]] = {
-            Asked.LOOKUP: self._lookup,
-            Asked.GETATTR: lambda asked: wire.attributes(self._of(asked).found()),
-            Asked.SETATTR: self._set_attributes,
-            Asked.READLINK: lambda asked: os.fsencode(os.readlink("", dir_fd=self._of(asked).below)),
-            Asked.SYMLINK: self._symlink,
-            Asked.MKDIR: self._mkdir,
-            Asked.UNLINK: self._unlink,
-            Asked.RMDIR: self._rmdir,
-            Asked.RENAME: self._rename,
-            Asked.RENAME2: self._rename,
-            Asked.LINK: self._link,
-            Asked.OPEN: self._open,
-            Asked.READ: self._read,
-            Asked.WRITE: self._write,
-            Asked.STATFS: lambda asked: wire.file_system(os.fstatvfs(self._of(asked).below)),
-            Asked.RELEASE: self._release,
-            Asked.FLUSH: lambda asked: b"",
-            Asked.INIT: wire.initial,
-            Asked.OPENDIR: lambda asked: wire.opened(0),
-            Asked.READDIR: self._read_folder,
-            Asked.RELEASEDIR: lambda asked: b"",
-            Asked.CREATE: self._create,
-            Asked.DESTROY: lambda asked: b"",
-            Asked.FALLOCATE: self._allocate,
+            Opcode.LOOKUP: self._lookup,
+            Opcode.GETATTR: lambda request: wire.attributes(self._of(request).attributes()),
+            Opcode.SETATTR: self._set_attributes,
+            Opcode.READLINK: lambda request: os.fsencode(os.readlink("", dir_fd=self._of(request).below)),
+            Opcode.SYMLINK: self._symlink,
+            Opcode.MKDIR: self._mkdir,
+            Opcode.UNLINK: self._unlink,
+            Opcode.RMDIR: self._rmdir,
+            Opcode.RENAME: self._rename,
+            Opcode.RENAME2: self._rename,
+            Opcode.LINK: self._link,
+            Opcode.OPEN: self._open,
+            Opcode.READ: self._read,
+            Opcode.WRITE: self._write,
+            Opcode.STATFS: lambda request: wire.file_system(os.fstatvfs(self._of(request).below)),
+            Opcode.RELEASE: self._release,
+            Opcode.FLUSH: lambda request: b"",
+            Opcode.INIT: wire.initial,
+            Opcode.OPENDIR: lambda request: wire.opened(0),
+            Opcode.READDIR: self._read_folder,
+            Opcode.RELEASEDIR: lambda request: b"",
+            Opcode.CREATE: self._create,
+            Opcode.DESTROY: lambda request: b"",
+            Opcode.FALLOCATE: self._allocate,
         }
 
     # The kernel
 
     def serve(self) -> None:
-        """Until the disk is unmounted."""
+        """Answer the kernel until the disk is unmounted."""
         while True:
             try:
                 data = os.read(self._device, wire.REQUEST_BYTES_MAX)
@@ -100,93 +100,93 @@ class Server:
                 raise
             self._serve(wire.read(data))
 
-    def _serve(self, asked: Request) -> None:
-        if asked.what in _NO_ANSWER:
-            self._forget(asked)
-        elif asked.what in (Asked.FSYNC, Asked.FSYNCDIR) or self._is_synchronous(asked):
-            self._syncs.submit(self._sync, asked)
+    def _serve(self, request: Request) -> None:
+        if request.opcode in _NO_ANSWER:
+            self._forget(request)
+        elif request.opcode in (Opcode.FSYNC, Opcode.FSYNCDIR) or self._is_synchronous(request):
+            self._syncs.submit(self._sync, request)
         else:
-            self._say(asked, *self._answer(asked))
+            self._say(request, *self._answer(request))
 
-    def _answer(self, asked: Request) -> tuple[bytes, int]:
-        answer = self._answers.get(asked.what)
+    def _answer(self, request: Request) -> tuple[bytes, int]:
+        answer = self._answers.get(request.opcode)
         if answer is None:
             return b"", errno.ENOSYS
         try:
             with self._lock:
-                return answer(asked), 0
+                return answer(request), 0
         except OSError as error:
             return b"", error.errno or errno.EIO
 
-    def _say(self, asked: Request, body: bytes, error: int) -> None:
+    def _say(self, request: Request, body: bytes, error: int) -> None:
         with suppress(OSError):  # the process that asked is dead
-            os.write(self._device, wire.answer(asked.unique, body, error))
+            os.write(self._device, wire.answer(request.unique, body, error))
 
-    def _of(self, asked: Request) -> Any:
-        return self._volume[asked.node]
+    def _of(self, request: Request) -> Any:
+        return self._volume[request.node]
 
-    def _forget(self, asked: Request) -> None:
+    def _forget(self, request: Request) -> None:
         with self._lock:
-            if asked.what == Asked.FORGET:
-                self._volume.forget(asked.node, *asked.fields("Q"))
-            elif asked.what == Asked.BATCH_FORGET:
-                number, _ = asked.fields("II")
-                pairs = asked.fields(f"8x{'QQ' * number}")
+            if request.opcode == Opcode.FORGET:
+                self._volume.forget(request.node, *request.fields("Q"))
+            elif request.opcode == Opcode.BATCH_FORGET:
+                number, _ = request.fields("II")
+                pairs = request.fields(f"8x{'QQ' * number}")
                 for node, lookups in zip(pairs[::2], pairs[1::2], strict=True):
                     self._volume.forget(node, lookups)
 
     # Names
 
-    def _lookup(self, asked: Request) -> bytes:
-        inode, found = self._volume.lookup(self._of(asked), asked.names()[0])
-        return wire.entry(inode.number, found)
+    def _lookup(self, request: Request) -> bytes:
+        inode, attributes = self._volume.lookup(self._of(request), request.names()[0])
+        return wire.entry(inode.number, attributes)
 
-    def _symlink(self, asked: Request) -> bytes:
-        name, target = asked.names()
-        self._volume.make_link(self._of(asked), name, target)
-        return self._entry(asked, name)
+    def _symlink(self, request: Request) -> bytes:
+        name, target = request.names()
+        self._volume.make_link(self._of(request), name, target)
+        return self._entry(request, name)
 
-    def _mkdir(self, asked: Request) -> bytes:
-        mode, _ = asked.fields("II")
-        (name,) = asked.names(8)
-        self._volume.make_folder(self._of(asked), name, mode)
-        return self._entry(asked, name)
+    def _mkdir(self, request: Request) -> bytes:
+        mode, _ = request.fields("II")
+        (name,) = request.names(8)
+        self._volume.make_folder(self._of(request), name, mode)
+        return self._entry(request, name)
 
-    def _link(self, asked: Request) -> bytes:
-        (target,) = asked.fields("Q")
-        (name,) = asked.names(8)
-        self._volume.make_link(self._of(asked), name, self._volume[target])
-        return self._entry(asked, name)
+    def _link(self, request: Request) -> bytes:
+        (target,) = request.fields("Q")
+        (name,) = request.names(8)
+        self._volume.make_link(self._of(request), name, self._volume[target])
+        return self._entry(request, name)
 
-    def _entry(self, asked: Request, name: str) -> bytes:
-        inode, found = self._volume.lookup(self._of(asked), name)
-        return wire.entry(inode.number, found)
+    def _entry(self, request: Request, name: str) -> bytes:
+        inode, attributes = self._volume.lookup(self._of(request), name)
+        return wire.entry(inode.number, attributes)
 
-    def _unlink(self, asked: Request) -> bytes:
-        self._volume.remove(self._of(asked), asked.names()[0])
+    def _unlink(self, request: Request) -> bytes:
+        self._volume.remove(self._of(request), request.names()[0])
         return b""
 
-    def _rmdir(self, asked: Request) -> bytes:
-        self._volume.remove(self._of(asked), asked.names()[0], is_folder=True)
+    def _rmdir(self, request: Request) -> bytes:
+        self._volume.remove(self._of(request), request.names()[0], is_folder=True)
         return b""
 
-    def _rename(self, asked: Request) -> bytes:
-        is_second = asked.what == Asked.RENAME2
-        to, *flags = asked.fields("QI" if is_second else "Q")
-        name, new = asked.names(16 if is_second else 8)
-        self._volume.rename(self._of(asked), name, self._volume[to], new, *flags)
+    def _rename(self, request: Request) -> bytes:
+        is_second = request.opcode == Opcode.RENAME2
+        to, *flags = request.fields("QI" if is_second else "Q")
+        name, new = request.names(16 if is_second else 8)
+        self._volume.rename(self._of(request), name, self._volume[to], new, *flags)
         return b""
 
-    def _read_folder(self, asked: Request) -> bytes:
-        _, offset, size = asked.fields("QQI")
-        return wire.folder(self._volume.entries(self._of(asked)), offset, size)
+    def _read_folder(self, request: Request) -> bytes:
+        _, offset, size = request.fields("QQI")
+        return wire.folder(self._volume.entries(self._of(request)), offset, size)
 
     # Files
 
-    def _set_attributes(self, asked: Request) -> bytes:
-        inode = self._of(asked)
+    def _set_attributes(self, request: Request) -> bytes:
+        inode = self._of(request)
         valid, _, _, size, _, accessed, modified, _, accessed_ns, modified_ns, _, mode, _, user, group = (
-            asked.fields("IIQQQQQQIIIIIII")
+            request.fields("IIQQQQQQIIIIIII")
         )
         if valid & _SET_MODE:
             Path(inode.path).chmod(mode & 0o7777)
@@ -197,40 +197,40 @@ class Server:
         if valid & _SET_SIZE:
             self._volume.truncate(inode, size)
         if valid & (_SET_ACCESSED | _SET_MODIFIED):
-            found, now_ns = inode.found(), time.time_ns()
-            told = (accessed * 10**9 + accessed_ns, modified * 10**9 + modified_ns)
+            stat, now_ns = inode.attributes(), time.time_ns()
+            given = (accessed * 10**9 + accessed_ns, modified * 10**9 + modified_ns)
             times = (
-                now_ns if valid & _ACCESSED_NOW else told[0] if valid & _SET_ACCESSED else found.st_atime_ns,
-                now_ns if valid & _MODIFIED_NOW else told[1] if valid & _SET_MODIFIED else found.st_mtime_ns,
+                now_ns if valid & _ACCESSED_NOW else given[0] if valid & _SET_ACCESSED else stat.st_atime_ns,
+                now_ns if valid & _MODIFIED_NOW else given[1] if valid & _SET_MODIFIED else stat.st_mtime_ns,
             )
             os.utime(inode.path, ns=times)
-        return wire.attributes(inode.found())
+        return wire.attributes(inode.attributes())
 
-    def _open(self, asked: Request) -> bytes:
-        (flags,) = asked.fields("I")
-        return wire.opened(self._volume.open(self._of(asked), flags))
+    def _open(self, request: Request) -> bytes:
+        (flags,) = request.fields("I")
+        return wire.opened(self._volume.open(self._of(request), flags))
 
-    def _create(self, asked: Request) -> bytes:
-        flags, mode = asked.fields("II")
-        (name,) = asked.names(16)
-        inode, found, handle = self._volume.create(self._of(asked), name, flags, mode)
-        return wire.entry(inode.number, found) + wire.opened(handle)
+    def _create(self, request: Request) -> bytes:
+        flags, mode = request.fields("II")
+        (name,) = request.names(16)
+        inode, attributes, handle = self._volume.create(self._of(request), name, flags, mode)
+        return wire.entry(inode.number, attributes) + wire.opened(handle)
 
-    def _read(self, asked: Request) -> bytes:
-        handle, offset, size = asked.fields("QQI")
+    def _read(self, request: Request) -> bytes:
+        handle, offset, size = request.fields("QQI")
         return os.pread(self._volume.handle(handle).file, size, offset)
 
-    def _release(self, asked: Request) -> bytes:
-        self._volume.release(*asked.fields("Q"))
+    def _release(self, request: Request) -> bytes:
+        self._volume.release(*request.fields("Q"))
         return b""
 
-    def _write(self, asked: Request) -> bytes:
-        number, offset, size = asked.fields("QQI")
+    def _write(self, request: Request) -> bytes:
+        number, offset, size = request.fields("QQI")
         handle = self._volume.handle(number)
         self._writes += not handle.inode.is_exempt
-        data = asked.body[40 : 40 + size]
+        data = request.body[40 : 40 + size]
         if self._orders.write_error and not handle.inode.is_exempt:
-            half = torn(offset, len(data) // 2, handle.inode.found().st_size)
+            half = torn(offset, len(data) // 2, handle.inode.attributes().st_size)
             if not half or self._took_half:
                 self._took_half = False
                 self._fail(self._orders.write_error)
@@ -238,9 +238,9 @@ class Server:
             data = data[:half]
         return wire.written(self._volume.write(handle, offset, data))
 
-    def _allocate(self, asked: Request) -> bytes:
-        """Room ahead of what is written: promised, and nothing is done."""
-        number, _, _, mode = asked.fields("QQQI")
+    def _allocate(self, request: Request) -> bytes:
+        """Room ahead of the writes: promise it, and do nothing."""
+        number, _, _, mode = request.fields("QQQI")
         handle = self._volume.handle(number)
         if self._orders.write_error and not handle.inode.is_exempt:
             self._fail(self._orders.write_error)
@@ -255,25 +255,25 @@ class Server:
 
     # Syncs
 
-    def _is_synchronous(self, asked: Request) -> bool:
+    def _is_synchronous(self, request: Request) -> bool:
         """A write to a file that was opened with O_DSYNC or O_SYNC."""
-        return asked.what == Asked.WRITE and bool(asked.fields("QQIIQI")[5] & os.O_DSYNC)
+        return request.opcode == Opcode.WRITE and bool(request.fields("QQIIQI")[5] & os.O_DSYNC)
 
-    def _sync(self, asked: Request) -> None:
-        """In a thread of its own: the write if it is one, then what stands before it is on disk."""
-        body, error = self._answer(asked) if asked.what == Asked.WRITE else (b"", 0)
+    def _sync(self, request: Request) -> None:
+        """In a thread of its own: do the write, if it is one, and sync all earlier changes."""
+        body, error = self._answer(request) if request.opcode == Opcode.WRITE else (b"", 0)
         if not error:
             try:
-                self._flush(asked)
+                self._flush(request)
             except OSError as failure:
                 body, error = b"", failure.errno or errno.EIO
-        self._say(asked, body, error)
+        self._say(request, body, error)
 
-    def _flush(self, asked: Request) -> None:
+    def _flush(self, request: Request) -> None:
         with self._lock:
-            inode, orders, before = self._of(asked), self._orders, self._volume.steps
-            is_file = asked.what != Asked.FSYNCDIR
-            file = os.dup(self._volume.handle(asked.fields("Q")[0]).file) if is_file else -1
+            inode, orders, before = self._of(request), self._orders, self._volume.steps
+            is_file = request.opcode != Opcode.FSYNCDIR
+            file = os.dup(self._volume.handle(request.fields("Q")[0]).file) if is_file else -1
         try:
             if orders.sync_delay_ns and not inode.is_exempt:
                 time.sleep(orders.sync_delay_ns / 1e9)
@@ -294,18 +294,18 @@ class Server:
 
     def obey(self, line: str) -> dict[str, Any]:
         """The answer to a line of stdin."""
-        told = json.loads(line)
+        command = json.loads(line)
         with self._lock:
-            match told["do"]:
+            match command["do"]:
                 case "order":
-                    self._orders = Orders(**told["orders"])
+                    self._orders = Orders(**command["orders"])
                     self._delayed = self._failed = 0
                 case "affected":
                     return {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
                 case "freeze":
                     self._volume.freeze()
                 case "lose":
-                    lost, names = self._volume.lose_power(random.Random(told["seed"]))
+                    lost, names = self._volume.lose_power(random.Random(command["seed"]))
                     return {"bytes": lost, "names": names, "writes": self._writes}
                 case "settle":
                     self._volume.settle()
@@ -317,10 +317,10 @@ class Server:
         """Lines of stdin until it ends; in a thread of its own."""
         for line in sys.stdin:
             try:
-                said = self.obey(line)
-            except Exception as error:  # the harness, which asked, must hear of it
-                said = {"error": f"{type(error).__name__}: {error}"}
-            print(json.dumps(said), flush=True)
+                answer = self.obey(line)
+            except Exception as error:  # the harness, which asked, must get an answer
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), flush=True)
 
     def close(self) -> None:
         with self._lock:

@@ -1,8 +1,8 @@
 """Changes of files that are not on disk yet: of the bytes of each file, and of names.
 
 A change stands here from when it is made until a sync, or until it is older than what an operating system keeps back.
-`Changes` is of one file, and pure: `surviving` says what a disk would hold. `Names` holds changes of folders with what
-takes each back.
+`Changes` are those of one file, and pure: `surviving` gives the bytes that a disk would have. `Names` are the changes
+of folders, each with the function that undoes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Change:
     size: int
 
     def undone(self, data: bytearray, kept: int = 0) -> None:
-        """Take it back, but for its first `kept` bytes."""
+        """Take the change back in `data`, but for its first `kept` bytes."""
         if self.size < self.size_before:  # it had been cut
             data.extend(bytes(self.size_before - len(data)))
             data[self.offset : self.offset + len(self.before)] = self.before
@@ -49,7 +49,7 @@ class Change:
 
 
 class Changes:
-    """Of one file, oldest first."""
+    """The unsynced changes of one file, oldest first."""
 
     def __init__(self) -> None:
         self.unsynced: list[Change] = []
@@ -58,16 +58,16 @@ class Changes:
         self.unsynced.append(change)
 
     def synced(self, number: int) -> None:
-        """All up to this number are on disk."""
+        """All changes up to this number are on disk."""
         self.unsynced = [change for change in self.unsynced if change.number > number]
 
     def written_back(self, before_ns: int) -> None:
-        """All older than that are on disk."""
+        """All older changes are on disk."""
         self.unsynced = [change for change in self.unsynced if change.at_ns > before_ns]
 
 
 def surviving(data: bytes, changes: list[Change], chance: random.Random, off_at: int = sys.maxsize) -> bytes:
-    """Of a file that holds `data`, what is left when the power goes; nothing of changes behind the step `off_at`."""
+    """The bytes of a file with `data` after a power loss; no change after the step `off_at` is among them."""
     data = bytes(_without(data, [change for change in changes if change.number > off_at]))
     changes = [change for change in changes if change.number <= off_at]
     if not changes:
@@ -94,7 +94,7 @@ def _without(data: bytes, changes: list[Change]) -> bytearray:
 
 
 def _sectors(before: bytes, after: bytes, chance: random.Random) -> bytes:
-    """The new size reached the disk, of the sectors that changed some did; what never was is zero."""
+    """The new size reached the disk, and some of the changed sectors; new sectors that did not are zero."""
     left = bytearray(before[: len(after)].ljust(len(after), b"\0"))
     for start in range(0, len(after), SECTOR_BYTES):
         piece = slice(start, start + SECTOR_BYTES)
@@ -115,7 +115,7 @@ class NameChange:
 
 
 class Names:
-    """Of all folders, oldest first."""
+    """The unsynced changes of names in all folders, oldest first."""
 
     def __init__(self) -> None:
         self.unsynced: list[NameChange] = []
@@ -124,14 +124,14 @@ class Names:
         self.unsynced.append(change)
 
     def synced(self, number: int, folder: object | None = None) -> None:
-        """All up to this number are on disk; if a folder is named, only what changed in it."""
+        """All changes up to this number are on disk; with a folder, only those of its entries."""
         self._drop(lambda change: change.number <= number and (folder is None or folder in change.folders))
 
     def written_back(self, before_ns: int) -> None:
         self._drop(lambda change: change.at_ns <= before_ns)
 
     def lose(self, chance: random.Random, off_at: int = sys.maxsize) -> int:
-        """Take back all after some point, which is not behind the step `off_at`; how many."""
+        """Take back all changes after a random point, at the latest the step `off_at`; how many."""
         kept = chance.randrange(sum(change.number <= off_at for change in self.unsynced) + 1)
         lost = self.unsynced[kept:]
         for change in reversed(lost):

@@ -1,8 +1,7 @@
 """The files of one mounted disk: everything is done to the folder below, and what is not synced is remembered.
 
-Files of the harness (`EXEMPT`) are passed through and nothing befalls them: what a node prints, its configuration (what
-its operator said of the members since is part of that), its clock. All methods raise OSError; none is called by two
-threads at once but for `flush_below`.
+Files of the harness (`EXEMPT`) are passed through, and no fault touches them: the output of a node, its configuration
+(with its operator's changes of members), its clock. All methods raise OSError; the server calls them under one lock.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class Inode:
 
     @property
     def path(self) -> str:
-        """By which it is opened, whatever it is called by now."""
+        """A path that opens the file, whatever its name is now."""
         return f"/proc/self/fd/{self.below}"
 
-    def found(self) -> os.stat_result:
+    def attributes(self) -> os.stat_result:
         return os.fstat(self.below)
 
 
@@ -88,8 +87,8 @@ class Volume:
         self._now_ns = now_ns
         self._written_back_after_ns = written_back_after_ns
         self._strict = strict
-        found = os.fstat(root)
-        self._root = Inode(ROOT_ID, root, (found.st_dev, found.st_ino), is_exempt=False)
+        attributes = os.fstat(root)
+        self._root = Inode(ROOT_ID, root, (attributes.st_dev, attributes.st_ino), is_exempt=False)
         self._inodes: dict[int, Inode] = {ROOT_ID: self._root}
         self._by_key: dict[Key, Inode] = {self._root.key: self._root}
         self._handles: dict[int, Handle] = {}
@@ -99,7 +98,7 @@ class Volume:
         self._names = Names()
         self._is_frozen = False
         self._off_at: int | None = None
-        """The step behind which nothing reached the disk: its power went before the first sync after it returned."""
+        """No change after this step reached the disk: at this step the first sync after `freeze` returned."""
         with suppress(FileExistsError):
             os.mkdir(GRAVES, 0o700, dir_fd=root)
         self._graves = os.open(GRAVES, os.O_PATH, dir_fd=root)
@@ -121,8 +120,8 @@ class Volume:
     def lookup(self, parent: Inode, name: str) -> tuple[Inode, os.stat_result]:
         self._refuse_hidden(parent, name)
         below = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.below)
-        found = os.fstat(below)
-        key = (found.st_dev, found.st_ino)
+        attributes = os.fstat(below)
+        key = (attributes.st_dev, attributes.st_ino)
         inode = self._by_key.get(key)
         if inode is None:
             inode = Inode(next(self._numbers), below, key, self._is_exempt(parent, name))
@@ -130,7 +129,7 @@ class Volume:
         else:
             os.close(below)
         inode.lookups += 1
-        return inode, found
+        return inode, attributes
 
     def forget(self, number: int, lookups: int) -> None:
         inode = self._inodes.get(number)
@@ -143,14 +142,14 @@ class Volume:
             os.close(inode.below)
 
     def entries(self, inode: Inode) -> list[tuple[str, int, int]]:
-        """Names, inodes and types, in one order whatever is removed meanwhile."""
+        """Names, inodes and types, sorted, so that the order is the same whatever is removed meanwhile."""
         below = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inode.below)
         try:
-            with os.scandir(below) as found:
+            with os.scandir(below) as listing:
                 listed = [
-                    (each.name, each.inode(), stat.S_IFMT(each.stat(follow_symlinks=False).st_mode) >> 12)
-                    for each in found
-                    if not (inode is self._root and each.name == GRAVES)
+                    (entry.name, entry.inode(), stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode) >> 12)
+                    for entry in listing
+                    if not (inode is self._root and entry.name == GRAVES)
                 ]
         finally:
             os.close(below)
@@ -179,8 +178,8 @@ class Volume:
             file = os.open(name, how, mode, dir_fd=parent.below)
         else:
             self._made(parent, name)
-        inode, found = self.lookup(parent, name)
-        return inode, found, self._opened(inode, file)
+        inode, attributes = self.lookup(parent, name)
+        return inode, attributes, self._opened(inode, file)
 
     def release(self, number: int) -> None:
         handle = self._handles.pop(number)
@@ -224,7 +223,7 @@ class Volume:
         self._made(parent, name, is_folder=True)
 
     def make_link(self, parent: Inode, name: str, target: Inode | str) -> None:
-        """To a file, or symbolic to a path."""
+        """A hard link to a file, or a symbolic link to a path."""
         self._refuse_hidden(parent, name)
         if isinstance(target, str):
             os.symlink(target, name, dir_fd=parent.below)
@@ -257,16 +256,16 @@ class Volume:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         grave = ""
         try:
-            found = os.stat(new, dir_fd=to.below, follow_symlinks=False)
+            attributes = os.stat(new, dir_fd=to.below, follow_symlinks=False)
         except FileNotFoundError:
             pass
         else:
             if flags:
                 raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
             source = os.stat(name, dir_fd=parent.below, follow_symlinks=False)
-            if (source.st_dev, source.st_ino) == (found.st_dev, found.st_ino):
+            if (source.st_dev, source.st_ino) == (attributes.st_dev, attributes.st_ino):
                 return
-            if not stat.S_ISDIR(found.st_mode) and not stat.S_ISDIR(source.st_mode):
+            if not stat.S_ISDIR(attributes.st_mode) and not stat.S_ISDIR(source.st_mode):
                 grave = self._bury(to, new, stays=True)
         os.rename(name, new, src_dir_fd=parent.below, dst_dir_fd=to.below)
 
@@ -278,7 +277,7 @@ class Volume:
         self._renamed([(parent, name), (to, new)], take_back, grave)
 
     def _bury(self, parent: Inode, name: str, *, stays: bool = False) -> str:
-        """Keep what has this name (which is about to be another's, if it stays) until its removal is on disk."""
+        """Keep the file of this name until its removal is on disk; `stays`: another file is about to get the name."""
         grave = str(next(self._steps))
         if stays:
             os.link(name, grave, src_dir_fd=parent.below, dst_dir_fd=self._graves, follow_symlinks=False)
@@ -318,7 +317,7 @@ class Volume:
         self._names.add(change)
 
     def _is_exempt(self, parent: Inode, name: str) -> bool:
-        """Also what is about to be renamed to such a name: `config.json.new`."""
+        """Also a file that is about to be renamed to such a name: `config.json.new`."""
         is_known = name.removesuffix(".new") in EXEMPT or name.startswith(ASIDE)
         return parent.is_exempt or (parent is self._root and is_known)
 
@@ -337,7 +336,7 @@ class Volume:
         """The changes of this file, or of this folder's names, that have a smaller number are on disk.
 
         Not when the power is about to go. The caller gets a success all the same, because a waiting process cannot be
-        killed; it may then go on to write what must not be there without the rest.
+        killed. What it writes then must not survive without these changes: `_off_at`.
         """
         if self._is_frozen:
             self._off_at = self._off_at or next(self._steps)
@@ -349,11 +348,11 @@ class Volume:
                 self._clean(inode.key)
         if not self._strict:
             self._names.synced(before)
-        elif stat.S_ISDIR(inode.found().st_mode):
+        elif stat.S_ISDIR(inode.attributes().st_mode):
             self._names.synced(before, inode.key)
 
     def freeze(self) -> None:
-        """The power is about to go: what is not on disk by now will not come to be."""
+        """The power is about to go: nothing more reaches the disk."""
         now_ns = self._now_ns()
         if not self._is_frozen:
             self._is_frozen = True
@@ -362,7 +361,7 @@ class Volume:
                 dirty.changes.written_back(now_ns - self._written_back_after_ns)
 
     def settle(self) -> None:
-        """All that is there is on disk."""
+        """All files are on disk as they are."""
         self._is_frozen, self._off_at = False, None
         for key in list(self._dirty):
             self._clean(key)
@@ -398,7 +397,7 @@ _NO_REPLACE: Final = 1
 
 
 def _different(data: bytes, left: bytes) -> int:
-    """Bytes of `data` that are not in their place any more."""
+    """How many bytes of `data` are missing or different in `left`."""
     if data.startswith(left):
         return len(data) - len(left)
     shorter = min(len(data), len(left))

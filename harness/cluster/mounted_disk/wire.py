@@ -34,7 +34,7 @@ _MMAP_WITH_DIRECT_IO: Final = 1 << 4
 """Of the upper flags: without it, files that are mapped shared could not be opened (since Linux 6.6)."""
 
 
-class Asked(IntEnum):
+class Opcode(IntEnum):
     LOOKUP = 1
     FORGET = 2
     GETATTR = 3
@@ -68,9 +68,9 @@ class Asked(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`what` is a number of `Asked`, or another that is not answered here; `node` is the inode's number."""
+    """`opcode` is one of `Opcode`, or one that is not answered here; `node` is the inode's number."""
 
-    what: int
+    opcode: int
     unique: int
     node: int
     body: bytes
@@ -85,8 +85,8 @@ class Request:
 
 
 def read(data: bytes) -> Request:
-    _, what, unique, node, *_ = _HEADER.unpack_from(data)
-    return Request(what, unique, node, data[_HEADER.size :])
+    _, opcode, unique, node, *_ = _HEADER.unpack_from(data)
+    return Request(opcode, unique, node, data[_HEADER.size :])
 
 
 def answer(unique: int, body: bytes = b"", error: int = 0) -> bytes:
@@ -101,21 +101,21 @@ def initial(request: Request) -> bytes:
     return _INIT_OUT.pack(major, min(minor, _MINOR_MAX), read_ahead, flags, *more)
 
 
-def _attributes(found: os.stat_result) -> bytes:
-    seconds = [each // 10**9 for each in (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)]
-    rest = [each % 10**9 for each in (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)]
-    owner = (found.st_mode, found.st_nlink, found.st_uid, found.st_gid)
+def _attributes(stat: os.stat_result) -> bytes:
+    seconds = [time_ns // 10**9 for time_ns in (stat.st_atime_ns, stat.st_mtime_ns, stat.st_ctime_ns)]
+    rest = [time_ns % 10**9 for time_ns in (stat.st_atime_ns, stat.st_mtime_ns, stat.st_ctime_ns)]
+    owner = (stat.st_mode, stat.st_nlink, stat.st_uid, stat.st_gid)
     return _ATTRIBUTES.pack(
-        found.st_ino, found.st_size, found.st_blocks, *seconds, *rest, *owner, 0, found.st_blksize, 0
+        stat.st_ino, stat.st_size, stat.st_blocks, *seconds, *rest, *owner, 0, stat.st_blksize, 0
     )
 
 
-def attributes(found: os.stat_result) -> bytes:
-    return _VALID.pack(0, 0, 0) + _attributes(found)
+def attributes(stat: os.stat_result) -> bytes:
+    return _VALID.pack(0, 0, 0) + _attributes(stat)
 
 
-def entry(node: int, found: os.stat_result) -> bytes:
-    return _ENTRY.pack(node, 0, 0, 0, 0, 0) + _attributes(found)
+def entry(node: int, stat: os.stat_result) -> bytes:
+    return _ENTRY.pack(node, 0, 0, 0, 0, 0) + _attributes(stat)
 
 
 def opened(handle: int) -> bytes:
@@ -126,13 +126,13 @@ def written(size: int) -> bytes:
     return struct.pack("=II", size, 0)
 
 
-def file_system(found: os.statvfs_result) -> bytes:
-    counts = (found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree)
-    return _STATFS.pack(*counts, found.f_bsize, found.f_namemax, found.f_frsize, 0)
+def file_system(stat: os.statvfs_result) -> bytes:
+    counts = (stat.f_blocks, stat.f_bfree, stat.f_bavail, stat.f_files, stat.f_ffree)
+    return _STATFS.pack(*counts, stat.f_bsize, stat.f_namemax, stat.f_frsize, 0)
 
 
 def folder(entries: list[tuple[str, int, int]], first: int, size_max: int) -> bytes:
-    """Entries (name, inode, type: the upper bits of a mode) from the number `first` on, as many as there is room."""
+    """Entries (name, inode, type: the upper bits of a mode) from the number `first` on, as many as fit."""
     body = b""
     for number, (name, inode, kind) in enumerate(entries[first:], start=first + 1):
         encoded = os.fsencode(name)

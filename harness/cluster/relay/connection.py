@@ -5,7 +5,7 @@ fault resets the connection). An end stands in the same queue as the bytes and i
 are. When the link is clear and nothing waits, bytes go straight from one socket to the other.
 
 Rules: order is kept; bytes leave the queue only into the sink's socket or with the death of the connection;
-at most `HELD_MAX` bytes wait here, the rest stays in the kernels and the sender feels it.
+at most `HELD_MAX` bytes wait here, the rest stays in the kernels, as back-pressure on the sender.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Side(asyncio.Protocol):
         if self.incoming.delivered is Close.RESET:  # it was reset while it was being made
             self.reset()
             return
-        # Not now: asyncio begins to read just after this call, in some versions even if told not to.
+        # Not now: asyncio begins to read just after this call, in some versions even if asked not to.
         asyncio.get_running_loop().call_soon(self.connection.settle)
 
     def data_received(self, data: bytes) -> None:
@@ -139,7 +139,7 @@ class Pipe:
     def __init__(self, connection: Connection, link: Link[Pipe], source: Side, sink: Side) -> None:
         self.connection, self.link, self.source, self.sink = connection, link, source, sink
         self.held: deque[tuple[int, int, bytes | Close]] = deque()
-        """When it may pass, since when it waits, and what it is."""
+        """(when it may pass, since when it waits, the item)."""
         self.held_bytes = 0
         self.closed: Close | None = None
         self.delivered: Close | None = None
@@ -169,7 +169,7 @@ class Pipe:
         self.pump()
 
     def reset(self) -> None:
-        """Let the sink get a RST as soon as the link passes anything; what waited dies with it."""
+        """Let the sink get a RST as soon as the link passes anything; discard all that waits."""
         self.discard()
         if self.delivered is not Close.RESET:
             self.closed = Close.RESET

@@ -1,4 +1,4 @@
-"""One directed link: what is done to it, and what was seen on it since.
+"""One directed link: what faults do to it, and their effects.
 
 A fault that touches a link leaves a `Watch` on it, which counts from the moment the fault took effect and
 goes on counting after it was healed (fresh traffic is the proof of healing) until it is forgotten. Faults may
@@ -134,7 +134,7 @@ class Link(Generic[P]):
         self.watches[fault].fresh_base = self.passed
 
     def due_ns(self, size: int, now_ns: int) -> int:
-        """When the next `size` bytes may pass: behind what the rate lets wait, and as late as they are made."""
+        """When the next `size` bytes may pass: after the bytes that wait for the rate, and after all delays."""
         queued_ns = 0
         leaves_ns = now_ns
         if self.bytes_per_s:
@@ -151,7 +151,7 @@ class Link(Generic[P]):
         return leaves_ns + sum(slowness.draw_ns() for slowness in self.slows.values())
 
     def was_late(self, by_ns: int) -> None:
-        """Something was handed on that had waited for so long."""
+        """Count bytes, or an end, handed on after waiting for `by_ns`."""
         for fault in self.slows:
             watch = self.watches[fault]
             known_ns = watch.shortest_delay_ns

@@ -48,7 +48,7 @@ class Switchboard:
             self._dial(connection)
 
     def cut(self, fault: int, links: Iterable[LinkName]) -> int:
-        """Nothing passes these links any more; gives the time from which that is so."""
+        """Cut these links; gives the time from which nothing passes."""
         touched = [self._link(name) for name in links]
         for link in touched:
             link.cut(fault, time.monotonic_ns())
@@ -75,7 +75,7 @@ class Switchboard:
     def heal(self, fault: int, seed: int) -> int:
         """Undo a cut or a slow. Connections with something held go on or are reset, drawn from `seed`."""
         touched = [link for link in self._links.values() if fault in link.cuts or fault in link.slows]
-        self.observe()
+        self.observe()  # before healing: it counts for links that are cut
         now_ns = time.monotonic_ns()
         was_cut = [link for link in touched if link.is_cut]
         for link in touched:
@@ -107,17 +107,17 @@ class Switchboard:
 
     def reset(self, node: str) -> int:
         """Reset all connections of a node; gives their number."""
-        mine = self._of(node)
-        for connection in mine:
+        connections = self._of(node)
+        for connection in connections:
             connection.reset()
-        return len(mine)
+        return len(connections)
 
     def discard(self, node: str) -> int:
         """Throw away what is held of a node that lost power; its connections stay silent until `reset`."""
-        mine = self._of(node)
-        for connection in mine:
+        connections = self._of(node)
+        for connection in connections:
             connection.freeze()
-        return len(mine)
+        return len(connections)
 
     def totals(self) -> dict[str, object]:
         """Bytes passed on each link since the relay began, and the connections open now."""
@@ -131,7 +131,7 @@ class Switchboard:
         """Bring the counters of all cut links up to date."""
         cut_links = [link for link in self._links.values() if link.is_cut]
         if cut_links:
-            self._drop_those_who_gave_up()
+            self._drop_abandoned()
             now_ns = time.monotonic_ns()
             for link in cut_links:
                 link.observe(now_ns)
@@ -200,8 +200,8 @@ class Switchboard:
                 self._connections[number].reset()
                 concerned[number].watches[fault].connections_reset += 1
 
-    def _drop_those_who_gave_up(self) -> None:
-        """A dialer that hung up before its connection went anywhere leaves no trace at the target."""
+    def _drop_abandoned(self) -> None:
+        """Drop connections whose dialer hung up before they were dialed onward: the target never sees them."""
         poll = select.poll()
         hanging: dict[int, Connection] = {}
         for connection in self._all():

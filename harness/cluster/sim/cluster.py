@@ -56,7 +56,7 @@ class KeepsEffects(Protocol):
 
 
 Watch = Callable[[World, Callable[[int], int | None]], KeepsEffects]
-"""Of a world, and of what gives the client process at the other end of a link (None: another node)."""
+"""(world, the client process at the other end of a link, or None for a node) → the effects."""
 
 STARTS_IN_NS = 100_000_000
 """How long a process takes to come up again when an operator starts it."""
@@ -103,8 +103,8 @@ class SimCluster:
         self._at_work: dict[int, AtWork] = {}
         self._moments = Moments(self.world, wire.kinds_of)
         self._effects = watch(self.world, self._clients.process_of) if watch is not None else None
-        for node, held in (files or {}).items():
-            for name, data in held.items():
+        for node, first_files in (files or {}).items():
+            for name, data in first_files.items():
                 self.world.machines[node].disk.put_whole(name, data)
         self._folder = folder
         self._maker = maker
@@ -164,7 +164,7 @@ class SimCluster:
                 raise StoreError(f"cannot write what the nodes leave behind: {error}") from error
 
     def files(self) -> dict[str, dict[str, bytes]]:
-        """The files of each node by their paths: of its disk, that it removed, and the record of its messages."""
+        """Node → path → content: its disk, the files that it removed, and the record of its messages."""
         encode = msgspec.json.Encoder().encode_lines
         left: dict[str, dict[str, bytes]] = {}
         for name, machine in self.world.machines.items():
@@ -244,7 +244,7 @@ class SimCluster:
         return ()
 
     def sometimes(self) -> dict[str, int]:
-        """How often the rare turns came about that nodes count, in all their lives."""
+        """How often the rare turns that nodes count occurred, in all their lives."""
         for machine in self.world.machines.values():
             if machine.node is not None:
                 self._count(machine.node)

@@ -53,7 +53,7 @@ class SshSettings:
     limited: bool = False
     """Each node runs in a group of processes of its own, which can be limited; refused where the user may not."""
     versions: Mapping[Which, Version] = field(default_factory=dict)
-    """Where nodes run in other versions than the usual one: in "from" they start."""
+    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
 class SshCluster(RealCluster):
@@ -75,7 +75,7 @@ class SshCluster(RealCluster):
             Machine(host, f"{run}-{number}", self._event) for number, host in enumerate(hosts, start=1)
         ]
         self._machines = {node: machines[place % len(hosts)] for place, node in enumerate(self._nodes)}
-        self._each = machines
+        self._in_use = machines
         self._ports: dict[str, int] = {}
         self._routes: dict[LinkName, int] = {}
         self._here: Relay | None = None
@@ -85,8 +85,8 @@ class SshCluster(RealCluster):
     # Life
 
     async def _begin(self) -> None:
-        await _all(machine.reach() for machine in self._each)
-        await _all(machine.install(tuple(self._settings.versions.items())) for machine in self._each)
+        await _all(machine.reach() for machine in self._in_use)
+        await _all(machine.install(tuple(self._settings.versions.items())) for machine in self._in_use)
         self._here = await Relay.start(self._relay_errors())
         self._relays = Relays(self._here, self._machines)
         await self._choose_ports()
@@ -99,7 +99,7 @@ class SshCluster(RealCluster):
             run = secrets.token_hex(4)
             await _all(
                 machine.ask("enclose", run=run, nodes=self._on(machine))
-                for machine in self._each
+                for machine in self._in_use
                 if self._on(machine)
             )
         await self._started.start()
@@ -108,7 +108,7 @@ class SshCluster(RealCluster):
     async def _end(self) -> None:
         if self._started is not None:
             self._started.stopping()
-        failures = await asyncio.gather(*map(self._leave, self._each), return_exceptions=True)
+        failures = await asyncio.gather(*map(self._leave, self._in_use), return_exceptions=True)
         self._shift_logs()
         if self._here is not None:
             await self._here.stop()
@@ -119,14 +119,14 @@ class SshCluster(RealCluster):
                 raise failure
 
     async def _leave(self, machine: Machine) -> None:
-        """Nodes are ended, logs are brought home, and everything is removed, whatever of that fails."""
+        """End the nodes, bring their logs home, and remove everything, even if one of these fails."""
         try:
             if machine.is_installed:
                 with suppress(ClusterError):  # removing will end them
-                    told = await machine.ask("end", patience_s=STOP_WITHIN_S)
+                    answer = await machine.ask("end", patience_s=STOP_WITHIN_S)
                     if self._started is not None:
-                        self._started.note_orphans(told["orphans"])
-                if self._started is not None:  # else no node was started, and why is what is to be told
+                        self._started.note_orphans(answer["orphans"])
+                if self._started is not None:  # else no node was started, and the error to report is why
                     await machine.fetch(self._settings.folder)
         finally:
             await machine.remove()
@@ -134,13 +134,13 @@ class SshCluster(RealCluster):
     # What is started, and where
 
     async def _choose_ports(self) -> None:
-        for machine in self._each:
-            mine = self._on(machine)
+        for machine in self._in_use:
+            nodes = self._on(machine)
             first, last = machine.host.node_ports
-            told = await machine.ask(
-                "ports", count=len(mine), host=machine.host.binds, first=first, last=last
+            answer = await machine.ask(
+                "ports", count=len(nodes), host=machine.host.binds, first=first, last=last
             )
-            self._ports.update(zip(mine, told["ports"], strict=True))
+            self._ports.update(zip(nodes, answer["ports"], strict=True))
 
     async def _open_routes(self, here: Relay) -> None:
         await self._listen(CLIENT, here)
@@ -149,9 +149,9 @@ class SshCluster(RealCluster):
 
     async def _listen(self, source: str, relay: Relay | Machine) -> None:
         targets = [node for node in self._nodes if node != source]
-        told = await relay.ask("listen", routes=[(source, target, 0) for target in targets])
+        answer = await relay.ask("listen", routes=[(source, target, 0) for target in targets])
         self._routes.update(
-            {(source, target): port for target, port in zip(targets, told["ports"], strict=True)}
+            {(source, target): port for target, port in zip(targets, answer["ports"], strict=True)}
         )
 
     async def _write_config(self, node: str) -> None:
@@ -165,9 +165,9 @@ class SshCluster(RealCluster):
         machine, settings = self._machines[node], self._settings
         bundle, data = f"{machine.folder}/bundle", f"{machine.folder}/nodes/{node}"
         version = settings.versions.get(which)
-        theirs = f"{bundle}/{place_of(which)}"
+        folder = f"{bundle}/{place_of(which)}"
         safe = {} if version is None else version.environment  # no other nodes but these
-        search = f"{theirs}:{bundle}" if version is not None and version.root is not None else bundle
+        search = f"{folder}:{bundle}" if version is not None and version.root is not None else bundle
         place = Place(
             node=node,
             config=f"{data}/{CONFIG}",
@@ -184,7 +184,7 @@ class SshCluster(RealCluster):
             python=machine.facts["python"],
             root=bundle,
             programs={**machine.facts["programs"], **machine.host.programs},
-            program=f"{theirs}/{PROGRAM}" if version is not None and version.shipped is not None else "",
+            program=f"{folder}/{PROGRAM}" if version is not None and version.shipped is not None else "",
             joins=bool(members),
         )
         return StartOptions(
@@ -210,9 +210,9 @@ class SshCluster(RealCluster):
 
     # Which nodes run
 
-    def _event(self, machine: Machine, told: Mapping[str, Any]) -> None:
+    def _event(self, machine: Machine, event: Mapping[str, Any]) -> None:
         if self._started is not None:
-            self._started.event(machine, told)
+            self._started.event(machine, event)
 
     async def _is_up(self, node: str) -> bool:
         return await self._admin.status(node, STATUS_WITHIN_NS) is not None
@@ -273,7 +273,7 @@ class SshCluster(RealCluster):
 
 
 async def _all(awaited: Any) -> None:
-    """Side by side; the first error when all are over."""
+    """Await all side by side; raises the first error when all are over."""
     for outcome in await asyncio.gather(*awaited, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

@@ -26,9 +26,9 @@ def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
     for host in hosts:
         session = Session.open(host)
         try:
-            facts = told(session, host, "look", host.folder)
+            facts = answer_to(session, host, "look", host.folder)
             removed += [f"{path} on {host.place}" for path in clean(session, host, facts)]
-            groups = told(session, host, "ungroup", "")["removed"]
+            groups = answer_to(session, host, "ungroup", "")["removed"]
             removed += [f"group of processes {name} on {host.place}" for name in groups]
         finally:
             session.close()
@@ -38,16 +38,16 @@ def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
 def clean(session: Session, host: Host, facts: Mapping[str, Any]) -> list[str]:
     """Remove the leftovers that a host reported; their folders."""
     folders = [run["folder"] for run in facts["runs"] if is_leftover(run)]
-    return [folder for folder in folders if told(session, host, "clean", folder)["removed"]]
+    return [folder for folder in folders if answer_to(session, host, "clean", folder)["removed"]]
 
 
-def told(session: Session, host: Host, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
+def answer_to(session: Session, host: Host, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
     """The answer to a word of `remote/bootstrap.py`. Raises ClusterError."""
-    said = session.run(word, argument, stdin)
+    output = session.run(word, argument, stdin)
     try:
-        answer: dict[str, Any] = json.loads(said)
+        answer: dict[str, Any] = json.loads(output)
     except ValueError as error:
-        raise ClusterError(f"{host.place} answers {said[:100]!r} to `{word}`") from error
+        raise ClusterError(f"{host.place} answers {output[:100]!r} to `{word}`") from error
     if "error" in answer:
         raise ClusterError(f"{host.place}: {answer['error']}")
     return answer

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.cluster.place import Version, Which
 from harness.cluster.ssh.bundle import bundle
 from harness.cluster.ssh.inventory import Host
-from harness.cluster.ssh.leftovers import clean, owner, told
+from harness.cluster.ssh.leftovers import answer_to, clean, owner
 from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
 from harness.cluster.ssh.session import Session
 from harness.errors import ClusterError
@@ -51,7 +51,7 @@ class Machine:
     """`facts` is the host's report of itself: its Python, its machine, the programs that were found."""
 
     def __init__(self, host: Host, run: str, on_event: OnEvent) -> None:
-        """`run` is the run's id on this host: one that no other host of the inventory has, for two may be the same."""
+        """`run`: the run's id, different for each host of the inventory, because two of them may be one machine."""
         self.host = host
         self.facts: Mapping[str, Any] = {}
         self.clocks = Clocks()
@@ -62,22 +62,22 @@ class Machine:
         self.is_installed = False
         self._waiting: dict[int, tuple[bytes, asyncio.Future[dict[str, Any]]]] = {}
         self._last_id = 0
-        self._seen = 0
+        self._last_event = 0
         self._writer = ThreadPoolExecutor(1, f"to {host.place}")
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_over = False
 
     @property
     def folder(self) -> str:
-        """The run's own on that host."""
+        """The folder of the run on that host."""
         return str(PurePosixPath(str(self.facts["base"])) / f"{PREFIX}{self._run}")
 
     # Before and after the supervisor
 
     async def reach(self) -> None:
-        """Log in, see what this host is, remove what dead runs left. Raises ClusterError."""
+        """Log in, get the host's report, remove what dead runs left. Raises ClusterError."""
         self._session = await asyncio.to_thread(Session.open, self.host)
-        self.facts = await self._told("look", self.host.folder)
+        self.facts = await self._answer_to("look", self.host.folder)
         await asyncio.to_thread(clean, self._session, self.host, self.facts)
 
     async def install(self, versions: Sequence[tuple[Which, Version]] = ()) -> None:
@@ -91,7 +91,7 @@ class Machine:
             "lease_s": self.host.lease_s,
         }
         self.is_installed = True
-        await self._told("install", json.dumps({"folder": self.folder, "info": info}), archive)
+        await self._answer_to("install", json.dumps({"folder": self.folder, "info": info}), archive)
         await self._attach()
         self._start(self._renew())
         self.clocks = await self._compare_clocks()
@@ -120,14 +120,14 @@ class Machine:
 
     async def _remove(self) -> None:
         try:
-            await self._told("clean", self.folder)
+            await self._answer_to("clean", self.folder)
         except ClusterError:  # once more, over a fresh connection
             self._session = await asyncio.to_thread(Session.open, self.host)
-            await self._told("clean", self.folder)
+            await self._answer_to("clean", self.folder)
 
-    async def _told(self, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
+    async def _answer_to(self, word: str, argument: str, stdin: bytes = b"") -> dict[str, Any]:
         assert self._session is not None
-        return await asyncio.to_thread(told, self._session, self.host, word, argument, stdin)
+        return await asyncio.to_thread(answer_to, self._session, self.host, word, argument, stdin)
 
     # Commands
 
@@ -172,7 +172,7 @@ class Machine:
         ).start()
         for line, _ in list(self._waiting.values()):
             self._send(line)
-        await self.ask("hello", seen=self._seen)
+        await self.ask("hello", seen=self._last_event)
 
     def _read(self, channel: paramiko.Channel, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: every line goes to the loop, and so does the end."""
@@ -186,15 +186,15 @@ class Machine:
             loop.call_soon_threadsafe(self._lost, channel)
 
     def _arrived(self, line: bytes) -> None:
-        said = json.loads(line)
-        if "event" in said:
-            if said["event"] > self._seen:
-                self._seen = said["event"]
-                self._on_event(self, said)
+        message = json.loads(line)
+        if "event" in message:
+            if message["event"] > self._last_event:
+                self._last_event = message["event"]
+                self._on_event(self, message)
             return
-        _, answered = self._waiting.get(said["id"], (b"", None))
+        _, answered = self._waiting.get(message["id"], (b"", None))
         if answered is not None and not answered.done():
-            answered.set_result(said)
+            answered.set_result(message)
 
     def _lost(self, channel: paramiko.Channel) -> None:
         if channel is self._channel and not self._is_over:
@@ -230,13 +230,13 @@ class Machine:
         best_ns, best = 0, Clocks()
         for _ in range(_CLOCK_TRIES):
             asked_ns, asked_wall_ns = time.monotonic_ns(), time.time_ns()
-            there = await self.ask("clock")
+            answer = await self.ask("clock")
             took_ns = time.monotonic_ns() - asked_ns
             if not best_ns or took_ns < best_ns:
                 best_ns = took_ns
                 best = Clocks(
-                    there["monotonic_ns"] - asked_ns - took_ns // 2,
-                    there["wall_ns"] - asked_wall_ns - took_ns // 2,
+                    answer["monotonic_ns"] - asked_ns - took_ns // 2,
+                    answer["wall_ns"] - asked_wall_ns - took_ns // 2,
                 )
         return best
 
@@ -258,8 +258,8 @@ def _unpack(archive: bytes, target: Path, host: Host) -> None:
             for member in packed:
                 _place(packed, member, target, host)
     except tarfile.TarError as error:
-        said = archive[:200].decode(errors="replace")
-        raise ClusterError(f"the logs of {host.place} cannot be brought home: {said}") from error
+        text = archive[:200].decode(errors="replace")
+        raise ClusterError(f"the logs of {host.place} cannot be brought home: {text}") from error
 
 
 def _place(packed: tarfile.TarFile, member: tarfile.TarInfo, target: Path, host: Host) -> None:

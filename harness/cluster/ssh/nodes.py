@@ -35,7 +35,7 @@ class StartOptions:
 
 
 class SshNodes(NodeBook):
-    """`answers` asks a node for its status, whichever node may answer; `why_silent` tells why it did not."""
+    """`answers`: whether a node answers a request for its status; `why_silent`: why it did not."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class SshNodes(NodeBook):
         self._pids: dict[str, int] = {}
         self._alive: set[str] = set()
         self._ready: set[str] = set()
-        self._told: set[tuple[str, int]] = set()
+        self._asked_to_end: set[tuple[str, int]] = set()
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
-        """How processes ended of which we did not know yet."""
+        """Ends of processes whose start has not been answered yet."""
         self._how_it_ended: dict[str, Ended] = {}
         """The last end of each node."""
 
@@ -65,16 +65,16 @@ class SshNodes(NodeBook):
         raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
 
     async def start_one(self, node: str) -> None:
-        """Start a node, wait until it answers, tell the relays. Raises ClusterError."""
+        """Start a node, wait until it answers, inform the relays. Raises ClusterError."""
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         options = self._options[node]
-        told = await options.machine.ask(
+        answer = await options.machine.ask(
             "start", node=node, command=options.command, environment=options.environment
         )
-        self._pids[node] = told["pid"]
-        self._alive.add(node)
-        if (event := self._early.pop((node, told["pid"]), None)) is not None:
+        self._pids[node] = answer["pid"]
+        self._alive.add(node)  # before an early event is handled, which takes the node out again
+        if (event := self._early.pop((node, answer["pid"]), None)) is not None:
             self._over(event)
         if options.early:
             await self._listens(node)
@@ -97,45 +97,45 @@ class SshNodes(NodeBook):
             raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s{why}") from None
         self._ready.add(node)
 
-    def event(self, machine: Machine, told: Mapping[str, Any]) -> None:
+    def event(self, machine: Machine, event: Mapping[str, Any]) -> None:
         """A supervisor saw a process end. Its report may come before its answer with the number of that process."""
-        if "orphans" in told:
-            self.note_orphans({told["node"]: told["orphans"]})
+        if "orphans" in event:
+            self.note_orphans({event["node"]: event["orphans"]})
             return
-        key = (told["node"], told["pid"])
-        if self._pids.get(told["node"]) == told["pid"]:
-            self._over(told)
+        key = (event["node"], event["pid"])
+        if self._pids.get(event["node"]) == event["pid"]:
+            self._over(event)
         else:
-            self._early[key] = told
+            self._early[key] = event
 
-    def _over(self, told: Mapping[str, Any]) -> None:
-        node, code = told["node"], told["code"]
+    def _over(self, event: Mapping[str, Any]) -> None:
+        node, code = event["node"], event["code"]
         how = f"signal {-code}" if code < 0 else f"exit {code}"
-        words = tuple(map(str, told["words"]))
+        words = tuple(map(str, event["words"]))
         self._alive.discard(node)
         self._ready.discard(node)
-        starved = str(told.get("starved", ""))
+        starved = str(event.get("starved", ""))
         ended = self._how_it_ended[node] = Ended(node, self._now_ns(), how, words, starved)
-        self._note(ended, is_asked=(node, told["pid"]) in self._told)
+        self._note(ended, is_asked=(node, event["pid"]) in self._asked_to_end)
 
     # What faults need
 
     async def kill(self, node: str) -> None:
-        """Kill -9; returns when the process was seen dead and the relays know."""
+        """Kill -9; returns when the process is dead and the relays know."""
         await self._put_down(node, "kill")
 
     async def terminate(self, node: str) -> bool:
-        """SIGTERM, -9 if it takes too long; when the process was seen dead, whether SIGTERM was enough."""
+        """SIGTERM, -9 if it takes too long; when the process is dead, whether SIGTERM was enough."""
         return bool((await self._put_down(node, "terminate", patience_s=TERMINATES_WITHIN_S))["in_order"])
 
     async def _put_down(self, node: str, how: str, **more: object) -> dict[str, Any]:
         self._kills[node] += 1
-        self._told.add((node, self._pids[node]))
-        told = await self._options[node].machine.ask(how, node=node, **more)
+        self._asked_to_end.add((node, self._pids[node]))
+        answer = await self._options[node].machine.ask(how, node=node, **more)
         self._alive.discard(node)
         self._ready.discard(node)
         await self._relays.set_port(node, 0)
-        return told
+        return answer
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -155,7 +155,7 @@ class SshNodes(NodeBook):
         await self.start_one(node)
 
     async def pause(self, node: str) -> bool:
-        """Stop the node; True if all threads of all its processes were seen stopped."""
+        """Stop the node; True if all threads of all its processes are stopped."""
         self._pauses[node] += 1
         return bool((await self._options[node].machine.ask("pause", node=node))["stopped"])
 
@@ -183,14 +183,14 @@ class SshNodes(NodeBook):
     async def left(self, node: str) -> str:
         """The remains of a node that was killed or stopped, in words; "" if there are none."""
         options = self._options[node]
-        told = await options.machine.ask(
+        answer = await options.machine.ask(
             "left", node=node, host=options.machine.host.binds, port=options.port
         )
-        return str(told["left"])
+        return str(answer["left"])
 
-    def note_orphans(self, found: Mapping[str, str]) -> None:
+    def note_orphans(self, orphans: Mapping[str, str]) -> None:
         """Node → which processes outlived it, in words."""
-        self._orphans += [Orphans(node, self._now_ns(), what) for node, what in found.items()]
+        self._orphans += [Orphans(node, self._now_ns(), words) for node, words in orphans.items()]
 
     def stopping(self) -> None:
         """From now on no end is unexpected."""

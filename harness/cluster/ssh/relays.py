@@ -22,32 +22,34 @@ _EARLIEST: Final = ("begun", "first")
 _LATEST: Final = ("healed", "last")
 
 
-class _Asked(Protocol):
+class _TakesCommands(Protocol):
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]: ...
 
 
 class Relays(Commands):
-    """`machines` gives each node's; `here` is the relay of clients."""
+    """`machines`: each node's host, with its relay; `here`: the relay of clients."""
 
     def __init__(self, here: Relay, machines: Mapping[str, Machine]) -> None:
         self._here = here
         self._machines = machines
 
     async def ask(self, command: str, /, **arguments: Any) -> dict[str, Any]:
-        """Ask all relays concerned, at once: those at the ends of the links, or all."""
+        """Ask at once the relays at the ends of the links, or all relays."""
         links = arguments.pop("links", None)
-        asked = [
-            (home, {**arguments, **({} if mine is None else {"links": mine})})
-            for home, mine in self._concerned(links)
+        requests = [
+            (home, {**arguments, **({} if share is None else {"links": share})})
+            for home, share in self._concerned(links)
         ]
-        answers = await asyncio.gather(*(self._asked(home).ask(command, **given) for home, given in asked))
+        answers = await asyncio.gather(
+            *(self._relay_of(home).ask(command, **given) for home, given in requests)
+        )
         merged: dict[str, Any] = {}
         if any("at_ns" in answer for answer in answers):
             merged["at_ns"] = time.monotonic_ns()
         if any("connections" in answer for answer in answers):
             merged["connections"] = sum(int(answer.get("connections", 0)) for answer in answers)
         if any("links" in answer for answer in answers):
-            merged["links"] = self._merged(zip((home for home, _ in asked), answers, strict=True))
+            merged["links"] = self._merged(zip((home for home, _ in requests), answers, strict=True))
         return merged
 
     def _concerned(self, links: Iterable[LinkName] | None) -> list[tuple[str, list[LinkName] | None]]:
@@ -63,7 +65,7 @@ class Relays(Commands):
                 shares.setdefault(names[end], {})[link] = None
         return [(home, list(share)) for home, share in shares.items()]
 
-    def _asked(self, home: str) -> _Asked:
+    def _relay_of(self, home: str) -> _TakesCommands:
         return self._here if home == CLIENT else self._machines[home]
 
     def _merged(self, answers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
@@ -71,21 +73,21 @@ class Relays(Commands):
         for home, answer in answers:
             ahead_ns = 0 if home == CLIENT else self._machines[home].clocks.monotonic_ns
             for row in answer.get("links", ()):
-                fresh = {name: _ours(name, value, ahead_ns) for name, value in row.items()}
+                fresh = {name: _in_our_time(name, value, ahead_ns) for name, value in row.items()}
                 known = rows.setdefault(tuple(row["link"]), fresh)
                 if known is not fresh:
-                    known.update({name: _one(name, known[name], fresh[name]) for name in fresh})
+                    known.update({name: _combined(name, known[name], fresh[name]) for name in fresh})
         return list(rows.values())
 
 
-def _ours(name: str, value: Any, ahead_ns: int) -> Any:
-    """A time of that host as one of ours; everything else as it is."""
+def _in_our_time(name: str, value: Any, ahead_ns: int) -> Any:
+    """A time of a host as one of ours; every other value as it is."""
     is_time = name.startswith(_EARLIEST + _LATEST) and isinstance(value, int)
     return value - ahead_ns if is_time else value
 
 
-def _one(name: str, one: Any, other: Any) -> Any:
-    """The sum of two relays' counts on the same link."""
+def _combined(name: str, one: Any, other: Any) -> Any:
+    """One value of a link from those of two relays: their sum, or for times the extreme."""
     if name == "link" or one is None or other is None:
         return other if one is None else one
     if name.startswith((*_EARLIEST, "shortest")):

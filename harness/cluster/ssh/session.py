@@ -92,7 +92,7 @@ class Session:
         return channel
 
     def run(self, word: str, argument: str, stdin: bytes = b"", *, within_s: float = 60.0) -> bytes:
-        """The output of a word. Raises ClusterError with the error there."""
+        """The output of a word of `remote/bootstrap.py`. Raises ClusterError with the host's error."""
         channel = self.begin(word, argument)
         channel.settimeout(within_s)
         try:
@@ -108,8 +108,8 @@ class Session:
         with suppress(OSError):  # it ended before it read all: its exit code says why
             channel.sendall(stdin)
         channel.shutdown_write()
-        said = channel.makefile("rb").read()
-        complained = channel.makefile_stderr("rb").read().decode(errors="replace").strip()
+        output = channel.makefile("rb").read()
+        errors = channel.makefile_stderr("rb").read().decode(errors="replace").strip()
         code = channel.recv_exit_status()
         if code == _NO_PYTHON:
             named = self._host.python or "python3"
@@ -117,9 +117,9 @@ class Session:
                 f"{self._host.place} has no Python 3.11 or newer as {named}; name one as `python` in the inventory"
             )
         if code:
-            last = (complained.splitlines() or [f"exit {code}"])[-1]
+            last = (errors.splitlines() or [f"exit {code}"])[-1]
             raise ClusterError(f"{self._host.place} cannot do what it must: {last}")
-        return bytes(said)
+        return bytes(output)
 
     def close(self) -> None:
         self._client.close()

@@ -1,7 +1,7 @@
-"""Whether a run is conclusive: what it shows, and what it lacks. A file for each kind of evidence.
+"""The evidence of a run: its facts, and what keeps it from being conclusive. A file for each kind of evidence.
 
 A run must show load that succeeded, of every kind and also under faults (`load`); faults that took effect and healed
-(`faults`), those among them that a person named (`named_faults`); an upgrade to its end (`versions`); nodes at rest,
+(`faults`), those that the user named (`named_faults`); an upgrade to its end (`versions`); nodes at rest,
 and final reads that had to be fresh (`end`). A workload may need more (`Workload.missing`).
 """
 
@@ -29,10 +29,10 @@ from harness.systems.promise import FINAL_STATE
 
 @dataclass(frozen=True)
 class Evidence:
-    """`facts`: the content of `evidence` in verdict.json; `missing`: why the run shows nothing, a sentence each.
+    """`facts`: the content of `evidence` in verdict.json; `missing`: why the run is inconclusive, a sentence each.
 
-    `findings`: sentences, each with the name that it stands under. `stopped`: one for each node that stopped for good,
-    as it may here. `is_damaged`: a node went on with data that no store need survive.
+    `findings`: (name, sentence) of each. `stopped`: a sentence for each node that stopped for good, where a node may.
+    `is_damaged`: a node went on with files that were damaged beyond what a store must survive.
     """
 
     facts: dict[str, Any]

@@ -16,12 +16,12 @@ LEVELS = frozenset(f"cuts-{level}" for level in (*OF_MESSAGES, *OF_REPLICA_SETS)
 def cuts_of(case: Case, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """`evidence.cuts`: {"asked", "judged"}, numbers; or {"why"}: the reason in words. Empty if nothing is to be said.
 
-    A cut is judged if some level had something to judge of it.
+    A cut counts as judged if at least one level judged it.
     """
-    told = [each.details.get("cuts", ()) for each in verdicts if each.checker in LEVELS]
-    if told:
-        asked = {cut["cut"] for cuts in told for cut in cuts}
-        judged = {cut["cut"] for cuts in told for cut in cuts if cut["standing"] == "judged"}
+    cuts_of_levels = [verdict.details.get("cuts", ()) for verdict in verdicts if verdict.checker in LEVELS]
+    if cuts_of_levels:
+        asked = {cut["cut"] for cuts in cuts_of_levels for cut in cuts}
+        judged = {cut["cut"] for cuts in cuts_of_levels for cut in cuts if cut["standing"] == "judged"}
         return {"asked": len(asked), "judged": len(judged)}
     why = case.system.why_no_cuts(case.plan)
     return {"why": why} if why else {}

@@ -18,7 +18,7 @@ from harness.systems.system import CANNOT_JOIN
 
 
 def may_only_be_detected(history: History) -> bool:
-    """A node went on with files that were damaged as no store can be asked to survive."""
+    """Whether a node went on with files that were damaged beyond what a store must survive."""
     return any(not _was_refused(fault) for fault in _damages(history))
 
 
@@ -33,13 +33,13 @@ def refusals(history: History) -> tuple[str, ...]:
 
 def could_not_join(history: History) -> tuple[str, ...]:
     """A sentence for each node that ended because it could not join as a member, and why."""
-    told: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for event in history.told("monitor", CANNOT_JOIN):
         if isinstance(event.value, dict):
-            told.setdefault(str(event.node), []).append(str(event.value.get("why")))
+            reasons.setdefault(str(event.node), []).append(str(event.value.get("why")))
     return tuple(
         f"{node} could not join {len(lines)} {'times' if len(lines) > 1 else 'time'}, and ended: {lines[-1]}"
-        for node, lines in sorted(told.items())
+        for node, lines in sorted(reasons.items())
     )
 
 

@@ -16,9 +16,9 @@ STALLED_MS_MAX = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`missing`: why the record is not whole; `missing_rest`: why what stands at its end proves less.
+    """`missing`: why the record is not whole; `missing_rest`: why its end is inconclusive; a sentence each.
 
-    `waited_in_vain`: a sentence for nodes that will never be equal; `orphans`: one for processes that were left behind.
+    `waited_in_vain`: a sentence for nodes that never become equal; `orphans`: one for each process left behind.
     """
 
     facts: Mapping[str, Any]
@@ -29,7 +29,7 @@ class End:
 
 
 def end_of(case: Case, *, may_differ: bool) -> End:
-    """`may_differ`: nodes stopped for good, and may do so here: that they differ in the end then hides nothing."""
+    """`may_differ`: nodes stopped for good, which the promise allows, so they may differ at the end."""
     history = case.history
     not_here = [event.value for event in history.told("harness", "not-here") if isinstance(event.value, dict)]
     orphans = [
@@ -44,8 +44,8 @@ def end_of(case: Case, *, may_differ: bool) -> End:
         [*_missing_rest(case), *(_unrest(case, rest) if not may_differ else ())],
         list(_waited_in_vain(history, rest)),
         [
-            f"processes of {each['node']} outlived the one that was started, and were killed: {each['what']}"
-            for each in orphans
+            f"processes of {orphan['node']} outlived the one that was started, and were killed: {orphan['what']}"
+            for orphan in orphans
         ],
     )
 
@@ -54,8 +54,8 @@ def _missing(case: Case) -> Iterator[str]:
     if case.why_broken_off is not None:
         yield case.why_broken_off
     if case.was_interrupted:
-        found = any(event.value for event in case.history.told("harness", "interrupted"))
-        yield "the run was ended at its first violation" if found else "the run was interrupted"
+        at_violation = any(event.value for event in case.history.told("harness", "interrupted"))
+        yield "the run was ended at its first violation" if at_violation else "the run was interrupted"
     if case.history.torn is not None:
         yield f"the record is torn: {case.history.torn}"
 
@@ -83,13 +83,15 @@ def _unrest(case: Case, rest: Rest) -> Iterator[str]:
 
 def _waited_in_vain(history: History, rest: Rest) -> Iterator[str]:
     if rest.is_quiet and rest.still_ns is not None:
-        last = {state.node: state.status.get("vclock") for state in history.states}
-        where = ", ".join(f"{node} {last[node]}" for node in sorted(last) if last[node] is not None)
+        positions = {state.node: state.status.get("vclock") for state in history.states}
+        where = ", ".join(
+            f"{node} {positions[node]}" for node in sorted(positions) if positions[node] is not None
+        )
         yield f"nothing moved for {rest.still_ns / 1e9:.0f} s, and the nodes had not settled: positions {where}"
 
 
 def stopped_for_good(case: Case) -> tuple[str, ...]:
-    """A sentence for each node that in the end follows a peer no more, because its history contradicts its own."""
+    """A sentence for each node that no longer follows a peer at the end, because their histories contradict."""
     reports = case.system.reports
     newest = {state.node: state.status for state in case.history.states}
     return tuple(

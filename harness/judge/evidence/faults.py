@@ -31,21 +31,21 @@ ALLOWED: Final[Mapping[str, float]] = {
     "nothing to damage": 1 / 2,  # the log of that node was too short at that moment
     UNEXPLAINED: 1 / 10,  # the fault did not do what it is for: hardly ever, and never in a short run
 }
-"""Reason → the share of the attempts of a kind that may take no effect for it.
+"""Reason → the share of the attempts of a kind that may take no effect for this reason.
 
-Two kinds of attempts are not counted: one beside another fault, which may have kept it from taking effect, and one on
-links over which no node had ever sent anything, such as those between two replicas of a fixed primary.
+Two kinds of attempts are not counted: attempts beside another fault, which may have hidden the effect, and attempts on
+links that carried no message, such as those between two replicas of a fixed primary.
 """
 _REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
     REFUSED: lambda fault: fault.does == "failover" and bool(_detail(fault)),
     "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
     UNUSED: lambda fault: _counted(fault, "links_used") == 0 or _lacks_used_shapes(fault),
 }
-"""Of a fault that took no effect: whether its evidence says this reason."""
+"""Reason → whether the evidence of a fault that took no effect gives it."""
 _OUTRUN: Final = ("was promoted first", "The term is outdated", "Interfering elections started")
 """Words of Tarantool, and of the reference node, for a promotion that lost a race against an election."""
 ENOUGH_KINDS: Final = 3
-"""If so many other kinds took effect, promotions that lost a race are a fact of the run, however many they are."""
+"""If so many other kinds took effect, any number of promotions may lose a race."""
 _DETAIL_MAX: Final = 120
 MANY_SKIPPED: Final = 1 / 4
 """If a larger share of the faults of a schedule was skipped, that is reported."""
@@ -53,7 +53,7 @@ MANY_SKIPPED: Final = 1 / 4
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """`missing`: a sentence for each fault, or kind of them, that did not do what it was for."""
+    """`missing`: why the run is inconclusive, a sentence for each fault, or kind, without effect or healing."""
 
     facts: Mapping[str, Any]
     missing: Sequence[str]
@@ -61,7 +61,7 @@ class Faults:
 
 
 def faults_of(case: Case, *, may_differ: bool) -> Faults:
-    """`may_differ`: nodes stopped for good, and may do so here."""
+    """`may_differ`: nodes stopped for good, which the promise allows."""
     faults = case.history.faults
     every = of_faults(faults)
     kinds = attempts(faults, every)
@@ -90,7 +90,7 @@ def faults_of(case: Case, *, may_differ: bool) -> Faults:
 
 
 def _unhealed(case: Case, every: Spans[FaultSpan], may_differ: bool) -> Iterator[str]:
-    """A sentence for each fault that did not end, or was not seen to heal although that could be tried."""
+    """A sentence for each fault that did not end, or that could heal and was not observed to."""
     history = case.history
     decisive = case.plan.expectations.decisive
     for fault in history.faults:
@@ -107,7 +107,7 @@ def _unhealed(case: Case, every: Spans[FaultSpan], may_differ: bool) -> Iterator
 
 
 def skipped_faults(history: History) -> list[dict[str, Any]]:
-    """Faults that the schedule had and that never began, and why."""
+    """The faults of the schedule that never began: id, name, why."""
     lines = (*history.told("harness", "skipped-fault"), *history.told("harness", "left-out"))
     skipped = [event.value for event in lines if isinstance(event.value, dict)]
     return [
@@ -117,13 +117,13 @@ def skipped_faults(history: History) -> list[dict[str, Any]]:
 
 
 def _skipped_in_words(faults: Sequence[FaultSpan], skipped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence if so many faults were skipped, or all of a name, that a reader would think of another run."""
-    absent = Counter(each["name"] for each in skipped)
+    """A sentence if more than `MANY_SKIPPED` of the faults were skipped, or all faults of a name."""
+    absent = Counter(skip["name"] for skip in skipped)
     begun = Counter(fault.name for fault in faults)
     many = absent.total() > MANY_SKIPPED * (absent.total() + begun.total())
     never = [name for name in sorted(absent) if not begun[name]]
     if many or never:
-        most, times = Counter(each["why"] for each in skipped).most_common(1)[0]
+        most, times = Counter(skip["why"] for skip in skipped).most_common(1)[0]
         text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were skipped"
         nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
         yield f"{text} ({times} times because {most}){nothing}"
@@ -136,23 +136,23 @@ def _asks_for_faults(plan: Plan) -> bool:
 
 
 def was_directed(fault: FaultSpan) -> bool:
-    """It was a step of a directed schedule."""
+    """Whether the fault was a step of a directed schedule."""
     return is_directed(fault.does, fault.asked.get("on"))
 
 
 def _is_steered(fault: FaultSpan, others: Spans[FaultSpan]) -> bool:
-    """A directed fault need not take effect; nor one that a directed fault got in the way of."""
+    """Whether the fault is directed or beside a directed one: such faults need not take effect."""
     return any(map(was_directed, (fault, *_beside(fault, others))))
 
 
 def _beside(fault: FaultSpan, others: Spans[FaultSpan]) -> Iterator[FaultSpan]:
-    """The faults that were active at the same time: they may have kept this one from taking effect."""
+    """The other faults that were active at the same time, which may have hidden the effect of this one."""
     at_once = others.touching(fault.start_ns, fault.end_ns or fault.start_ns)
     return (other for other in at_once if other is not fault)
 
 
 def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisive) -> bool:
-    """Whether it healed could not even be tried, because of another fault that was at work when it was to heal."""
+    """Whether the healing could not be tested, because another fault was active meanwhile."""
     return fault.healed is None and any(
         other is not fault and _hides(other, fault, decisive) for other in others
     )
@@ -161,8 +161,8 @@ def _was_hidden(fault: FaultSpan, others: Sequence[FaultSpan], decisive: Decisiv
 def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
     """Whether `other` was active while `fault` healed. A removed node never returns; an added one is not up yet."""
     since_ns = fault.start_ns if fault.heal_asked_ns is None else fault.heal_asked_ns
-    whom: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
-    are_absent = other.does in ("remove", "add") and all({*each} & {*other.nodes} for each in whom)
+    targets: Sequence[Sequence[str]] = fault.links or tuple((node,) for node in fault.nodes)
+    are_absent = other.does in ("remove", "add") and all({*target} & {*other.nodes} for target in targets)
     if hinders_no_owner(other.does, other.asked.get("options", {}), decisive) and not are_absent:
         return False
     until_ns = NEVER if other.does == "remove" and are_absent else other.end_ns or NEVER
@@ -170,7 +170,7 @@ def _hides(other: FaultSpan, fault: FaultSpan, decisive: Decisive) -> bool:
 
 
 def _is_of_stopped(case: Case, fault: FaultSpan) -> bool:
-    """A cut between nodes of which one has stopped following the other: nothing need come through it again."""
+    """Whether the fault cut a link between nodes of which one has stopped following the other, so it need not heal."""
     links = {frozenset(link) for link in fault.links} if fault.does in CUTS else set()
     return any(
         frozenset((state.node, peer)) in links
@@ -181,7 +181,7 @@ def _is_of_stopped(case: Case, fault: FaultSpan) -> bool:
 
 @dataclass(slots=True)
 class Attempts:
-    """All faults of a kind that ended. `failed`: those that took no effect, by reason."""
+    """The faults of one kind that ended. `failed`: reason → the faults that took no effect."""
 
     name: str
     is_cut: bool = False
@@ -190,8 +190,10 @@ class Attempts:
 
     @property
     def counted(self) -> int:
-        """Those that say something of the kind."""
-        return self.took_effect + sum(len(each) for reason, each in self.failed.items() if reason in ALLOWED)
+        """The number of attempts that count: those with an effect, and those without for a reason in `ALLOWED`."""
+        return self.took_effect + sum(
+            len(faults) for reason, faults in self.failed.items() if reason in ALLOWED
+        )
 
     @property
     def too_many(self) -> tuple[str, ...]:
@@ -204,16 +206,16 @@ class Attempts:
 
     @property
     def lost_races(self) -> bool:
-        """Each that was refused came too late: an election was quicker, so the leader did change."""
+        """Whether all refused promotions lost a race against an election, so that the leader changed all the same."""
         refused = self.failed.get(REFUSED, ())
         return bool(refused) and all(any(word in _detail(fault) for word in _OUTRUN) for fault in refused)
 
     def in_words(self, reason: str) -> str:
         faults = self.failed[reason]
         counted = self.counted + (0 if reason in ALLOWED else len(faults))
-        said = next((detail for detail in map(_detail, reversed(faults)) if detail), "")
-        told = ": ".join(word for word in (reason if reason != UNEXPLAINED else "", said) if word)
-        why = f" ({told})" if told else ""
+        last_detail = next((detail for detail in map(_detail, reversed(faults)) if detail), "")
+        cause = ": ".join(word for word in (reason if reason != UNEXPLAINED else "", last_detail) if word)
+        why = f" ({cause})" if cause else ""
         if counted == 1:
             return f"fault {faults[0].id} ({self.name}) took no effect{why}"
         numbers = ", ".join(str(fault.id) for fault in faults[:5]) + (", …" if len(faults) > 5 else "")
@@ -256,7 +258,7 @@ def _missing_effects(kinds: Sequence[Attempts]) -> Iterator[str]:
 
 
 def _without_effect(kinds: Sequence[Attempts]) -> Iterator[str]:
-    """A sentence for each kind of which some attempts took no effect, as few as are allowed."""
+    """A sentence for each kind of which some attempts, not too many, took no effect."""
     for kind in kinds:
         for reason in kind.failed:
             if reason != HIDDEN and reason not in _too_many(kind, kinds):

@@ -1,16 +1,16 @@
-"""Whether the load of a run came through. What is expected follows from the run itself.
+"""Whether enough of the load of a run was answered. The expected numbers follow from the run itself.
 
 | answers | expected at least |
 |---|---|
 | all | `ENOUGH`, or a share of the operations that the plan asks for where that is less; and what the plan says |
 | without a fault | in each third of the load, a share of what the best quiet time of the run comes to |
-| to what clients asked then | a share |
+| to operations without a fault | a share |
 | under faults | a share of what the quiet times come to on average, while faults leave nodes that can serve |
 | of each kind (reads, writes, …) | a share of what clients asked |
 | at any time | some: no third of the load passes without one, of all kinds or of a single one |
 
-The plan's rate is no measure: on a busy machine a correct store serves a fifth of it. A store that stands still is
-found by its own pace before.
+The plan's rate is not a measure: on a busy machine a correct store serves a fifth of it. A standstill shows against the
+pace of the store before.
 """
 
 from __future__ import annotations
@@ -42,39 +42,39 @@ from harness.workloads.workload import Workload
 
 Array = Any  # numpy's
 ENOUGH = 250
-"""Operations that a verdict can stand on, in a plan that asks for many more."""
+"""Operations that suffice for a verdict, in a plan that asks for many more."""
 LEAST_SHARE = 1 / 20
 """The share of the operations asked for that must succeed, however long the run is."""
 USEFUL_SHARE = 1 / 3
 """The share of the operations asked for that must succeed, in a plan that asks for few; and of those that clients asked
 while nothing was wrong."""
 USEFUL_SHARE_OF_PILED_UP = 1 / 8
-"""The same where faults come upon each other, deaths at the worst moment, or where the store serves little while any
-node is away: there most quiet time is recovery."""
+"""The same if most quiet time is recovery: if faults overlap, nodes die at the worst moment, or the store needs every
+node."""
 SHARE_OF_PACE = 1 / 8
-"""The share of its best pace that a store must keep while nothing is wrong, in each third of the load: the rest is
-recovery. A store that answers one operation in ten does not keep it."""
+"""The share of its best pace that a store must keep without faults, in each third of the load; the rest is recovery. A
+store that answers one operation in ten does not keep it."""
 SHARE_OF_PACE_OF_PILED_UP = 1 / 20
 """The same where most quiet time is recovery."""
 SHARE_OF_PACE_UNDER_FAULT = 1 / 20
-"""The share of its mean quiet pace that must come through under faults."""
+"""The share of its mean quiet pace that a store must keep under faults."""
 ENOUGH_UNDER_FAULT = 10
-"""Operations under faults without which no pace is slow enough."""
+"""The least number of operations under faults, however slow the pace."""
 SHARE_OF_A_KIND = 1 / 10
-"""The share of each kind of operation that must tell something."""
+"""The share of each kind of operation that must be answered."""
 THIRD = 1 / 3
-"""The share of the load in which nothing comes through, or too little, and that is too long."""
+"""A standstill of this share of the load is too long."""
 ASKED_IN_VAIN = 20
 """So many unanswered operations of a kind show that the store does not answer, and not that no client asked."""
 PACE_NS = SECOND_NS // 2
 """A shorter quiet time shows no pace."""
-TOLD = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
-"""Errors that are answers: what was asked for could not be, and the store says so."""
+ANSWERS = ("mismatch", "empty", NOTHING_THERE, SUBMITTED, AS_IT_HAD_TO)
+"""Errors that are answers: the store refused the operation, and said so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`missing`: a sentence for each part of the load that did not come through, those under faults by themselves."""
+    """`missing`: a sentence for each part of the load with too few answers; `missing_under_faults`: under faults."""
 
     facts: Mapping[str, Any]
     missing: Sequence[str]
@@ -82,7 +82,7 @@ class Load:
 
 
 def load_of(case: Case) -> Load:
-    """What clients asked, and what came of it."""
+    """The operations of clients, and their outcomes."""
     plan, history = case.plan, case.history
     load = Asked.of_load(history)
     in_effect = united(sure for fault in history.faults if (sure := fault.sure) is not None)
@@ -106,15 +106,15 @@ def load_of(case: Case) -> Load:
 
 
 def _skipped(history: History) -> int:
-    """Operations that were skipped because their worker was late. Records of before have no such lines."""
-    told = (event.value for event in history.told("harness", "skipped"))
-    return sum(int(value.get("count", 0)) for value in told if isinstance(value, dict))
+    """The number of operations that were skipped because their worker was late; 0 for old records, which do not say."""
+    values = (event.value for event in history.told("harness", "skipped"))
+    return sum(int(value.get("count", 0)) for value in values if isinstance(value, dict))
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The operations of the load as arrays of one length: when each was asked and over (-1: never), whether the store
-    told something, and its kind as a place in `kinds`. `operations` gives those at some places as values."""
+    """The operations of the load as arrays of one length: when each began and ended (-1: never), whether the store
+    answered (`is_told`), and its kind as a place in `kinds`. `operations` gives those at some places as values."""
 
     begun_ns: Array
     ended_ns: Array
@@ -131,14 +131,14 @@ class Answers:
 
     @property
     def span(self) -> Span:
-        """From the first question to the last question or answer."""
+        """From the first invocation to the last invocation or completion."""
         if not len(self.begun_ns):
             return 0, 0
         return int(self.begun_ns.min()), int(max(self.begun_ns.max(), self.ended_ns.max()))
 
 
 def answers_of(workload: Workload, history: History, plan: Plan) -> Answers:
-    """One operation tells the kind of all those that are alike. What is answered at once is a kind of its own."""
+    """The load in columns. Operations that are alike share a kind; those answered at once are kinds of their own."""
     columns = history.columns
     of_load = numpy.flatnonzero(~columns.is_final)
     is_alone = numpy.full(len(columns), plan.submits) | (columns.kind == OTHER)
@@ -146,12 +146,15 @@ def answers_of(workload: Workload, history: History, plan: Plan) -> Answers:
     number, firsts = columns.alike(~columns.is_final & ~is_alone)
     number[alone] = len(firsts) + numpy.arange(len(alone))
     places = numpy.concatenate((numpy.array(firsts, dtype=numpy.int64), alone))
-    told = history.at(places)
-    names = [workload.kind(each) + (", answered at once" if each.wait in SUBMITTING else "") for each in told]
+    examples = history.at(places)
+    names = [
+        workload.kind(operation) + (", answered at once" if operation.wait in SUBMITTING else "")
+        for operation in examples
+    ]
     in_order = dict.fromkeys(names[at] for at in numpy.argsort(places).tolist())
     kinds = {name: place for place, name in enumerate(in_order)}
     kind_of = numpy.array([kinds[name] for name in names], dtype=numpy.int64)
-    codes = [columns.code(word) for word in TOLD if word in columns.words]
+    codes = [columns.code(word) for word in ANSWERS if word in columns.words]
     is_told = (columns.type[of_load] == OK) | numpy.isin(columns.error[of_load], codes)
     return Answers(
         columns.invoke_ns[of_load],
@@ -165,8 +168,8 @@ def answers_of(workload: Workload, history: History, plan: Plan) -> Answers:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The times of the load without a fault: how long they are, what clients asked then, what the store told, and how
-    much a second at its best."""
+    """The times of the load without a fault: their length, the operations that began in them (`asked`), the answers in
+    them (`told`), and the best answers per second."""
 
     spans: Sequence[Span]
     seconds: float
@@ -213,9 +216,9 @@ def _missing(
         too = f" and {submitted} were submitted" if plan.submits else ""
         yield f"too little load: {ok} operations succeeded{too}, expected at least {wanted}"
     if slow := _slowest_third(answers, quiet, SHARE_OF_PACE_OF_PILED_UP if is_piled_up else SHARE_OF_PACE):
-        span, told, wanted = slow
+        span, answered, wanted = slow
         yield (
-            f"too little load without faults {_from_to(span)}: {told} answers, expected at least {wanted}; "
+            f"too little load without faults {_from_to(span)}: {answered} answers, expected at least {wanted}; "
             f"at its best the store gave {quiet.pace_per_s:.0f} a second"
         )
     wanted = int(share * quiet.asked)
@@ -243,7 +246,7 @@ def _missing_under_faults(
 
 
 def _wanted_under_faults(plan: Plan, history: History, quiet: Quiet, asked: int, least: int) -> int:
-    """So many operations must succeed while faults are at work. `least`: where any node is there to answer."""
+    """The number of operations that must succeed under faults; at least `least` if some fault leaves a node."""
     nodes, decisive = history.header.nodes, plan.expectations.decisive
     if not any(leaves_a_node(fault, nodes, decisive) for fault in history.faults):
         return 0
@@ -257,7 +260,7 @@ def _wanted_under_faults(plan: Plan, history: History, quiet: Quiet, asked: int,
 
 
 def leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) -> bool:
-    """A node runs, and may answer, while the fault is at work."""
+    """Whether a node can serve during the fault."""
     if decisive.who_leads(fault.asked.get("options", {})):
         return False  # elections begin anew
     stops = fault.does in STOPS_PROCESSES | {"oom"}
@@ -265,21 +268,20 @@ def leaves_a_node(fault: FaultSpan, nodes: Sequence[str], decisive: Decisive) ->
 
 
 def takes_nodes_down(history: History) -> bool:
-    """Nothing but faults from which whole nodes recover, or one node alone, which is now and then not there: there is
-    little time for load between."""
+    """Whether faults leave little time for load: whole nodes recover from all of them, or the only node stops."""
     does = {fault.does for fault in history.faults}
     alone = len(history.header.nodes) == 1 and bool(does & (STOPS_PROCESSES | {"oom"}))
     return bool(does) and (alone or does <= {"power", "damage"})
 
 
 def _is_piled_up(plan: Plan, history: History) -> bool:
-    """Faults leave hardly any time without one, or without recovery from one."""
+    """Whether nearly all time is under faults or recovery from them."""
     comes_together = bool({*SCENIC} & {*plan.faults}) or plan.overlap > 1
     return comes_together or takes_nodes_down(history) or plan.expectations.needs_every_node
 
 
 def _idle(plan: Plan, history: History) -> Iterator[Span]:
-    """When a fault left no node that could have served."""
+    """The spans in which a fault left no node that could serve."""
     nodes, expected = history.header.nodes, plan.expectations
     takes_one_away = (
         STOPS_PROCESSES | FAILS_WRITES | CUTS | {"oom"} if expected.needs_every_node else frozenset()
@@ -292,7 +294,7 @@ def _idle(plan: Plan, history: History) -> Iterator[Span]:
 
 
 def _slowest_third(answers: Answers, quiet: Quiet, share: float) -> tuple[Span, int, int] | None:
-    """The third of the load in which the store was farthest behind its pace; None if it kept that share in each."""
+    """(span, answers, answers wanted) of the slowest third of the load; None if each third keeps that share."""
     begin_ns, end_ns = answers.span
     length_ns = int(THIRD * (end_ns - begin_ns))
     told_ns = numpy.sort(answers.ended_ns[answers.is_told])
@@ -301,26 +303,30 @@ def _slowest_third(answers: Answers, quiet: Quiet, share: float) -> tuple[Span, 
     for third in ((begin, begin + length_ns) for begin in begins):
         parts = _within(third, quiet.spans)
         if (seconds := _seconds(parts)) * SECOND_NS >= PACE_NS:
-            told = sum(_count(told_ns, part) for part in parts)
-            if told < (wanted := int(share * quiet.pace_per_s * seconds)):
-                slow.append((told / wanted, third, told, wanted))
+            answered = sum(_count(told_ns, part) for part in parts)
+            if answered < (wanted := int(share * quiet.pace_per_s * seconds)):
+                slow.append((answered / wanted, third, answered, wanted))
     return min(slow)[1:] if slow else None
 
 
 def _missing_kinds(answers: Answers) -> Iterator[str]:
-    """A store that refuses all writes serves perfect reads; a mismatch is an answer too."""
+    """A sentence for each kind with too few answers: a store that refuses all writes would pass by its reads alone."""
     for name, number in sorted(zip(answers.kinds, range(len(answers.kinds)), strict=True)):
         is_one = answers.kind == number
-        count, told = int(is_one.sum()), int((is_one & answers.is_told).sum())
+        count, answered = int(is_one.sum()), int((is_one & answers.is_told).sum())
         wanted = int(count * SHARE_OF_A_KIND)
-        if told < wanted:
-            few = f"too few answers to {name}: {told} of {count} operations, {wanted} are needed"
+        if answered < wanted:
+            few = f"too few answers to {name}: {answered} of {count} operations, {wanted} are needed"
             yield few + _most_frequent_error(answers.operations(numpy.flatnonzero(is_one)))
 
 
 def _most_frequent_error(asked: Sequence[Operation]) -> str:
-    """Often a defect of the client: it raises before it sends anything."""
-    errors = Counter(each.error for each in asked if each.type != "ok" and each.error not in (None, *TOLD))
+    """The most frequent error in words, which is often a defect of the client; "" if there is none."""
+    errors = Counter(
+        operation.error
+        for operation in asked
+        if operation.type != "ok" and operation.error not in (None, *ANSWERS)
+    )
     return "".join(
         f"; most frequent error: {shorten(str(error), 90)} ({many} of {len(asked)})"
         for error, many in errors.most_common(1)
@@ -328,7 +334,7 @@ def _most_frequent_error(asked: Sequence[Operation]) -> str:
 
 
 def _standstills(plan: Plan, history: History, answers: Answers) -> Iterator[str]:
-    """The longest time in which clients asked, nodes were there to serve, and no answer came; else that of a kind."""
+    """A sentence for a standstill of the whole load, else one for each kind that stands still."""
     idle = united(_idle(plan, history))
     every = numpy.ones(len(answers.begun_ns), dtype=bool)
     if span := _standstill(answers, every, idle):
@@ -386,5 +392,5 @@ def _count(sorted_ns: Array, span: Span) -> int:
 
 
 def _share(asked: int, share: float) -> int:
-    """Never none: a plan of few operations needs something too."""
+    """The share of the operations, at least 1."""
     return max(1, int(asked * share))

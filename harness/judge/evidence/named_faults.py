@@ -52,13 +52,13 @@ def named_faults_of(case: Case, skipped: Sequence[Mapping[str, Any]]) -> NamedFa
 
 
 def never_in_effect(plan: Plan, history: History) -> list[str]:
-    """All faults that the plan asks for, if only by "all" or "default", and that never took effect."""
+    """The faults that the plan asks for, also by "all" or "default", and that never took effect."""
     in_effect = _in_effect(history)
     return [name for name in _asked(plan) if name not in in_effect]
 
 
 def asked_in_effect(plan: Plan, history: History) -> list[str]:
-    """All that took effect among the faults that the plan asks for."""
+    """The faults that the plan asks for and that took effect."""
     in_effect = _in_effect(history)
     return [name for name in _asked(plan) if name in in_effect]
 
@@ -118,7 +118,7 @@ def _why(plan: Plan, history: History, names: Sequence[str], skipped: Sequence[M
     begun = sum(not {*_names(fault)}.isdisjoint(names) for fault in history.faults)
     if begun:
         return f"it began {begun} times" if begun > 1 else "it began once"
-    reasons = [str(each["why"]) for each in skipped if each["name"] in names]
+    reasons = [str(skip["why"]) for skip in skipped if skip["name"] in names]
     if reasons:
         return f"it was skipped {len(reasons)} times, the last time because {reasons[-1]}"
     return f"there was no room for it in {plan.time_limit_s:g} s; a longer --time-limit has more"

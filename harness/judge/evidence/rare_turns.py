@@ -1,4 +1,4 @@
-"""The rare turns of a run, for the table *sometimes*: a hunt or a night in which none came about has tried nothing.
+"""The rare turns of a run, for the table *sometimes*: a hunt or a night without them has tested little.
 
 Three sources: nodes count some (the record's last line has them), the system tells some by plan and history, and the
 history tells the rest, which are those of any system.
@@ -57,37 +57,39 @@ def rows_of(system: System) -> tuple[str, ...]:
 def rare_turns_of(plan: Plan, history: History) -> dict[str, int]:
     """Row → how often, in the order of the table. Rows that the nodes of this run did not count are missing."""
     system = system_of(plan.system)
-    found = _told_by(history)
-    found |= system.variety.rare_turns_of(plan, history)
+    counts = _by_history(history)
+    counts |= system.variety.rare_turns_of(plan, history)
     counted = _by_nodes(history)
     if counted is not None:
-        found |= {row: counted.get(row, 0) for row in system.variety.rare_turns if row not in found}
-    return {row: found[row] for row in rows_of(system) if row in found}
+        counts |= {row: counted.get(row, 0) for row in system.variety.rare_turns if row not in counts}
+    return {row: counts[row] for row in rows_of(system) if row in counts}
 
 
 def _by_nodes(history: History) -> dict[str, int] | None:
-    """None: the record has no such line, because it is older, or the run broke."""
-    told = (event.value for event in history.told("harness", RARE_TURNS))
-    return next((value for value in told if isinstance(value, dict)), None)
+    """The counts of the nodes; None if the record has no such line, because it is older or the run broke."""
+    values = (event.value for event in history.told("harness", RARE_TURNS))
+    return next((value for value in values if isinstance(value, dict)), None)
 
 
-def _told_by(history: History) -> dict[str, int]:
-    """Those that the history tells of any system."""
-    found = Counter(row for fault in history.faults for row in _of_fault(fault))
-    for each in _telling(history):
-        if each.phase == "load" and (each.f in ("write", "insert") or each.error == AS_IT_HAD_TO):
-            for row in _of_operation(each):
-                found[row] += 1
-    return {row: found[row] for row in OF_ANY_SYSTEM}
+def _by_history(history: History) -> dict[str, int]:
+    """The rare turns of any system, counted in the history."""
+    counts = Counter(row for fault in history.faults for row in _of_fault(fault))
+    for operation in _relevant(history):
+        if operation.phase == "load" and (
+            operation.f in ("write", "insert") or operation.error == AS_IT_HAD_TO
+        ):
+            for row in _of_operation(operation):
+                counts[row] += 1
+    return {row: counts[row] for row in OF_ANY_SYSTEM}
 
 
-def _telling(history: History) -> Sequence[Operation]:
-    """The operations without most of those that tell nothing: writes of a number to a key that others write, too."""
+def _relevant(history: History) -> Sequence[Operation]:
+    """The operations that may be rare turns: without most writes of numbers to shared keys."""
     columns = history.columns
     is_once = numpy.array([ONCE in (word or "") for word in columns.words])
-    tells = (columns.f == columns.code("insert")) | (columns.error == columns.code(AS_IT_HAD_TO))
-    tells |= (columns.f == columns.code("write")) & (is_once[columns.key] | (columns.new == ABSENT))
-    return history.at(numpy.flatnonzero(tells))
+    is_relevant = (columns.f == columns.code("insert")) | (columns.error == columns.code(AS_IT_HAD_TO))
+    is_relevant |= (columns.f == columns.code("write")) & (is_once[columns.key] | (columns.new == ABSENT))
+    return history.at(numpy.flatnonzero(is_relevant))
 
 
 def _of_fault(fault: FaultSpan) -> Iterator[str]:
@@ -130,4 +132,4 @@ def _of_operation(operation: Operation) -> Iterator[str]:
 def _spaces(inserted: object) -> set[str]:
     """The spaces of an insert of the workload `mixed-spaces`; none of the insert of a different workload."""
     spaces = inserted.get("spaces") if isinstance(inserted, Mapping) else None
-    return {str(each) for each in spaces} if isinstance(spaces, Mapping | Sequence) else set()
+    return {str(space) for space in spaces} if isinstance(spaces, Mapping | Sequence) else set()

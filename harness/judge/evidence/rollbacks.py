@@ -1,4 +1,4 @@
-"""Transactions that were rolled back, which the isolation of an owner must lead to where the promise says so."""
+"""Rollbacks, which must follow the isolation of an owner where the promise says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.plan.plan import SECOND_NS
 
 
 def rollbacks_of(case: Case) -> int | None:
-    """As the nodes counted them; a restart begins to count anew. None: the store does not count them."""
+    """The highest count of rollbacks that a node reported; a restart resets it. None: the store does not count them."""
     reports = case.system.reports
     counts = (reports.rollbacks(state.status) for state in case.history.states)
     return max((count for count in counts if count is not None), default=None)

@@ -1,7 +1,7 @@
 """The versions in a run: which node ran which when, and whether an upgrade could be done at all.
 
-A version that does not start on the other version's files has refused: that is a finding. The upgrade was not seen, so
-the run is inconclusive about it.
+A version that does not start on the other version's files has refused: that is a finding. The upgrade did not
+happen, so the run is inconclusive about it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHORT_OF_TIME = "a longer --time-limit has room for more steps"
 
 
 def versions_json(history: History) -> list[dict[str, Any]]:
-    """A row for each stretch in which a node reported one version; none if all reported the same all the time."""
+    """A row for each span in which a node reported one version; none if all nodes always reported the same."""
     spans = version_spans(history)
     if len({span.version for span in spans}) < 2:
         return []

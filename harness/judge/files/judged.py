@@ -1,8 +1,8 @@
 """From a history file to a verdict in the form of verdict.json.
 
-Nothing is known of such a file but its content: no plan, no promise, no evidence of faults. So the promise is
-what the caller names (linearizable by default), and the evidence is that operations succeeded and that the
-file is whole. The history knows where it came from, and what that means (`History.failed_cas_observes`).
+Such a file has no plan, no promise and no evidence of faults. So the caller names the promise (linearizable by
+default), and the evidence is that operations succeeded and that the file is whole. The history knows the tool that
+wrote it, and what that implies (`History.failed_cas_observes`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
 from checkers.history.start import Start
 from checkers.limits import Limits
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
@@ -30,7 +30,7 @@ from harness.judge.causes import headline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The user's question. None means: find the model, judge all keys, read a failed cas as the file's kind has it."""
+    """The user's options. None: guess the model, judge all keys, read a failed cas by the kind of the file."""
 
     path: Path
     model: str | None = None
@@ -71,7 +71,7 @@ def asked_history(asked: Asked, history: History) -> History:
 
 
 def judged(asked: Asked, history: History) -> dict[str, Any]:
-    """The content of verdict.json for the history. Raises WrongUse for what cannot be asked."""
+    """The content of verdict.json for the history. WrongUse for an unknown model or promise, or a wrong `initial`."""
     model = _model(asked, history)
     promise = asked.promise or MODELS[model].promises[0]
     if promise not in MODELS[model].promises:
@@ -90,8 +90,8 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
     return _document(asked, history, judgement)
 
 
-def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Judged]:
-    """The questions that `judged` answered. The verdict gives only the model's name, which may be a guess."""
+def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Terms]:
+    """The terms of the checks of `judged`, by their names. `verdict`: for the model's name, which may be a guess."""
     model = str(verdict["run"]["workload"])
     promise = asked.promise or MODELS[model].promises[0]
     observes = asked.failed_cas_observes
@@ -103,9 +103,9 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
 def _model(asked: Asked, history: History) -> str:
     model = asked.model or by_model.guess(history)
     if model is None:
-        seen = ", ".join(sorted(history.names)[:8])
+        names = ", ".join(sorted(history.names)[:8])
         raise WrongUse(
-            f"cannot tell what {asked.path} is about ({seen}): give --model, one of {by_model.names_of(MODELS)}"
+            f"cannot tell what {asked.path} is about ({names}): give --model, one of {by_model.names_of(MODELS)}"
         )
     if model not in MODELS:
         raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
@@ -119,7 +119,7 @@ def _model(asked: Asked, history: History) -> str:
 
 
 def left_out(history: History, model: str) -> set[str]:
-    """The names of operations that mean nothing to the model: beside transactions they are not judged."""
+    """The names of operations that the model does not know. Beside transactions they are not judged."""
     return history.names - MODELS[model].f - {"dump"}
 
 
@@ -132,7 +132,11 @@ def _document(asked: Asked, history: History, judgement: Judgement) -> dict[str,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
         "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}",
-        "promise": {each.checker: each.model for each in judgement.verdicts if _is_promised(each, judgement)},
+        "promise": {
+            promised.checker: promised.model
+            for promised in judgement.verdicts
+            if _is_promised(promised, judgement)
+        },
         "violations": list(judgement.violations),
         "findings": _findings(judgement),
         "strongest": judgement.strongest,
@@ -154,7 +158,7 @@ def _is_promised(verdict: Verdict, judgement: Judgement) -> bool:
 
 
 def _findings(judgement: Judgement) -> list[dict[str, str]]:
-    found = [
+    findings = [
         {"checker": verdict.checker, "summary": str(finding)}
         for verdict in judgement.verdicts
         for finding in verdict.details.get("findings", ())
@@ -165,12 +169,16 @@ def _findings(judgement: Judgement) -> list[dict[str, str]]:
         if verdict.result == "invalid" and verdict.checker not in judgement.violations
     ]
     start = [{"checker": "start", "summary": hint} for hint in (_unless(judgement.supposed).strip(),) if hint]
-    return start + weaker + found
+    return start + weaker + findings
 
 
 def _evidence(history: History, unjudged: set[str]) -> dict[str, Any]:
     counts = history.outcomes
-    beside = Counter(each.f for each in history.operations if each.f in unjudged) if unjudged else Counter()
+    beside = (
+        Counter(operation.f for operation in history.operations if operation.f in unjudged)
+        if unjudged
+        else Counter()
+    )
     missing = []
     if not counts["ok"]:
         missing.append("no operation succeeded")
@@ -197,19 +205,25 @@ def _subject(asked: Asked) -> str:
 def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:
     match outcome:
         case "anomaly":
-            wrong = [each.to_json() for each in judgement.verdicts if each.checker in judgement.violations]
+            wrong = [
+                verdict.to_json() for verdict in judgement.verdicts if verdict.checker in judgement.violations
+            ]
             return headline({"checks": wrong}, has_times=False) + _unless(judgement.supposed)
         case "inconclusive":
             return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
         case "unknown":
-            undecided = [each for each in judgement.verdicts if each.result == "unknown"]
-            return "Not decided: " + "; ".join(f"{each.checker}: {each.summary}" for each in undecided) + "."
+            undecided = [verdict for verdict in judgement.verdicts if verdict.result == "unknown"]
+            return (
+                "Not decided: "
+                + "; ".join(f"{verdict.checker}: {verdict.summary}" for verdict in undecided)
+                + "."
+            )
         case "valid":
             return f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded."
 
 
 def _unless(start: Start) -> str:
-    """What would take an anomaly away, where the file does not say how the store began."""
+    """The start of the store with which the anomaly would vanish, where the file does not give the start."""
     return (
         ""
         if start.is_plain

@@ -1,4 +1,4 @@
-"""Knossos and Porcupine as second checkers of registers: what they read, how they are called, what they answer.
+"""Knossos and Porcupine as second checkers of registers: their input, their commands, their answers.
 
     ./qsync check history.jsonl --second-opinion knossos:knossos-standalone.jar
     ./qsync check results/latest --second-opinion porcupine:./porcupine-check
@@ -29,7 +29,7 @@ import msgspec
 from checkers.history.foreign import edn
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.proofs.meaning import Judged, plain
+from checkers.proofs.meaning import Terms, plain
 
 MODEL = "cas-register"
 REGISTERS = ("register", "cas-register")
@@ -76,7 +76,7 @@ class Adapter:
     files_of: Callable[[Mapping[str | None, list[Line]]], dict[str, str]]
     knows_refusals: bool
 
-    def question(self, history: History, judged: Mapping[str, Judged]) -> Question | str:
+    def question(self, history: History, judged: Mapping[str, Terms]) -> Question | str:
         """The files that the program gets; or why there are none."""
         asked = judged.get(CHECK)
         unknown = sorted(history.names - OPERATIONS - {"dump"})
@@ -100,7 +100,9 @@ def _one_a_key(keys: Mapping[str | None, list[Line]]) -> dict[str, str]:
 
 
 def _one_for_all(keys: Mapping[str | None, list[Line]]) -> dict[str, str]:
-    lines = sorted((line for each in keys.values() for line in each), key=lambda line: line.index)
+    lines = sorted(
+        (line for lines_of_key in keys.values() for line in lines_of_key), key=lambda line: line.index
+    )
     return {"history.jsonl": "".join(f"{line.json()}\n" for line in lines)}
 
 
@@ -118,7 +120,7 @@ def adapter_of(command: str) -> tuple[Adapter, str] | None:
 
 @dataclass(slots=True)
 class _Names:
-    """The same value has the same name, and no other one has it: JSON's values, compared as our checkers do."""
+    """A name for each different JSON value, compared as our checkers compare values."""
 
     known: dict[Any, str] = field(default_factory=dict)
 
@@ -128,7 +130,7 @@ class _Names:
         return self.known.setdefault(plain(value), f"v{len(self.known) + 1}")
 
 
-def _lines(history: History, asked: Judged, knows_refusals: bool) -> tuple[dict[str | None, list[Line]], int]:
+def _lines(history: History, asked: Terms, knows_refusals: bool) -> tuple[dict[str | None, list[Line]], int]:
     """The lines of each key in order, and how many refusals were left out."""
     keys: dict[str | None, list[Line]] = {}
     names, left_out = _Names(), 0
@@ -140,7 +142,7 @@ def _lines(history: History, asked: Judged, knows_refusals: bool) -> tuple[dict[
         if type_ == "fail" and not knows_refusals:
             left_out += 1
             continue
-        value = [names.of(each) for each in value] if f == "cas" else names.of(value)
+        value = [names.of(part) for part in value] if f == "cas" else names.of(value)
         begun = Line(
             index=operation.invoke_index,
             type="invoke",
@@ -167,8 +169,8 @@ def _lines(history: History, asked: Judged, knows_refusals: bool) -> tuple[dict[
     return keys, left_out
 
 
-def _meant(operation: Operation, asked: Judged) -> tuple[str, str, Any] | None:
-    """(f, type, value) of what our check makes of it; None if it had no effect and showed nothing."""
+def _meant(operation: Operation, asked: Terms) -> tuple[str, str, Any] | None:
+    """(f, type, value) as our check reads the operation; None if it had no effect and observed nothing."""
     f, type_, value = operation.f, operation.type, operation.value
     if f not in OPERATIONS:
         return None

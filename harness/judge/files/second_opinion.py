@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers.history.history import History
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.verdict import Result
 from harness.cluster.scratch import scratch
 from harness.errors import WrongUse
@@ -44,24 +44,24 @@ SAID_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """The result of the other checker. `said` is the end of its output; `how` names the place that its verdict was read
-    from.
-    """
+    """The result of the other checker. `said`: the end of its output; `how`: where the verdict was read."""
 
     command: str
     result: Result
     how: str
     said: str
     check: str = ""
-    """The check of ours that it stands against; "": the outcome, by all checks."""
+    """The name of our check to compare with; "": our outcome, by all checks."""
     left_out: int = 0
-    """Observations that the other checker was not told. So it may say valid of a history that is not."""
+    """Observations that the other checker did not get. So its "valid" does not contradict our "invalid"."""
 
     def beside(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
-        """As verdict.json holds it. They disagree only if both have decided, and differently."""
+        """The entry of verdict.json. The two disagree only if both have decided, and differently."""
         ours = {"valid": "valid", "anomaly": "invalid"}.get(verdict["outcome"])
         if self.check:
-            ours = next((each["result"] for each in verdict["checks"] if each["checker"] == self.check), None)
+            ours = next(
+                (check["result"] for check in verdict["checks"] if check["checker"] == self.check), None
+            )
         disagrees = (
             ours in ("valid", "invalid") and self.result in ("valid", "invalid") and self.result != ours
         )
@@ -79,13 +79,13 @@ class Opinion:
 
 
 def ask_about_registers(
-    command: str, history: History, judged: Mapping[str, Judged], timeout_s: float
+    command: str, history: History, judged: Mapping[str, Terms], timeout_s: float
 ) -> Opinion | None:
-    """The opinion of Knossos or Porcupine; None if the command names neither. `judged`: what our checks were asked."""
-    found = adapter_of(command)
-    if found is None:
+    """The opinion of Knossos or Porcupine; None if the command names neither. `judged`: the terms of our checks."""
+    chosen = adapter_of(command)
+    if chosen is None:
         return None
-    adapter, program = found
+    adapter, program = chosen
     if not program:
         raise WrongUse(f"--second-opinion {command} names no program; try: --second-opinion {command}PATH")
     question = adapter.question(history, judged)
@@ -98,20 +98,20 @@ def ask_about_registers(
         ended = _run(command, adapter.command(program, paths), timeout_s)
     if isinstance(ended, Opinion):
         return replace(ended, check=CHECK)
-    said = replace(ended, out=merged_answer(ended.out, len(question.files)))
-    heard = opinion(command, said.out if ended.out.strip() else "", said.err, said.code)
-    how = heard.how
+    output = replace(ended, out=merged_answer(ended.out, len(question.files)))
+    answer = opinion(command, output.out if ended.out.strip() else "", output.err, output.code)
+    how = answer.how
     if question.left_out:
         how += f"; {question.left_out} refused cas that saw another value were left out"
     return replace(
-        heard, how=how, said=ended.out.strip()[-SAID_MAX:], check=CHECK, left_out=question.left_out
+        answer, how=how, said=ended.out.strip()[-SAID_MAX:], check=CHECK, left_out=question.left_out
     )
 
 
 def ask(command: str, edn: str, file: Path | None, timeout_s: float) -> Opinion:
-    """Run the command to its end. `edn` is the judged history; `file` is None where no file holds just that.
+    """Run the command to its end. `edn` is the judged history; `file`: a file with just this history, or None.
 
-    Raises WrongUse if it is no command. A program that cannot be started, breaks or takes too long is of the opinion
+    Raises WrongUse if it is no command. The opinion of a program that cannot be started, breaks or takes too long is
     "unknown".
     """
     try:
@@ -166,7 +166,7 @@ def _run(command: str, words: list[str], timeout_s: float) -> Ended | Opinion:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Nothing that it started outlives the question."""
+    """Kill the process with all processes that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -179,8 +179,8 @@ def opinion(command: str, out: str, err: str, code: int) -> Opinion:
     if not words:
         why = f": {err.strip().splitlines()[-1][:SAID_MAX]}" if err.strip() else ""
         return Opinion(command, "unknown", f"it said no verdict, and ended with exit code {code}{why}", said)
-    found: Any = words[-1].lastgroup
-    if code not in _CODES[found]:
+    result: Any = words[-1].lastgroup
+    if code not in _CODES[result]:
         how = f"it said {words[-1][0]!r}, and ended with exit code {code}"
         return Opinion(command, "unknown", how, said)
-    return Opinion(command, found, f"it said {words[-1][0]!r}", said)
+    return Opinion(command, result, f"it said {words[-1][0]!r}", said)

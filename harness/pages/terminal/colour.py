@@ -19,5 +19,5 @@ def painted(text: str, *colours: str, on: bool) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line and without control characters: what a server said must not steer a terminal."""
+    """The text on one line without control characters, because the words of a server must not steer a terminal."""
     return "".join(character if character.isprintable() else " " for character in text)

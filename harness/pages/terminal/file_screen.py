@@ -18,7 +18,7 @@ from typing import Any
 from harness.pages.terminal.colour import painted, printable
 from harness.pages.terminal.screen import BADGES, entry, headline
 
-TOLD_MAX = 8
+LINES_MAX = 8
 
 
 def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
@@ -28,7 +28,7 @@ def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
             *headline(verdict["outcome"], verdict["sentence"], colour=colour, lines_max=3),
             "",
             _counts(verdict),
-            *_told(verdict, colour),
+            *_standing_lines(verdict, colour),
             *asked_lines(verdict, colour=colour),
             "",
             f"again   {printable(str(verdict['repeat']['command']))}",
@@ -71,13 +71,13 @@ def second_opinion_lines(verdict: Mapping[str, Any], *, colour: bool = False) ->
 
 
 def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """What became of the proofs, if they were checked."""
-    found = verdict.get("verified")
-    if found is None:
+    """The result of checking the proofs, if they were checked."""
+    proofs = verdict.get("verified")
+    if proofs is None:
         return
-    without = f", {len(found['without'])} decided without proof" if found["without"] else ""
-    yield f"verified  {found['accepted']} proofs accepted{without}"
-    for reason in found["refused"][:3]:
+    without = f", {len(proofs['without'])} decided without proof" if proofs["without"] else ""
+    yield f"verified  {proofs['accepted']} proofs accepted{without}"
+    for reason in proofs["refused"][:3]:
         yield f"  REFUSED  {reason}"
 
 
@@ -88,15 +88,15 @@ def _counts(verdict: Mapping[str, Any]) -> str:
     return f"{counts}   model {verdict['run']['workload']}{strongest}"
 
 
-def _told(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
+def _standing_lines(verdict: Mapping[str, Any], colour: bool) -> Iterator[str]:
     if beside := verdict["evidence"].get("left_out"):
         counts = ", ".join(f"{count:,} {name}" for name, count in beside.items())
         yield from entry("left out", f"{counts}: no transactions")
-    told = list(_standings(verdict))
-    for standing, text in told[:TOLD_MAX]:
+    standings = list(_standings(verdict))
+    for standing, text in standings[:LINES_MAX]:
         yield from entry(standing, text, colour=colour, lines_max=1)
-    if len(told) > TOLD_MAX:
-        yield f"  … and {len(told) - TOLD_MAX} more (--json or --html shows all)"
+    if len(standings) > LINES_MAX:
+        yield f"  … and {len(standings) - LINES_MAX} more (--json or --html shows all)"
 
 
 def _standings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

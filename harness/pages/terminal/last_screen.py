@@ -57,30 +57,30 @@ def _counts(verdict: Mapping[str, Any]) -> str:
         counts += f"  {skipped:,} skipped"
     under_fault = f"{evidence.get('ok_under_fault', 0):,} ok under a fault"
     rollbacks = evidence.get("rollbacks")
-    told = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"
-    return "   ".join(part for part in (counts, under_fault, told) if part)
+    rolled_back = "" if rollbacks is None else f"{rollbacks:,} rollback{'' if rollbacks == 1 else 's'}"
+    return "   ".join(part for part in (counts, under_fault, rolled_back) if part)
 
 
 def _strongest(verdict: Mapping[str, Any]) -> list[str]:
-    found = printable(str(verdict.get("strongest") or ""))
-    return [cut(f"strongest model that held: {found}")] if found else []
+    model = printable(str(verdict.get("strongest") or ""))
+    return [cut(f"strongest model that held: {model}")] if model else []
 
 
 def _versions(verdict: Mapping[str, Any]) -> list[str]:
-    """Each node's change of version: from which to which, and when."""
+    """The first version, and each later one with its nodes and times."""
     rows = list(verdict.get("versions") or ())
     if not rows:
         return []
-    first, seen = str(rows[0].get("version")), dict.fromkeys(row.get("node") for row in rows)
+    first, at_start = str(rows[0].get("version")), dict.fromkeys(row.get("node") for row in rows)
     came: dict[str, list[str]] = {}
     for row in rows:
-        if row.get("node") in seen and str(row.get("version")) == first:
-            del seen[row.get("node")]  # it began with that
+        if row.get("node") in at_start and str(row.get("version")) == first:
+            del at_start[row.get("node")]  # it began with that
             continue
         at = f"{row.get('node')} at {row.get('from_ns', 0) / 1e9:.1f} s"
         came.setdefault(str(row.get("version")), []).append(at)
-    told = " → ".join((first, *(f"{version}: {', '.join(nodes)}" for version, nodes in came.items())))
-    return [cut(printable(f"versions  {told}"))]
+    changes = " → ".join((first, *(f"{version}: {', '.join(nodes)}" for version, nodes in came.items())))
+    return [cut(printable(f"versions  {changes}"))]
 
 
 def _faults(verdict: Mapping[str, Any]) -> str:
@@ -90,19 +90,19 @@ def _faults(verdict: Mapping[str, Any]) -> str:
         return "no fault was injected"
     names = ", ".join(name if many == 1 else f"{name} ×{many}" for name, many in in_effect.most_common())
     never = ", ".join(map(str, verdict.get("evidence", {}).get("not_observed") or ()))
-    others = f"; never: {never}" if never else ""
+    suffix = f"; never: {never}" if never else ""
     return cut(
         printable(
-            f"faults that took effect ({in_effect.total()} of {len(faults)}): {names or 'none'}{others}"
+            f"faults that took effect ({in_effect.total()} of {len(faults)}): {names or 'none'}{suffix}"
         )
     )
 
 
 def _not_here(verdict: Mapping[str, Any]) -> list[str]:
-    """The faults that "all" left out on this machine, and why: nobody asked for one of them."""
+    """The faults that "all" left out on this machine, and why. No option named one of them."""
     lacks = verdict.get("evidence", {}).get("not_here") or ()
-    told = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
-    return [cut(printable(f"left out here: {told}"))] if told else []
+    reasons = "; ".join(f"{', '.join(lack.get('faults', ()))} ({lack.get('why')})" for lack in lacks)
+    return [cut(printable(f"left out here: {reasons}"))] if reasons else []
 
 
 def _cuts(verdict: Mapping[str, Any]) -> list[str]:
@@ -116,16 +116,16 @@ def _cuts(verdict: Mapping[str, Any]) -> list[str]:
 
 def _check_lines(verdict: Mapping[str, Any], room: int, colour: bool) -> list[str]:
     """Violations, missing evidence, unknown checks, findings: in two lines each, or in one, or as many as fit."""
-    told = _told(verdict)
+    rows = _standings(verdict)
     for lines_each in (2, 1):
-        entries = [entry(standing, text, colour=colour, lines_max=lines_each) for standing, text in told]
+        entries = [entry(standing, text, colour=colour, lines_max=lines_each) for standing, text in rows]
         if sum(map(len, entries)) <= room:
             return [line for entry in entries for line in entry]
     shown = [line for entry in entries[: room - 1] for line in entry]
-    return [*shown, f"  … and {len(told) - len(shown)} more in the report"]
+    return [*shown, f"  … and {len(rows) - len(shown)} more in the report"]
 
 
-def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _standings(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     violated = set(verdict.get("violations", []))
     summaries = {check.get("checker"): check.get("summary", "") for check in verdict.get("checks", [])}
     documented = verdict.get("documented", {})
@@ -134,22 +134,22 @@ def _told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
         quoted = [("by", documented[name])] if name in documented else []
         return [(standing, f"{name}: {summary}"), *quoted]
 
-    told = [
+    rows = [
         line
         for name in verdict.get("violations", [])
         for line in quoting("violation", name, summaries.get(name, ""))
     ]
-    told += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
-    told += [
+    rows += [("missing", str(sentence)) for sentence in verdict.get("evidence", {}).get("missing", [])]
+    rows += [
         ("unknown", f"{check.get('checker')}: {check.get('summary', '')}")
         for check in verdict.get("checks", [])
         if check.get("result") == "unknown" and check.get("checker") not in violated and _was_asked(check)
     ]
     findings = verdict.get("findings", [])
-    return told + [
+    return rows + [
         line
-        for found in findings
-        for line in quoting("finding", str(found.get("checker")), str(found.get("summary", "")))
+        for finding in findings
+        for line in quoting("finding", str(finding.get("checker")), str(finding.get("summary", "")))
     ]
 
 
@@ -169,6 +169,6 @@ def _shown(path: Path) -> str:
 
 
 def _was_asked(check: Mapping[str, Any]) -> bool:
-    """A check of a class of reads that no client asked for has nothing to say to a reader."""
+    """False for a check of a class of reads that no client issued."""
     details = check.get("details")
     return not isinstance(details, Mapping) or details.get("asked") != 0

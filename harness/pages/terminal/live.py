@@ -52,7 +52,7 @@ def _console(stream: TextIO, environ: Mapping[str, str]) -> Console:
     from rich.console import Console
 
     class Patient(Console):
-        """Its parent exits with 1 when the reader has gone away, which here would mean an anomaly."""
+        """Raises BrokenPipeError where its parent exits with 1, which here would mean an anomaly."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
@@ -110,11 +110,11 @@ def picture(snapshot: Snapshot) -> Text:
         ("\nfaults      ", "dim"),
         _faults(snapshot),
     ]
-    if snapshot.owner is not None or snapshot.told:  # a store without a leader has neither
+    if snapshot.owner is not None or snapshot.owner_state:  # a store without a leader has neither
         parts += [
             ("\nowner       ", "dim"),
             (printable(snapshot.owner or "?"), "bold"),
-            *((f"   {printable(word)}", "") for word in snapshot.told),
+            *((f"   {printable(word)}", "") for word in snapshot.owner_state),
         ]
     parts.append(("\nnodes       ", "dim"))
     for node in snapshot.nodes:

@@ -64,10 +64,12 @@ def state_line(snapshot: Snapshot) -> str:
     """All of a snapshot in one line, without unknown values."""
     counts = f"{snapshot.ok:,} ok  {snapshot.fail:,} fail  {snapshot.info:,} info"
     owner = "" if snapshot.owner is None else f"owner {snapshot.owner}"
-    who = " ".join(word for word in (owner, *map(printable, snapshot.told)) if word)
+    owner_words = " ".join(word for word in (owner, *map(printable, snapshot.owner_state)) if word)
     away = ", ".join(f"{node.name} {node.condition}" for node in snapshot.nodes if node.condition != "up")
     faults = f"faults: {', '.join(snapshot.faults)}" if snapshot.faults else ""
-    return "   ".join(word for word in (counts, f"{snapshot.rate_per_s:,.0f}/s", who, away, faults) if word)
+    return "   ".join(
+        word for word in (counts, f"{snapshot.rate_per_s:,.0f}/s", owner_words, away, faults) if word
+    )
 
 
 def _time(snapshot: Snapshot) -> str:

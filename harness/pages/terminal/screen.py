@@ -1,4 +1,4 @@
-"""What the screens of `run`, `check`, `audit` and `cut` share: the headline, and lines that begin with a word.
+"""Parts of the screens of `run`, `check`, `audit` and `cut`: the headline, and lines that begin with a word.
 
 ANOMALY  Process 1 read 3, but no client ever asked to write 3.
 

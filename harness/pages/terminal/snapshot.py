@@ -33,7 +33,7 @@ class Snapshot:
     rate_per_s: float = 0.0
     faults: tuple[str, ...] = ()
     owner: str | None = None
-    told: tuple[str, ...] = ()
+    owner_state: tuple[str, ...] = ()
     """The owner's state in the words of its system."""
     nodes: tuple[NodeCondition, ...] = ()
     message: str = ""

@@ -3,8 +3,8 @@
     with working("judging"):
         ...                       # says what it is at: harness.doing.doing("the check linearizable")
 
-Checkers and readers call nobody back while they work, so a thread draws. The thread has ended, and its line is gone,
-when the block is left: what comes then may be printed as usual. Inside the block `say` of the value prints lines.
+Checkers and readers have no callbacks, so a thread draws. When the block is left the thread has ended and its line is
+gone, and output may be printed as usual. Inside the block `say` of the value prints lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.pages.terminal.colour import printable
 PATIENCE_S = 2.0
 BETWEEN_DRAWINGS_S = 0.25
 FIRST_GAP_S, LAST_GAP_S = 10.0, 60.0
-"""Between two lines in a pipe: each time longer, as nobody watches a work of hours."""
+"""Between two lines in a pipe. The gap grows, because no one watches a work of hours."""
 WIDTH = 78
 TURNING = "|/-\\"
 _ERASE = "\r\x1b[K"
@@ -33,14 +33,14 @@ _ERASE = "\r\x1b[K"
 class Working:
     """The line of one work."""
 
-    def __init__(self, what: str, stream: TextIO, *, is_terminal: bool) -> None:
-        self._what = what
+    def __init__(self, work: str, stream: TextIO, *, is_terminal: bool) -> None:
+        self._work = work
         self._stream = stream
         self._is_terminal = is_terminal
         self._began_s = time.monotonic()
         self._over = threading.Event()
         self._lock = threading.Lock()
-        """Held while something is written."""
+        """Held by the thread that writes."""
         self._thread = threading.Thread(target=self._show, daemon=True)
 
     def say(self, text: str) -> None:
@@ -79,11 +79,11 @@ class Working:
     def _line(self) -> str:
         at = now()
         return printable(
-            f"{self._what}, {time.monotonic() - self._began_s:.0f} s" + (f": {at}" if at else "")
+            f"{self._work}, {time.monotonic() - self._began_s:.0f} s" + (f": {at}" if at else "")
         )
 
     def _put(self, text: str) -> bool:
-        """False if the reader went away: that ends the line, never the work."""
+        """False if the reader went away, which ends the line but never the work."""
         try:
             with self._lock:
                 self._stream.write(text)
@@ -95,16 +95,16 @@ class Working:
 
 @contextmanager
 def working(
-    what: str,
+    work: str,
     *,
     is_quiet: bool = False,
     stream: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Iterator[Working]:
-    """Show on `stream` (None: standard error) that `what` goes on. `is_quiet`: on a terminal only, as for `--json`."""
+    """Show on `stream` (None: standard error) that `work` goes on. `is_quiet`: on a terminal only, as for `--json`."""
     stream = stream or sys.stderr
     is_terminal = stream.isatty() and environ.get("TERM") not in ("dumb", "unknown")
-    shown = Working(what, stream, is_terminal=is_terminal)
+    shown = Working(work, stream, is_terminal=is_terminal)
     if is_quiet and not is_terminal:
         yield shown
         return

@@ -45,7 +45,7 @@ class Introduction:
             deployed.tell(settled=True)
 
     async def end(self) -> Evidence:
-        """All members are there, and count each other."""
+        """Wait until all members answer and count the newcomer."""
         deployed, heal_asked_ns = self._deployed, self._deployed.cluster.now_ns()
         healed = await deployed.until(self._is_counted, deployed.deadline_ns())
         if healed and self._effect_ns is None:

@@ -22,7 +22,7 @@ WITHIN_NS = 20 * SECOND_NS
 
 @dataclass(slots=True)
 class Deployed:
-    """`note` appends the current membership to the history, `settled` once every node has seen it."""
+    """`note` appends the current membership to the history, `settled` once every node knows it."""
 
     plan: Plan
     cluster: Cluster
@@ -33,9 +33,9 @@ class Deployed:
     generations: dict[str, int] = field(default_factory=dict)
     """How many new nodes have come to each address."""
     run_in: dict[str, Which] = field(default_factory=dict)
-    """The version of each node that was given one in the course of the run."""
-    told_versions: dict[Which, str] = field(default_factory=dict)
-    """The nodes' reports of themselves after such a step."""
+    """The version of each node that had a step in the course of the run."""
+    reported_versions: dict[Which, str] = field(default_factory=dict)
+    """The version that nodes report after such a step."""
     note_option: Callable[[str, Mapping[str, object]], None] = lambda node, value: None
     """Writes a line of the history: a node's option changes."""
     joined: dict[str, bytes] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Deployed:
     """Nodes that did not come up in the other version: no further step is made."""
 
     def was_joining(self, node: str, time_ns: int) -> bool:
-        """A new node had come there, and was no full member by then."""
+        """A new node had come to this address, and was not a full member by then."""
         return node in self.joined and time_ns <= self.full_ns.get(node, time_ns)
 
     @property
@@ -84,7 +84,7 @@ class Deployed:
         return {node: await self.cluster.status(node) for node in named}
 
     async def until(self, is_so: Callable[[Statuses], bool], deadline_ns: int) -> bool:
-        """Look at the members until it is so; False if it is not in time."""
+        """Poll the members until `is_so`; False if that takes too long."""
         while True:
             if is_so(await self.statuses()):
                 return True

@@ -8,7 +8,7 @@
   place.
 
 Before a change all members report the same members. No node returns under an identity that has left: the address
-of a node is used again, its identity is not. The fault took effect if all members were seen to count differently than
+of a node is used again, its identity is not. The fault took effect if all members reported different members than
 before.
 """
 
@@ -27,17 +27,17 @@ AGAIN_NS = SECOND_NS // 2
 
 
 def is_agreed(statuses: Statuses, count: int | None = None) -> bool:
-    """All report the same members and the same quorum, and `count` members: as many as there are nodes if not given."""
-    told = [
+    """All nodes report the same members and quorum, and `count` members; by default as many as there are nodes."""
+    reports = [
         None if status is None else (status.get("members"), status.get("quorum"))
         for status in statuses.values()
     ]
-    first = told[0] if told else None
+    first = reports[0] if reports else None
     return (
         first is not None
         and isinstance(first[0], list | tuple)
         and len(first[0]) == (len(statuses) if count is None else count)
-        and all(each == first for each in told)
+        and all(report == first for report in reports)
     )
 
 
@@ -56,7 +56,7 @@ class _Change:
         self._ended: list[str] = []
         """The last words of new nodes that ended instead of joining."""
         self._is_settled = True
-        """All were seen to know the change that was begun last."""
+        """All nodes know the change that was begun last."""
 
     def _tell(self, *, settled: bool, joins: str = "") -> None:
         self._is_settled = settled
@@ -69,7 +69,7 @@ class _Change:
         """All nodes know the last change, and there is an owner that can decide about the next."""
         deployed = self._deployed
         agreed = await deployed.until(
-            lambda told: is_agreed(told) and deployed.system.owner_now(told) is not None,
+            lambda statuses: is_agreed(statuses) and deployed.system.owner_now(statuses) is not None,
             deployed.deadline_ns(),
         )
         if not agreed:
@@ -85,17 +85,17 @@ class _Change:
         return self._number is not None
 
     async def _remove(self) -> bool:
-        """Delete the identity, again and again: the owner may be another one meanwhile. The node does not run."""
+        """Delete the identity, again and again, because the owner may change meanwhile. The node does not run."""
         deployed, number = self._deployed, self._number
         assert number is not None
         deployed.members = deployed.members.without(self._node)
         self._tell(settled=False)
         deadline_ns = deployed.deadline_ns()
-        while not (await self._is_gone(number) and await self._all_told()):
+        while not (await self._is_gone(number) and await self._all_configured()):
             owner = deployed.system.owner_now(await deployed.statuses())
             if owner is not None:
                 self._detail = await self._system.remove(owner, number, deployed.cluster) or ""
-            await self._all_told()
+            await self._all_configured()
             if deployed.cluster.now_ns() >= deadline_ns:
                 self._detail = f"replica {number} is a member still: {self._detail}"
                 return False
@@ -104,7 +104,7 @@ class _Change:
         self._tell(settled=True)
         return True
 
-    async def _all_told(self) -> bool:
+    async def _all_configured(self) -> bool:
         """If an operator must configure that: each member knows its replication sources and the quorum."""
         deployed = self._deployed
         if not self._system.are_listed:
@@ -141,10 +141,12 @@ class _Change:
         if not await self._started(configuration, before):
             return False
         deadline_ns = deployed.deadline_ns()
-        while not await self._all_told() and deployed.cluster.now_ns() < deadline_ns:
+        while not await self._all_configured() and deployed.cluster.now_ns() < deadline_ns:
             await deployed.cluster.sleep_until(deployed.cluster.now_ns() + POLL_NS)
         joined = await deployed.until(
-            lambda told: is_agreed(told) and has_synced(node, told) and covers(told[node], wanted),
+            lambda statuses: (
+                is_agreed(statuses) and has_synced(node, statuses) and covers(statuses[node], wanted)
+            ),
             deadline_ns,
         )
         if not joined:
@@ -181,19 +183,19 @@ class _Change:
                 return False
 
     async def _is_admitted(self, members: Collection[str], deadline_ns: int) -> bool:
-        """Where members count a new node before it starts: all of `members` do, and no earlier one that never came."""
+        """Wait, where members count a new node before it starts, until all do, and no newcomer that never came."""
         deployed, system = self._deployed, self._system
         if not system.are_admitted_first:
             return True
         refused: str | None = "no node leads"
         while deployed.cluster.now_ns() < deadline_ns:
-            told = await deployed.statuses(members)
-            owner = deployed.system.owner_now(told)
-            if refused is None and is_agreed(told, len(members) + 1):
+            statuses = await deployed.statuses(members)
+            owner = deployed.system.owner_now(statuses)
+            if refused is None and is_agreed(statuses, len(members) + 1):
                 return True
-            if refused is not None and owner is not None and None not in told.values():
-                known = {status.get("id") for status in told.values() if status is not None}
-                strangers = [number for number in _members(told[owner]) if number not in known]
+            if refused is not None and owner is not None and None not in statuses.values():
+                known = {status.get("id") for status in statuses.values() if status is not None}
+                strangers = [number for number in _members(statuses[owner]) if number not in known]
                 if strangers:
                     await self._system.remove(owner, strangers[0], deployed.cluster)
                 else:
@@ -228,7 +230,7 @@ class _Change:
         )
 
     async def end(self) -> Evidence:
-        """All members agree, and are there."""
+        """Wait until all members answer and agree."""
         heal_asked_ns = self._deployed.cluster.now_ns()
         healed = await self._deployed.until(is_agreed, self._deployed.deadline_ns())
         if healed and not self._is_settled:
@@ -271,5 +273,5 @@ class Replacement(_Change):
 
 
 def _members(status: Mapping[str, object] | None) -> tuple[int, ...]:
-    told = status.get("members") if status is not None else None
-    return tuple(told) if isinstance(told, list | tuple) else ()
+    members = status.get("members") if status is not None else None
+    return tuple(members) if isinstance(members, list | tuple) else ()

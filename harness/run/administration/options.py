@@ -15,7 +15,7 @@ from harness.run.administration.deployed import POLL_NS, Deployed
 
 
 def wanted(fault: Fault, deployed: Deployed) -> dict[str, Value]:
-    """Its options; a quorum is a whole number."""
+    """The options that the fault sets; a quorum is a whole number."""
     quorum = deployed.plan.expectations.decisive.quorum
     return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
 
@@ -40,11 +40,11 @@ class ChangedOptions:
                 self._deployed.configure(node, {})
         for number, node in enumerate(self._fault.nodes):
             await self._pause(number)
-            told = await self._told(node)
-            if told is None:
+            present = await self._present_options(node)
+            if present is None:
                 self._details.append(f"{node} did not tell its options")
                 continue
-            before = {name: told.get(name) for name in self._wanted}
+            before = {name: present.get(name) for name in self._wanted}
             self._usual[node] = before
             if before == self._wanted:
                 self._details.append(f"{node} had {self._wanted} already")
@@ -57,13 +57,13 @@ class ChangedOptions:
         if number and self._fault.delay_ns:
             await self._deployed.cluster.sleep_until(self._deployed.cluster.now_ns() + self._fault.delay_ns)
 
-    async def _told(self, node: str) -> Mapping[str, object] | None:
+    async def _present_options(self, node: str) -> Mapping[str, object] | None:
         """The node's present options; it is asked until it answers, or the fault is over."""
         cluster = self._deployed.cluster
         while True:
-            told = await self._ask(node)
-            if told is not None or cluster.now_ns() >= self._fault.until_ns:
-                return told
+            options = await self._ask(node)
+            if options is not None or cluster.now_ns() >= self._fault.until_ns:
+                return options
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     async def end(self) -> Evidence:
@@ -90,7 +90,7 @@ class ChangedOptions:
         )
 
     def _tell(self, *, settled: bool) -> None:
-        """While the quorum changes, some nodes count by the one and some by the other: one that starts again, too."""
+        """Note the quorum. While it changes, some nodes count by the old one, some by the new; restarted ones, too."""
         quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
         if isinstance(quorum, int):
             self._deployed.tell(settled=settled, quorum=None if settled else quorum)
@@ -104,12 +104,12 @@ class ChangedOptions:
         *,
         is_back: bool = False,
     ) -> bool:
-        """Ask until the node says that it has them. `is_back`: it had them first."""
+        """Set options until the node reports them. `is_back`: they are those that it had first."""
         cluster = self._deployed.cluster
         while True:
             refused = await self._settings.change(node, options, cluster)
-            told = None if refused else await self._ask(node)
-            if told is not None and all(told.get(name) == value for name, value in options.items()):
+            present = None if refused else await self._ask(node)
+            if present is not None and all(present.get(name) == value for name, value in options.items()):
                 self._note(node, before, options, is_back)
                 return True
             if cluster.now_ns() >= deadline_ns:
@@ -122,14 +122,14 @@ class ChangedOptions:
     ) -> None:
         for name, value in options.items():
             if before.get(name) != value:
-                told = {
+                change = {
                     "option": name,
                     "from": before.get(name),
                     "to": value,
                     "how": RUNNING,
                     "back": is_back,
                 }
-                self._deployed.note_option(node, told)
+                self._deployed.note_option(node, change)
 
     async def _ask(self, node: str) -> Mapping[str, object] | None:
         return await self._settings.of(node, self._deployed.cluster)

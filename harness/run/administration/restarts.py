@@ -1,7 +1,7 @@
 """Restarts: SIGTERM to one node after the other, each when the one before is back and has caught up; or to all at once.
 
 With options of the fault, nodes start with these, and are restarted in the same way with their own at the end, unless
-the change is to stay. Took effect if every node was seen to end; healed if all came back each time and have caught up
+the change is to stay. Took effect if every node ended; healed if all came back each time and have caught up
 with each other.
 """
 
@@ -35,7 +35,7 @@ class Restarts:
         await self._restart_all(self._wanted, is_back=False)
 
     def _tell(self, *, settled: bool) -> None:
-        """While nodes start with another quorum, some count by the one and some by the other."""
+        """Note the quorum. While nodes start with another one, some count by the old one and some by the new."""
         quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
         if isinstance(quorum, int):
             self._deployed.tell(settled=settled, quorum=None if settled else quorum)
@@ -65,7 +65,7 @@ class Restarts:
                 self._away[node] = None
         for node in nodes:
             if node not in self._away and not await deployed.until(
-                lambda told, node=node: has_synced(node, told) and covers(told[node], known),  # type: ignore[misc]
+                lambda statuses, node=node: has_synced(node, statuses) and covers(statuses[node], known),  # type: ignore[misc]
                 deployed.deadline_ns(),
             ):
                 self._away[node] = None
@@ -75,15 +75,16 @@ class Restarts:
         usual = self._deployed.plan.options_of(node)
         for name, value in self._wanted.items():
             before, after = (value, usual[name]) if is_back else (usual[name], value)
-            told = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}
-            self._deployed.note_option(node, told)
+            change = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}
+            self._deployed.note_option(node, change)
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._deployed.cluster.now_ns()
         if self._wanted and not self._fault.stays:
             await self._restart_all({}, is_back=True)
         healed = not self._away and await self._deployed.until(
-            lambda told: all(has_synced(node, told) for node in told), self._deployed.deadline_ns()
+            lambda statuses: all(has_synced(node, statuses) for node in statuses),
+            self._deployed.deadline_ns(),
         )
         self._tell(settled=True)
         first_ns = min(self._seen_ns.values(), default=None)

@@ -40,7 +40,7 @@ class VersionStep:
         if not await deployed.until(self._others_are_well, deployed.deadline_ns()):
             self._details.append("the nodes were not all back from what came before: nothing was done")
             return
-        self._before = _told(await deployed.cluster.status(node))
+        self._before = _version_of(await deployed.cluster.status(node))
         if not await deployed.administered.terminate(node):
             self._details.append(f"{node} did not end by SIGTERM alone")
         if await deployed.cluster.status(node) is None:
@@ -49,15 +49,16 @@ class VersionStep:
         if await self._start():
             deployed.run_in[node] = self._wanted
             self._is_back = await deployed.until(
-                lambda told: has_synced(node, told) and covers(told[node], wanted), deployed.deadline_ns()
+                lambda statuses: has_synced(node, statuses) and covers(statuses[node], wanted),
+                deployed.deadline_ns(),
             )
-        self._after = _told(await deployed.cluster.status(node))
+        self._after = _version_of(await deployed.cluster.status(node))
         self._details.append(self._sentence())
 
-    def _others_are_well(self, told: Mapping[str, Mapping[str, object] | None]) -> bool:
-        stepped = [node for node in told if node in self._deployed.run_in]
-        return all(status is not None for status in told.values()) and all(
-            has_synced(node, told) for node in stepped
+    def _others_are_well(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
+        stepped = [node for node in statuses if node in self._deployed.run_in]
+        return all(status is not None for status in statuses.values()) and all(
+            has_synced(node, statuses) for node in stepped
         )
 
     async def _start(self) -> bool:
@@ -93,13 +94,13 @@ class VersionStep:
         deployed = self._deployed
         heal_asked_ns = deployed.cluster.now_ns()
         took_effect = self._is_back and bool(self._after) and self._after != self._before
-        if took_effect and deployed.told_versions.setdefault(self._wanted, self._after) != self._after:
+        if took_effect and deployed.reported_versions.setdefault(self._wanted, self._after) != self._after:
             self._details.append(
-                f"other nodes run {deployed.told_versions[self._wanted]} after the same step"
+                f"other nodes run {deployed.reported_versions[self._wanted]} after the same step"
             )
             self._is_back = False
         is_well = await deployed.until(
-            lambda told: all(has_synced(node, told) for node in told), deployed.deadline_ns()
+            lambda statuses: all(has_synced(node, statuses) for node in statuses), deployed.deadline_ns()
         )
         return Evidence(
             took_effect=took_effect,
@@ -114,6 +115,6 @@ class VersionStep:
         )
 
 
-def _told(status: Mapping[str, object] | None) -> str:
+def _version_of(status: Mapping[str, object] | None) -> str:
     version = None if status is None else status.get("version")
     return version if isinstance(version, str) else ""

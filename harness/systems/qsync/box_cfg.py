@@ -37,8 +37,8 @@ class BoxCfg(Settings):
 
     async def of(self, node: str, cluster: Cluster) -> Mapping[str, object] | None:
         match await _call(node, (), cluster):
-            case Answer(data=(Mapping() as told, *_)):
-                return told
+            case Answer(data=(Mapping() as options, *_)):
+                return options
         return None
 
     async def change(self, node: str, options: Mapping[str, object], cluster: Cluster) -> str:

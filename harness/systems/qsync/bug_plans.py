@@ -92,5 +92,5 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
 
 
 def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
-    """The settings of the first bug that has some."""
+    """The settings of the first of these bugs that has any."""
     return next((BUG_PLANS.get(bug, ELECTED) for bug in bugs), {})

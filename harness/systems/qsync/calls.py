@@ -158,7 +158,7 @@ def outcome_of(asked: Asked, reply: Reply) -> Outcome:
 
 
 def why_refused(message: object) -> str:
-    """An answer that is not the one that was asked for, in words."""
+    """A refusal, or an unexpected answer, in words."""
     match message:
         case Refusal(code=code, message=text):
             return f"{text} (error {code})"[:200]

@@ -45,8 +45,8 @@ class NamedConfiguration:
 
 
 CONFIGURATIONS: dict[str, NamedConfiguration] = {
-    each.letter: each
-    for each in (
+    row.letter: row
+    for row in (
         NamedConfiguration(
             letter="A",
             name="2.6",
@@ -121,17 +121,17 @@ CONFIGURATIONS: dict[str, NamedConfiguration] = {
         ),
     )
 }
-_BY_NAME = {each.name: each for each in CONFIGURATIONS.values()}
+_BY_NAME = {row.name: row for row in CONFIGURATIONS.values()}
 DEFAULT = "H"
 
 
 def configuration(name: str) -> NamedConfiguration:
     """By letter or by name; ValueError says what there is."""
-    found = CONFIGURATIONS.get(name.upper()) or _BY_NAME.get(name)
-    if found is None:
-        known = ", ".join(f"{each.letter} ({each.name})" for each in CONFIGURATIONS.values())
+    named = CONFIGURATIONS.get(name.upper()) or _BY_NAME.get(name)
+    if named is None:
+        known = ", ".join(f"{row.letter} ({row.name})" for row in CONFIGURATIONS.values())
         raise ValueError(f"unknown configuration {name!r}; try one of: {known}")
-    return found
+    return named
 
 
 def with_protocol(named: NamedConfiguration, protocol: str | None) -> NamedConfiguration:

@@ -71,27 +71,27 @@ class CutOperator:
         self.note(ENDED, owner, {"cut": cut, **ended})
 
     async def _places(self, marker: tuple[int, int]) -> tuple[dict[str, list[tuple[int, int]]], str]:
-        """Each node's place at the marker, and the first node that told none in time."""
+        """Each node's place at the marker, and the first node that reported none in time."""
         deadline_ns = self.cluster.now_ns() + ENDS_WITHIN_NS
         places: dict[str, list[tuple[int, int]]] = {}
         while True:
             for node in self.plan.node_names:
-                told = None if node in places else await self._ask(node, "qsync.cut_places")
-                for each in told if isinstance(told, list | tuple) else ():
-                    if isinstance(each, Mapping) and (each.get("origin"), each.get("lsn")) == marker:
-                        places[node] = _pairs(each["vclock"])
+                answer = None if node in places else await self._ask(node, "qsync.cut_places")
+                for entry in answer if isinstance(answer, list | tuple) else ():
+                    if isinstance(entry, Mapping) and (entry.get("origin"), entry.get("lsn")) == marker:
+                        places[node] = _pairs(entry["vclock"])
             silent = [node for node in self.plan.node_names if node not in places]
             if not silent or self.cluster.now_ns() >= deadline_ns:
                 return places, silent[0] if silent else ""
             await self.cluster.sleep_until(self.cluster.now_ns() + LOOK_EVERY_NS)
 
     async def _ask(self, node: str, function: str) -> Any:
-        """The answer of the node: a text if it refused, None if it said nothing."""
+        """The answer of the node: a text if it refused, None if there is no answer."""
         request = Call(1 + self.cluster.now_ns(), function, ())
         reply = await self.cluster.call(PROCESS, node, request, REQUEST_TIMEOUT_NS)
         match reply:
-            case Replied(Answer(data=(told,))):
-                return told
+            case Replied(Answer(data=(answer,))):
+                return answer
             case Replied(refusal):
                 return why_refused(refusal)
         return None

@@ -112,9 +112,9 @@ def _queue_fills(scene: Scene) -> None:
 
     Mostly a node starts again in the middle of it, or the ROLLBACK takes its time.
     """
-    held: tuple[Link, ...] = (("@others", "@owner"),)
+    links: tuple[Link, ...] = (("@others", "@owner"),)
     full_ns = _lasts_ns(scene, 400, 3_000)
-    scene.add("hold-ack", "hold", full_ns, links=held, kinds=("ack",))
+    scene.add("hold-ack", "hold", full_ns, links=links, kinds=("ack",))
     if scene.chance.random() < 0.6:
         dies = soon(int(scene.chance.uniform(0.05, 0.7) * full_ns))
         node = scene.chance.choice(("@owner", "@next", "@after"))
@@ -197,10 +197,10 @@ def _rivals_stand(scene: Scene) -> None:
     scene.add("promote", "failover", lasts_ns, soon(asked_ns), nodes=("@next",))
     later_ns = asked_ns + chance.choice((0, 0, 1, 5, 30)) * MILLISECOND_NS
     scene.add("promote", "failover", lasts_ns, soon(later_ns), nodes=("@after",))
-    dies, who = soon(asked_ns + scene.lasts(1, 120)), "@owner"
+    dies, target = soon(asked_ns + scene.lasts(1, 120)), "@owner"
     if chance.random() < 0.5:  # with its vote on disk, and not sent yet
-        dies, who = Moment(does="wrote", what="raft", nth=chance.choice((1, 2, 3))), "@it"
-    scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=(who,))
+        dies, target = Moment(does="wrote", what="raft", nth=chance.choice((1, 2, 3))), "@it"
+    scene.add("kill-voter", scene.death(), scene.lasts(20, 200), dies, nodes=(target,))
 
 
 def _nothing(scene: Scene) -> None:
@@ -227,8 +227,8 @@ def _late_messages(scene: Scene) -> None:
     """Messages of a kind or two, over some links."""
     chance = scene.chance
     kinds = tuple(dict.fromkeys(chance.choices(MESSAGES[:11], k=chance.choice((1, 1, 2)))))
-    one, other = _role(scene), chance.choice(("@others", "@owner", "@next", "*", *scene.nodes))
-    links: tuple[Link, ...] = chance.choice((((one, other),), ((other, one),)))
+    begin, end = _role(scene), chance.choice(("@others", "@owner", "@next", "*", *scene.nodes))
+    links: tuple[Link, ...] = chance.choice((((begin, end),), ((end, begin),)))
     on = _moment(scene) if chance.random() < 0.3 else None
     scene.add("hold-" + kinds[0], "hold", _lasts_ns(scene, 50, 3_000), on, links=links, kinds=kinds)
 

@@ -36,7 +36,7 @@ OF_MARKERS = frozenset({"marker-differs", "status-differs"})
 def checks_of_cuts(
     plan: Plan, logs: Sequence[NodeLog], rules: LogRules, *, is_promised: bool
 ) -> tuple[Check, ...]:
-    """One for each level; the logs are replayed once. `is_promised`: that logs agree; else all is a finding."""
+    """A check for each level; logs are replayed once. Unless logs that agree are promised, all is a finding."""
     if not settings_of(plan).cut_every_s:
         return ()
     judging = _Judging(plan, logs, rules)
@@ -68,7 +68,7 @@ class _Judging:
         if level == "finish":
             details["series"] = series_of(asked_cuts(history), "")
         if said_of(self._plan).cut_every_s is None and report.had_nothing(level):
-            details["opportunities"] = 0  # nobody asked for cuts, and faults left none to judge
+            details["opportunities"] = 0  # no user asked for cuts, and faults left none to judge
         return replace(verdict, details={**verdict.details, **details})
 
     def _judged(self, history: History) -> Report:
@@ -76,20 +76,22 @@ class _Judging:
         logs = LogCuts(self._logs, replace(self._rules, quorum=quorum))
         cuts, after_ns = asked_cuts(history), _after_ns(self._plan)
         # Cut by cut: the places of one are behind those of the one before, so logs are replayed once.
-        said: list[tuple[Judgement, ...]] = [
+        judgements: list[tuple[Judgement, ...]] = [
             (_quorum(cut, logs), _marker(cut, logs), _finish(cut, logs, history, after_ns)) for cut in cuts
         ]
         if said_of(self._plan).cut_every_s is None:
-            said = [tuple(map(_as_unasked, each)) for each in said]
+            judgements = [tuple(map(_as_unasked, each)) for each in judgements]
         return Report(
             cuts=tuple(cut.cut for cut in cuts),
             times=times_of(cuts),
-            judgements={level: tuple(each[number] for each in said) for number, level in enumerate(LEVELS)},
+            judgements={
+                level: tuple(each[number] for each in judgements) for number, level in enumerate(LEVELS)
+            },
         )
 
 
 def _as_unasked(judgement: Judgement) -> Judgement:
-    """A cut that nobody asked for leaves no doubt if logs do not decide it, as those of a node that joined anew."""
+    """If no user asked for cuts, one that logs do not decide leaves no doubt: a node may have joined anew."""
     return replace(judgement, standing="nothing to judge") if judgement.result == "unknown" else judgement
 
 
@@ -104,10 +106,10 @@ def _quorum(cut: AskedCut, logs: LogCuts) -> Judgement:
     if cut.state != "ok":
         return skipped("quorum", cut.cut, "it did not finish", lacks=False)
     places: dict[str, int] = {}
-    for node, told in _told(cut).items():
-        place = logs[node].of_vclock(told) if node in logs.walks else None
+    for node, vclock in _named_places(cut).items():
+        place = logs[node].of_vclock(vclock) if node in logs.walks else None
         if place is None:
-            return skipped("quorum", cut.cut, f"the log of {node} has no place {told}", lacks=True)
+            return skipped("quorum", cut.cut, f"the log of {node} has no place {vclock}", lacks=True)
         places[node] = place
     verdict = logs.check(places)
     return Judgement(
@@ -121,11 +123,11 @@ def _quorum(cut: AskedCut, logs: LogCuts) -> Judgement:
 
 
 def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
-    if not _told(cut):
+    if not _named_places(cut):
         return skipped("marker", cut.cut, "no node named its place", lacks=False)
     origin, lsn = cut.value["marker"]
     places: dict[str, int] = {}
-    for node in _told(cut):
+    for node in _named_places(cut):
         place = logs[node].find(origin, lsn) if node in logs.walks else None
         if place is None:
             return skipped("marker", cut.cut, f"the log of {node} has no row {origin}/{lsn}", lacks=True)
@@ -134,20 +136,20 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
     witnesses = [
         Witness(
             rule="place-not-at-marker",
-            summary=f"{node} named {vclock_words(told)} as its place in {cut.cut}, and its log is at "
+            summary=f"{node} named {vclock_words(vclock)} as its place in {cut.cut}, and its log is at "
             f"{vclock_words(stands[node])} behind the marker {origin}:{lsn}",
             events=(),
             node=node,
             how="in front of its marker"
-            if sum(told.values()) < sum(stands[node].values())
+            if sum(vclock.values()) < sum(stands[node].values())
             else "behind its marker",
         )
-        for node, told in _told(cut).items()
-        if told != stands[node]
+        for node, vclock in _named_places(cut).items()
+        if vclock != stands[node]
     ]
     if cut.state == "ok":
-        found = logs.check(places, dict(cut.value["vclock"]))
-        witnesses += [each for each in found.witnesses if each.rule in OF_MARKERS]
+        verdict = logs.check(places, dict(cut.value["vclock"]))
+        witnesses += [witness for witness in verdict.witnesses if witness.rule in OF_MARKERS]
     summary = f"{len(places)} places are right behind the marker {origin}/{lsn}"
     return Judgement(
         level="marker",
@@ -161,7 +163,7 @@ def _marker(cut: AskedCut, logs: LogCuts) -> Judgement:
 
 def _finish(cut: AskedCut, logs: LogCuts, history: History, after_ns: int) -> Judgement:
     if cut.state == "ok":
-        summary = f"every node named its place, {len(_told(cut))} of them"
+        summary = f"every node named its place, {len(_named_places(cut))} of them"
         return Judgement(level="finish", cut=cut.cut, result="valid", summary=summary)
     causes: Sequence[str] = [
         *cut.causes(history, after_ns),
@@ -179,7 +181,7 @@ def _finish(cut: AskedCut, logs: LogCuts, history: History, after_ns: int) -> Ju
 
 def _second_writers(cut: AskedCut, logs: LogCuts) -> Sequence[str]:
     """The nodes with other rows in front of the marker than its writer had, by their logs."""
-    if not _told(cut):
+    if not _named_places(cut):
         return []
     origin, lsn = cut.value["marker"]
     named = counted(dict(cut.value["vclock"]))
@@ -192,12 +194,14 @@ def _second_writers(cut: AskedCut, logs: LogCuts) -> Sequence[str]:
 
 
 def _stopped(cut: AskedCut, history: History) -> Sequence[str]:
-    """The nodes that followed no peer any more when the cut ended. Whether they may is another check's matter."""
-    told = {state.node: stopped_of(state.status) for state in history.states if state.time_ns <= cut.ended_ns}
+    """The nodes that had stopped following peers when the cut ended. A different check judges whether they may."""
+    stopped = {
+        state.node: stopped_of(state.status) for state in history.states if state.time_ns <= cut.ended_ns
+    }
     return [
-        f"{node} had stopped following {', '.join(sorted(peers))}" for node, peers in told.items() if peers
+        f"{node} had stopped following {', '.join(sorted(peers))}" for node, peers in stopped.items() if peers
     ]
 
 
-def _told(cut: AskedCut) -> Mapping[str, dict[int, int]]:
+def _named_places(cut: AskedCut) -> Mapping[str, dict[int, int]]:
     return {node: counted(dict(place)) for node, place in cut.value.get("places", {}).items()}

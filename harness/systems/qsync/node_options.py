@@ -68,7 +68,7 @@ _WHOLE: Mapping[str, str] = {QUORUM: "a number of nodes", LOG_QUEUE: "a number o
 
 def parsed(given: Iterable[str], nodes: Iterable[str]) -> dict[str, dict[str, Value]]:
     """Node → option → value, of words like `n2:election_timeout=0.8`; ValueError says what is wrong with one."""
-    known, found = tuple(nodes), dict[str, dict[str, Value]]()
+    known, options = tuple(nodes), dict[str, dict[str, Value]]()
     for words in given:
         node, _, setting = words.partition(":")
         name, _, text = setting.partition("=")
@@ -76,8 +76,8 @@ def parsed(given: Iterable[str], nodes: Iterable[str]) -> dict[str, dict[str, Va
             raise ValueError(f"option of a node: no node is called {node!r} in {words!r}; try {known[0]}:…")
         if name not in APART:
             raise ValueError(f"unknown option {name!r} in {words!r}; try one of: {', '.join(APART)}")
-        found.setdefault(node, {})[name] = _value(name, text, words)
-    return found
+        options.setdefault(node, {})[name] = _value(name, text, words)
+    return options
 
 
 def _value(name: str, text: str, words: str) -> Value:

@@ -74,7 +74,7 @@ class ClearQueueOperator:
                 self.master, self._generation = node, generation
 
     def _is_heard(self, node: str, statuses: Statuses) -> bool:
-        """Some other node receives from it; or has refused to go on while it hears that node: that is no silence."""
+        """A peer receives from the node; or the peer stopped on a row, and the node receives from it: not a silence."""
         if statuses[node] is None:
             return False
         others = [other for other in self.plan.node_names if other != node]
@@ -85,11 +85,11 @@ class ClearQueueOperator:
         )
 
     def _hears(self, node: str, statuses: Statuses) -> int:
-        """From how many nodes it receives, itself included."""
+        """How many nodes the node receives from, itself included."""
         return 1 + sum(self._receives(statuses[node], other) for other in self.plan.node_names)
 
     def _quorum(self, status: Mapping[str, object] | None) -> int:
-        """As the node tells it: where members leave and come, it changes."""
+        """The quorum by the node's report: it changes when members leave and come."""
         return _number(status, "quorum") or self.plan.quorum_size
 
     def _receives(self, status: Mapping[str, object] | None, source: str) -> bool:
@@ -105,7 +105,7 @@ class ClearQueueOperator:
         self.note("take-over", node, {"done": error is None, "error": error})
 
     async def _resume_what_stopped(self, reachable: list[str], statuses: Statuses) -> None:
-        """Not before all are heard: a node that restarts replication waits for every node that does not answer."""
+        """Wait until all nodes are reachable: a node that restarts replication waits for every silent node."""
         if len(reachable) < len([node for node in self.plan.node_names if statuses[node] is not None]):
             return
         for node in reachable:

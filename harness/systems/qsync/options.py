@@ -48,7 +48,7 @@ from nodes.qsync.configuration import Protocol
 
 Formula = Annotated[str, Meta(min_length=1, max_length=200)]
 NEVER_S = 3600
-"""How often a node takes a snapshot if nothing is said: hardly ever, because nodes rarely live so long here."""
+"""The default seconds between two snapshots: hardly any node lives so long here."""
 LONG_RUN_S = 600
 """From so many seconds of load on, a node takes a snapshot when its log has grown by `LOG_BYTES`, and drops the logs
 behind it: the rows of its log are most of its memory. Bytes are counted over restarts, seconds are not."""
@@ -58,11 +58,11 @@ UNBOUNDED = 10**18
 LOG_QUEUE_BYTES = 16 * 1024 * 1024
 """Bytes that may be on their way to a node's disk by default."""
 CLEANUP_DELAY_S = 4 * 3600
-"""For so long a node keeps the logs that members may need which it has not seen since its start."""
+"""How long a node keeps logs for members that have not connected to it since its start."""
 CUT_EVERY_S, CUTS_MOST = 1.0, 60
-"""A run takes a cut every second, and not more than so many if nothing is said: each is compared with whole logs."""
+"""By default a run takes a cut every second, and at most so many: each is compared with whole logs."""
 OPERATIONS_MOST = 300_000
-"""None in a run that asks for more operations than so many, if nothing is said: logs are replayed in memory."""
+"""By default a run with more operations takes no cuts: logs are replayed in memory."""
 TAKES_CUTS = "--configuration H --faults all"
 """Options of a run with cuts."""
 USUAL_READS, VARIED_READS = "usual", "varied"
@@ -317,7 +317,7 @@ class Settings:
 
     @property
     def why_none_is_taken(self) -> str:
-        """Why there are no cuts, though nobody said so, in words; empty if there are, or a person asked for none."""
+        """Why the run takes no cuts by default; empty if it takes cuts, or if the user asked for none."""
         if self.said.cut_every_s is not None:
             return ""
         is_long = self.plan.rate * self.plan.time_limit_s > OPERATIONS_MOST

@@ -58,9 +58,9 @@ WEIGHTS: Mapping[str, float] = {
     MVCC: 1.5,
     SYNCHRONOUS_PROMOTE: 0.4,
 }
-"""How often each is drawn, of those that can change; the last but seldom what lessens the promise the most."""
+"""The weights of options that can change. The last one weakens the promise the most, so it is drawn rarely."""
 FACTORS = (0.5, 0.7, 1.5, 2.0)
-"""By what timeouts are multiplied."""
+"""The factors of changed timeouts."""
 ONE_NODE = 0.5
 """How often `reconfigure` is for a single node."""
 AT_ONCE = 0.5
@@ -120,9 +120,9 @@ def _reconfigured(
 
 
 def _raised_quorum(members: Membership, chance: random.Random) -> dict[str, Any] | None:
-    """Greater than what it is, and not greater than N: what was confirmed before it had less.
+    """A quorum above the present one, at most N. Writes that were confirmed earlier had fewer acknowledgements.
 
-    Where the plan asks for more than N / 2 + 1, the drawn one may be none that is greater.
+    Where the plan asks for more than N / 2 + 1, the drawn number may be too small: then it is the next one.
     """
     nodes = members.present
     if members.quorum >= len(nodes):
@@ -132,7 +132,7 @@ def _raised_quorum(members: Membership, chance: random.Random) -> dict[str, Any]
 
 
 def _other_timeout(plan: Plan, nodes: Sequence[str], chance: random.Random) -> dict[str, Any]:
-    """One of them, by a factor; without elections there is one less."""
+    """One timeout, times a factor; without elections there is one timeout less."""
     said = said_of(plan)
     usual = {SYNCHRO_TIMEOUT: said.synchro_timeout_s, BEAT: said.replication_timeout_s}
     usual |= {ELECTION_TIMEOUT: said.election_timeout_s} if plan.has_elections else {}
@@ -142,7 +142,7 @@ def _other_timeout(plan: Plan, nodes: Sequence[str], chance: random.Random) -> d
 
 
 def _one_by_one(name: str, chance: random.Random, nodes: int) -> dict[str, Any]:
-    """How it goes from one node to the next."""
+    """The pause between two nodes, or all nodes at once."""
     if name == OTHERWISE:
         return {"at_once": chance.random() < AT_ONCE}
     pause_ms = min(chance.choice(PAUSES_MS), ALL_PAUSES_MS // (nodes - 1)) if nodes > 1 else 0
@@ -152,7 +152,7 @@ def _one_by_one(name: str, chance: random.Random, nodes: int) -> dict[str, Any]:
 def _switched_on(
     name: str, nodes: Sequence[str], chance: random.Random, before: Iterable[Fault]
 ) -> dict[str, Any] | None:
-    """Elections, on all nodes, once."""
+    """Switch elections on, on all nodes, once."""
     if name == RECONFIGURE_AT or any(MODE in fault.options for fault in before):
         return None
     targets = tuple(chance.sample(list(nodes), len(nodes)))
@@ -171,19 +171,19 @@ def _forgets_followers(plan: Plan) -> bool:
 def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[str]:
     """The options that have a meaning in this plan, and that a fault may change."""
     of_elections = {MODE, FENCING, ELECTION_TIMEOUT, SYNCHRONOUS_PROMOTE}
-    found = [option for option in among if plan.has_elections or option not in of_elections]
+    options = [option for option in among if plan.has_elections or option not in of_elections]
     if _forgets_followers(plan):
-        found.remove(TIMEOUT_BEHAVIOUR)
-    if plan.needs_operator and MODE in found:
-        found.remove(MODE)  # the operator would promote by hand
+        options.remove(TIMEOUT_BEHAVIOUR)
+    if plan.needs_operator and MODE in options:
+        options.remove(MODE)  # the operator would promote by hand
     has_room = plan.nodes >= 3 and plan.quorum_size < plan.nodes
     if not has_room or isinstance(plan.quorum, str) or plan.changes_members:
-        found.remove(QUORUM)
-    return [option for option in found if option in changeable(plan)]
+        options.remove(QUORUM)
+    return [option for option in options if option in changeable(plan)]
 
 
 def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random) -> Value:
-    """A value that none of these nodes has; one that not all of them have where there is no such, or of modes."""
+    """A value that none of these nodes has. If there is none, and for modes: one that not all of them have."""
     now = [plan.options_of(node)[option] for node in nodes]
     usual = now[0] if now else plan.options_of(plan.node_names[0])[option]
     match option:
@@ -209,7 +209,7 @@ def _other(option: str, plan: Plan, nodes: Sequence[str], chance: random.Random)
 def _new(values: Sequence[Value], now: Sequence[Value]) -> list[Value]:
     """The values that no node has; if nodes that differ have them all, those that not all nodes have."""
     return [value for value in values if value not in now] or [
-        value for value in values if any(value != one for one in now)
+        value for value in values if any(value != held for held in now)
     ]
 
 

@@ -46,8 +46,8 @@ def _revived_promote(scene: Scene) -> None:
     """
     late_ns = scene.lasts(60, 400)
     asked = soon(scene.chance.randrange(5, 60) * MILLISECOND_NS)
-    held: tuple[Link, ...] = (("@owner", "@others"),)
-    scene.add("hold-row", "hold", late_ns, links=held, kinds=("row", "confirm"))
+    links: tuple[Link, ...] = (("@owner", "@others"),)
+    scene.add("hold-row", "hold", late_ns, links=links, kinds=("row", "confirm"))
     scene.add("promote-next", "failover", scene.lasts(100, 500), asked, nodes=("@next",))
     died = Moment(does="wrote", what="promote", nth=1)
     scene.add("kill-at-promote", scene.death(), scene.lasts(600, 2_000), died, nodes=("@it",))
@@ -71,8 +71,8 @@ def _dies_leading(scene: Scene) -> None:
     kind = scene.chance.choice(("confirm", "confirm", "row", "ack", "promote"))
     links: tuple[Link, ...] = (("*", "@owner"),) if kind == "ack" else (("@owner", "*"),)
     if scene.chance.random() < 0.4:
-        one = scene.chance.choice(list(scene.nodes))
-        links = ((one, "@owner"),) if kind == "ack" else (("@owner", one),)
+        node = scene.chance.choice(list(scene.nodes))
+        links = ((node, "@owner"),) if kind == "ack" else (("@owner", node),)
     scene.add("hold-" + kind, "hold", scene.lasts(200, 2_500), links=links, kinds=(kind,))
     moment = Moment(
         does="wrote",

@@ -17,11 +17,11 @@ class QsyncReports(Reports):
         return stopped_of(status)
 
     def rollbacks(self, status: Status) -> int | None:
-        told = status.get("rollbacks")
-        return told if isinstance(told, int) else None
+        count = status.get("rollbacks")
+        return count if isinstance(count, int) else None
 
 
 def stopped_of(status: Status) -> Mapping[str, str]:
     """The peers that the node follows no more, and why."""
-    told = status.get("stopped")
-    return told if isinstance(told, Mapping) else {}
+    peers = status.get("stopped")
+    return peers if isinstance(peers, Mapping) else {}

@@ -324,9 +324,9 @@ class Qsync(System):
         """Stored logs may differ in length. Without elections nothing else makes sure that the owner has all rows."""
         while True:
             statuses = [await cluster.status(node) for node in plan.node_names]
-            held = [status["vclock"] for status in statuses if status is not None]
+            vclocks = [status["vclock"] for status in statuses if status is not None]
             is_connected = all(_is_connected(status, plan.nodes) for status in statuses)
-            if is_connected and all(vclock == held[0] for vclock in held):
+            if is_connected and all(vclock == vclocks[0] for vclock in vclocks):
                 return
             await self._wait(cluster, deadline_ns, statuses)
 
@@ -414,7 +414,7 @@ class Qsync(System):
         return promise.but(linearizable_reads="", why=promise.why + why)
 
     def _faults(self, plan: Plan) -> tuple[Fault, ...]:
-        """Those of the plan, drawn out or not, that change options."""
+        """The faults of the plan, drawn or not, that change options."""
         if plan.drawn is not None:
             return tuple(fault for fault in plan.drawn.faults if fault.options)
         if not {*CHANGE_OPTIONS} & {*plan.faults}:
@@ -508,7 +508,7 @@ class QsyncMembers(Members):
         generations: Mapping[str, int],
         members: Membership,
     ) -> bytes:
-        """It joins, so its configuration has its id; it learns the present ids of the other nodes with the data."""
+        """The node joins with its id in the configuration. It learns the ids of the other nodes with the data."""
         first = Configuration.from_json(self.system.configurations(plan, spaces)[node])
         identities = tuple(
             replace(
@@ -607,7 +607,7 @@ def _uuid(plan: Plan, name: str) -> str:
 def _loses_power(plan: Plan) -> bool:
     if plan.drawn is not None:
         return any(fault.does == "power" for fault in plan.drawn.faults)
-    names = [each for name in plan.faults for each in TOGETHER.get(name, (name,))]
+    names = [kind for name in plan.faults for kind in TOGETHER.get(name, (name,))]
     return plan.asks_for_all or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
 
 

@@ -112,7 +112,7 @@ class QsyncVariety(Variety):
         options = said_of(plan).node_options
         if plan.workload in JUDGED_BY_READS and "node_options" not in given:
             plan = plan.changed(
-                node_options=tuple(each for each in options if f":{options_of.MVCC}=" not in each)
+                node_options=tuple(option for option in options if f":{options_of.MVCC}=" not in option)
             )
         may_elect = plan.has_elections or said_of(plan).rollback_on_timeout is False
         if "read" in given or (may_elect and plan.keeps_versions):
@@ -121,7 +121,7 @@ class QsyncVariety(Variety):
 
     def unfit(self, plan: Plan) -> frozenset[str]:
         """A quorum of a node's own is a number, which does not follow the members."""
-        counts_apart = any(f":{options_of.QUORUM}=" in each for each in said_of(plan).node_options)
+        counts_apart = any(f":{options_of.QUORUM}=" in option for option in said_of(plan).node_options)
         return NO_CHANGE_OF_MEMBERS if counts_apart else frozenset()
 
     def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
@@ -167,7 +167,7 @@ def _may_join_anew(plan: Plan) -> bool:
 def start_for(plan: Plan, chance: random.Random) -> str | None:
     """Stored logs that fit the plan, for its `start`; None if none do."""
     cuts = {name: starts.cuts_for(name, protocol_of(plan), plan.nodes) for name in starts.names()}
-    fitting = [name for name, found in cuts.items() if found]
+    fitting = [name for name, numbers in cuts.items() if numbers]
     if not fitting:
         return None
     name = chance.choice(fitting)

@@ -73,7 +73,7 @@ FAKETIME_LIBRARY = "*/faketime/libfaketimeMT.so.1"
 IN_CONTAINERS = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 NO_READ_MODES = ("A", "B", "E")
 FOREVER_S = 100 * 365 * 86_400.0
-"""As long as a server waits that is to wait for ever."""
+"""The time-out of a server that is to wait for ever."""
 _OLDER, _NEWER = "--configuration B, or E since 2.6.1", "--configuration F or G, or E up to 2.10"
 VERSIONS: Mapping[str, Mapping[str, str]] = {
     letter: {"letter": letter, "least": least, "below": below, "older": _OLDER, "newer": _NEWER}
@@ -181,11 +181,11 @@ class Tarantool(System):
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """It writes through no disk layer of ours, its monotonic clock stays the machine's, and no moment is seen."""
+        """Nodes write through no disk layer of ours, keep the machine's monotonic clock, and report no moments."""
         return ALL_ABILITIES - {"disk layer", "drift", "scenes"}
 
     def why_not_here(self, does: frozenset[Does]) -> str:
-        """Its wall clock takes another by libfaketime alone."""
+        """Only libfaketime can change the wall clock of a node."""
         if "clock" not in does or _faketime_here() is not None:
             return ""
         return "there is no libfaketime; try: apt-get install libfaketime"
@@ -371,16 +371,18 @@ class TarantoolMembers(Members):
         generations: Mapping[str, int],
         members: Membership,
     ) -> bytes:
-        """It joins on an empty folder, under a UUID of its own."""
-        told = {**_members(plan, members, generations), "joins": True}
+        """The node joins with an empty folder and a new UUID."""
+        membership = {**_members(plan, members, generations), "joins": True}
         uuid = _uuid(plan, identity(node, generations.get(node, 0)))
-        return self.system.configuration_of(plan, node, (*spaces, NOTES), {**told, "instance_uuid": uuid})
+        return self.system.configuration_of(
+            plan, node, (*spaces, NOTES), {**membership, "instance_uuid": uuid}
+        )
 
     async def remove(self, owner: str, number: int, cluster: Cluster) -> str | None:
         return await asked(cluster, owner, "qsync.remove_member", (number,), MEMBERS_TIMEOUT_NS)
 
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
-        """If it reaches no node, or no master, box.cfg fails and the process ends.
+        """If the new node reaches no node, or no master, box.cfg fails and the process ends.
 
         The last line marked fatal says so. Lines that the process printed before an earlier end stand there as well.
         """
@@ -391,8 +393,8 @@ class TarantoolMembers(Members):
         self, plan: Plan, members: Membership, generations: Mapping[str, int], node: str, cluster: Cluster
     ) -> str | None:
         """`box.cfg.replication` and `replication_synchro_quorum`, which 2.6 has as a number."""
-        told = _members(plan, members, generations)
-        return await asked(cluster, node, "qsync.set_members", (told,), MEMBERS_TIMEOUT_NS)
+        membership = _members(plan, members, generations)
+        return await asked(cluster, node, "qsync.set_members", (membership,), MEMBERS_TIMEOUT_NS)
 
 
 LOGS, REPORTS = TarantoolLogs(), TarantoolReports()

@@ -1,6 +1,6 @@
 """An operator who takes cuts at a steady pace, from one node after the other, and a base snapshot where cuts need one.
 
-All that is asked for and all that came of it are lines of the history (`harness.systems.cut_lines`). A line `snapshot`
+Every request and its outcome are lines of the history (`harness.systems.cut_lines`). A line `snapshot`
 has {"snapshot", "done", "why"}. The key "named" of `cut-ended` is the cut's name in logs, in some variants a number.
 A cut that was unknown gets a second line when a node reports its end after all.
 """
@@ -25,7 +25,7 @@ ENDS_WITHIN_NS = 5 * SECOND_NS
 LOOK_EVERY_NS = SECOND_NS // 20
 UNKNOWN = "unknown"
 NEEDS_BASE = "rebalanced"
-"""In the reason of a cut that fails until there is a new base snapshot."""
+"""The word in the reason of a cut that fails until there is a new base snapshot."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class CutOperator:
     _number: int = 0
     _requests: int = 0
     _open: dict[str, str] = field(default_factory=dict)
-    """Cuts that no node has reported the end of in time, and the node that was asked."""
+    """Cut whose end no node reported in time → the node that was asked."""
 
     async def run(self, is_over: Callable[[], bool]) -> None:
         every_ns = int(said_of(self.plan).cut_every_s * SECOND_NS)
@@ -47,14 +47,14 @@ class CutOperator:
 
     async def _cuts(self, at_once: int) -> None:
         """Ask the next nodes for a cut each."""
-        others = [self.cluster.spawn(self._cut()) for _ in range(at_once - 1)]
+        tasks = [self.cluster.spawn(self._cut()) for _ in range(at_once - 1)]
         try:
             await self._cut()
-            for each in others:
-                await each
+            for task in tasks:
+                await task
         finally:
-            for each in others:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
 
     async def _cut(self) -> None:
         names = self.plan.node_names
@@ -80,13 +80,13 @@ class CutOperator:
                 return await self._ended(cut)
 
     async def _ended(self, cut: str) -> tuple[str, str, str]:
-        """The cut's name in logs, the state in which it ended, and why."""
+        """The same, when a node has reported the end of the cut; unknown if none does in time."""
         deadline_ns = self.cluster.now_ns() + ENDS_WITHIN_NS
         while self.cluster.now_ns() < deadline_ns:
             for node in servers_of(self.plan):
-                told = await self._ask(node, "cuts")
-                ends = dict(_ends(told if isinstance(told, list) else ()))
-                for late in [each for each in self._open if each in ends]:
+                cuts = await self._ask(node, "cuts")
+                ends = dict(_ends(cuts if isinstance(cuts, list) else ()))
+                for late in [name for name in self._open if name in ends]:
                     named, state, why = ends[late]
                     value = {"cut": late, "named": named, "state": state, "why": why}
                     self.note(ENDED, self._open.pop(late), value)
@@ -101,14 +101,14 @@ class CutOperator:
         match await self._ask(node, "snapshot", name):
             case {"type": "ok"}:
                 self.note(SNAPSHOT, node, {"snapshot": name, "done": True, "why": ""})
-            case told:
-                self.note(SNAPSHOT, node, {"snapshot": name, "done": False, "why": str(told)[:200]})
+            case answer:
+                self.note(SNAPSHOT, node, {"snapshot": name, "done": False, "why": str(answer)[:200]})
 
     async def _ask(self, node: str, word: str, *rest: str) -> Any:
-        """What the node answered; None if it did not."""
+        """The node's answer; None if there is none."""
         match await self._call(node, word, *rest):
-            case Replied([_, _, told]):
-                return told
+            case Replied([_, _, answer]):
+                return answer
         return None
 
     async def _call(self, node: str, word: str, *rest: str) -> Reply:
@@ -116,9 +116,9 @@ class CutOperator:
         return await self.cluster.call(PROCESS, node, [word, self._requests, *rest], REQUEST_TIMEOUT_NS)
 
 
-def _ends(told: Iterable[object]) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Of a node's list of cuts those that have ended: the request → name, state and why."""
-    for each in told:
-        match each:
+def _ends(cuts: Iterable[object]) -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """The ended cuts in a node's list: request → name, state and why."""
+    for entry in cuts:
+        match entry:
             case {"request": str() as cut, "cut": named, "state": state, **rest} if state != "runs":
                 yield cut, (str(named), str(state), str(rest.get("why") or ""))

@@ -33,7 +33,7 @@ OF_TRANSACTIONS: frozenset[Level] = frozenset(
 
 
 def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-    """One for each level that there is something to judge of; the material is read once."""
+    """A check for each level that the plan gives something to judge; files are read once."""
     if not said_of(plan).cut_every_s:
         return ()
     judging = _Judging(plan, files)
@@ -100,7 +100,7 @@ class _Judging:
             trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
             logs=logs,
             operations=_operations(history, Writers(records)),
-            restored={each.cut: each for each in restored if each is not None},
+            restored={state.cut: state for state in restored if state is not None},
             strict_sets=True,
         )
 
@@ -121,15 +121,15 @@ def _cuts(history: History) -> Sequence[Cut]:
     """
     last_ns = max((event.time_ns for event in history.events), default=-1)
     cuts = []
-    for each in asked_cuts(history):
-        outcome = {"ok": "finished", "failed": "failed"}.get(each.state)
+    for asked in asked_cuts(history):
+        outcome = {"ok": "finished", "failed": "failed"}.get(asked.state)
         cuts.append(
             Cut(
-                id=each.value.get("named", each.cut),
-                asked_ns=each.asked_ns,
-                ended_ns=each.ended_ns if each.state == "ok" else last_ns,
-                outcomes={each.node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
-                causes=tuple(_causes(each, history)),
+                id=asked.value.get("named", asked.cut),
+                asked_ns=asked.asked_ns,
+                ended_ns=asked.ended_ns if asked.state == "ok" else last_ns,
+                outcomes={asked.node: outcome} if outcome else {},  # type: ignore[dict-item]  # two words of Outcome
+                causes=tuple(_causes(asked, history)),
             )
         )
     return cuts
@@ -141,7 +141,7 @@ def _causes(cut: AskedCut, history: History) -> Sequence[str]:
 
 
 def _operations(history: History, writers: Writers) -> list[Operation]:
-    """An operation that may have written nothing (a take of an empty queue) is in no log then."""
+    """`wrote`: it surely wrote. A take of an empty queue writes nothing, and is in no log."""
     effects = declared(history.header)
     return [
         Operation(

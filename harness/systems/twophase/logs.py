@@ -1,4 +1,4 @@
-"""What servers of the two-phase store leave, in the words of `checkers.cuts`."""
+"""The logs and traces that servers of the two-phase store leave, as `checkers.cuts` reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -
     """The logs of those servers that left files.
 
     A FINISH that its server has taken back does not count. A base snapshot stands where its rows were taken. It counts
-    on every server if any has heard that it was done: a server that died before it heard so has the rows all the same.
+    on every server if one log says that it was done: a server that died before it wrote so has the rows as well.
     """
     logs = {server: _read(files[server], read) for server in servers if server in files}
     done = {record[1] for records, _ in logs.values() for record in records if record[0] == "base-done"}
@@ -37,9 +37,9 @@ def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -
 def _in_words(records: Sequence[Sequence[Any]], done: Collection[str]) -> Iterator[Record]:
     void = _void(records)
     for record in records:
-        told = _record(record, done, void)
-        if told is not None:
-            yield told
+        entry = _record(record, done, void)
+        if entry is not None:
+            yield entry
 
 
 def _read(files: Mapping[str, bytes], read: Read) -> tuple[Sequence[Sequence[Any]], str]:
@@ -98,7 +98,7 @@ Records = Mapping[str, Sequence[Sequence[Any]]]
 
 
 def records_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Records:
-    """Of every server, in this order. A damaged log counts as none."""
+    """The records of every server, in this order. A damaged log counts as empty."""
     return {server: _read(files.get(server, {}), read)[0] for server in servers}
 
 
@@ -134,13 +134,13 @@ def restored_in(
     refused: dict[str, str] = {}
     for place, server in enumerate(servers):
         try:
-            found = restore(files.get(server, {}), cut, decisions, read)
+            restored = restore(files.get(server, {}), cut, decisions, read)
         except (NotRestorable, StartRefused) as why:
             refused[server] = str(why)
             continue
         owned = [p for p in range(partitions) if (place - p) % len(servers) <= backups]
         rows[server] = {partition: {} for partition in owned}
-        for space, key, value, version in found.rows:
+        for space, key, value, version in restored.rows:
             rows[server].setdefault(partition_of((space, key), partitions), {})[space, key] = (value, version)
     primaries = {partition: servers[partition % len(servers)] for partition in range(partitions)}
     oracle = None if refused else replayed(records, cut)
@@ -148,7 +148,7 @@ def restored_in(
 
 
 def replayed(logs: Records, cut: str) -> dict[Any, Any]:
-    """Of every key the newest value that any server has committed before the cut, from the beginning of all logs."""
+    """Key → the newest (value, version) that any server committed before the cut, from the beginning of all logs."""
     newest: dict[Any, Any] = {}
     for records in logs.values():
         start = next(place for place, record in enumerate(records) if record[:2] == ["start", cut])
@@ -167,15 +167,15 @@ def replayed(logs: Records, cut: str) -> dict[Any, Any]:
 
 def finished_in(records: Records) -> dict[str, list[str]]:
     """Cut → the servers that have its FINISH and have not taken it back, in the order in which logs name cuts."""
-    found: dict[str, list[str]] = {}
+    finished: dict[str, list[str]] = {}
     for server, log in records.items():
         void = _void(log)
         for record in log:
             if record[0] == "finish":
-                has_finished = found.setdefault(record[1], [])
+                has_finished = finished.setdefault(record[1], [])
                 if record[1] not in void:
                     has_finished.append(server)
-    return found
+    return finished
 
 
 def _void(log: Sequence[Sequence[Any]]) -> frozenset[str]:
@@ -183,5 +183,5 @@ def _void(log: Sequence[Sequence[Any]]) -> frozenset[str]:
     return frozenset(record[1] for record in log if record[0] == "void")
 
 
-def _version(held: tuple[object, int]) -> int:
-    return held[1]
+def _version(versioned: tuple[object, int]) -> int:
+    return versioned[1]

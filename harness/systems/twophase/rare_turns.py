@@ -41,21 +41,21 @@ def counted(variant: str, history: History) -> dict[str, int]:
     open_cuts: set[str] = set()
     failed_by = ""
     for event in history.told("operator", ASKED, ENDED):
-        told = event.value
+        line = event.value
         if event.f == ASKED:
             rows[ASKED_AT_ONCE] += bool(open_cuts)
-            open_cuts.add(told["cut"])
+            open_cuts.add(line["cut"])
             continue
-        if told["state"] == "unknown":
+        if line["state"] == "unknown":
             continue
-        open_cuts.discard(told["cut"])
-        if told["state"] == "ok":
+        open_cuts.discard(line["cut"])
+        if line["state"] == "ok":
             rows[finished_by(variant)] += 1
             rows[FINISHED_AFTER_LEFT] += failed_by.endswith((" left", " joined"))
             rows[FINISHED_AFTER_BASE] += NEEDS_BASE in failed_by
             failed_by = ""
-        elif told["state"] == "failed":
-            failed_by = told["why"]
-        rows[REFUSED] += told["state"] == "refused" and told["why"].endswith("is away")
+        elif line["state"] == "failed":
+            failed_by = line["why"]
+        rows[REFUSED] += line["state"] == "refused" and line["why"].endswith("is away")
     rows[OPEN_AT_END] = len(open_cuts)
     return rows

@@ -29,7 +29,7 @@ RULE = "a second cluster has what the cut has, all its copies are the same, and 
 
 
 def drawn_cuts(plan: Plan, files: NodeFiles) -> Sequence[str]:
-    """Some that every server has finished, and one that only some have, if there is any: it must be refused."""
+    """Some cuts that every server finished, and one, if any, that only some did: it must be refused."""
     servers = servers_of(plan)
     finished = finished_in(records_in(files, servers))
     good = [cut for cut, on in finished.items() if len(on) == len(servers)]
@@ -68,8 +68,8 @@ def check_of_restored(plan: Plan, files: NodeFiles) -> Check:
 
 
 def judged(plan: Plan, files: NodeFiles, history: History) -> Verdict:
-    """Unknown if a log cannot be read, no second cluster came to its end, or one that should have did not and no node
-    says why."""
+    """Unknown if a log cannot be read, if no second cluster came to its end, or if one broke off and no node reports
+    why."""
     if damage := damage_in(files, servers_of(plan)):
         return Verdict(checker=NAME, result="unknown", summary=damage, model=RULE)
     by_cut: dict[str, list[Event]] = {}
@@ -78,35 +78,35 @@ def judged(plan: Plan, files: NodeFiles, history: History) -> Verdict:
     records = records_in(files, servers_of(plan))
     finished = finished_in(records)
     witnesses: list[Witness] = []
-    told: list[dict[str, str]] = []
+    outcomes: list[dict[str, str]] = []
     for cut, events in by_cut.items():
         missing = [server for server in servers_of(plan) if server not in finished.get(cut, ())]
-        found = _of_unfinished(events, missing) if missing else _of_finished(plan, records, cut, events)
-        wrong = list(found)
+        breaches = _of_unfinished(events, missing) if missing else _of_finished(plan, records, cut, events)
+        wrong = list(breaches)
         witnesses += wrong
-        result, summary = _told(events, wrong, is_finished=not missing)
-        told.append({"cut": cut, "result": result, "summary": summary})
-    results = [each["result"] for each in told]
+        result, summary = _result(events, wrong, is_finished=not missing)
+        outcomes.append({"cut": cut, "result": result, "summary": summary})
+    results = [outcome["result"] for outcome in outcomes]
     result = "invalid" if witnesses else "valid" if results and set(results) == {"valid"} else "unknown"
-    summary = f"{len(told)} cuts given to restore, {results.count('invalid')} wrong"
+    summary = f"{len(outcomes)} cuts given to restore, {results.count('invalid')} wrong"
     if "unknown" in results:
-        open_one = told[results.index("unknown")]
+        open_one = outcomes[results.index("unknown")]
         summary += f"; {open_one['cut']}: {open_one['summary']}"
-    details: dict[str, Any] = {"cuts": told}
+    details: dict[str, Any] = {"cuts": outcomes}
     if not any(event.f == READ for events in by_cut.values() for event in events):
         details["vacuous"] = True
         result = "unknown" if result == "valid" else result
     return Verdict(
         checker=NAME,
         result=result,  # type: ignore[arg-type]  # three words of Result
-        summary=summary if told else "no cut was given to restore",
+        summary=summary if outcomes else "no cut was given to restore",
         model=RULE,
         witnesses=tuple(witnesses[:WITNESSES_MAX]),
         details=details,
     )
 
 
-def _told(events: Sequence[Event], wrong: Sequence[Witness], *, is_finished: bool) -> tuple[str, str]:
+def _result(events: Sequence[Event], wrong: Sequence[Witness], *, is_finished: bool) -> tuple[str, str]:
     """The result and its sentence, for one cut."""
     if wrong:
         return "invalid", wrong[0].summary
@@ -133,7 +133,7 @@ def _witness(rule: str, event: Event, summary: str) -> Witness:
 
 
 def _of_unfinished(events: Sequence[Event], missing: Sequence[str]) -> Iterator[Witness]:
-    """It must be refused as a whole."""
+    """The restore of an unfinished cut must be refused as a whole."""
     if not any(event.f == REFUSED for event in events):
         cut = events[0].value["cut"]
         summary = f"the cut {cut} has no FINISH on {', '.join(missing)}, and a cluster began from it"
@@ -165,9 +165,9 @@ def _of_finished(plan: Plan, records: Records, cut: str, events: Sequence[Event]
                 )
                 yield _witness("no-further-cut", event, summary)
     yield from _unlike(
-        plan, [each for each in events if each.f == DUMP and each.value["when"] != FIRST], "holds"
+        plan, [line for line in events if line.f == DUMP and line.value["when"] != FIRST], "holds"
     )
-    yield from _unlike(plan, [each for each in events if each.f == AGAIN], "restores")
+    yield from _unlike(plan, [line for line in events if line.f == AGAIN], "restores")
 
 
 def _rows(event: Event) -> dict[tuple[Any, Any], Any]:
@@ -186,12 +186,12 @@ def _owned(plan: Plan, node: str, rows: Mapping[tuple[Any, Any], Any]) -> dict[t
 
 
 def _differing(
-    event: Event, expected: Mapping[tuple[Any, Any], Any], found: Mapping[tuple[Any, Any], Any], does: str
+    event: Event, expected: Mapping[tuple[Any, Any], Any], shown: Mapping[tuple[Any, Any], Any], does: str
 ) -> Iterator[Witness]:
-    wrong = [key for key in dict.fromkeys((*expected, *found)) if expected.get(key) != found.get(key)]
+    wrong = [key for key in dict.fromkeys((*expected, *shown)) if expected.get(key) != shown.get(key)]
     if wrong:
         space, key = wrong[0]
-        there, due = found.get((space, key)), expected.get((space, key))
+        there, due = shown.get((space, key)), expected.get((space, key))
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         yield _witness(
             "differs-from-replay",
@@ -202,19 +202,19 @@ def _differing(
 
 
 def _unlike(plan: Plan, events: Sequence[Event], does: str) -> Iterator[Witness]:
-    """Owners of a row have the same value of it."""
-    held: dict[tuple[Any, Any], Any] = {}
+    """All owners of a row must have the same value of it."""
+    known: dict[tuple[Any, Any], Any] = {}
     for event in events:
-        held.update({key: value for key, value in _rows(event).items() if key not in held})
+        known.update({key: value for key, value in _rows(event).items() if key not in known})
     for event in events:
         if event.node in servers_of(plan):
-            owned = _owned(plan, event.node, held)
-            found = _owned(plan, event.node, _rows(event))
-            wrong = [key for key, value in owned.items() if found.get(key) != value]
+            owned = _owned(plan, event.node, known)
+            shown = _owned(plan, event.node, _rows(event))
+            wrong = [key for key, value in owned.items() if shown.get(key) != value]
             if wrong:
                 yield _witness(
                     "copies-differ",
                     event,
                     f"{event.node} of the cluster restored to {event.value['cut']} {does} "
-                    f"{found.get(wrong[0])!r} as {wrong[0][0]} {wrong[0][1]!r}, a different owner {owned[wrong[0]]!r}",
+                    f"{shown.get(wrong[0])!r} as {wrong[0][0]} {wrong[0][1]!r}, a different owner {owned[wrong[0]]!r}",
                 )

@@ -87,10 +87,10 @@ def _discovery_is_late(scene: Scene) -> None:
 def _members_are_late(scene: Scene) -> None:
     """One node hears late that another one has left or joined, or that it has joined itself, while cuts begin."""
     on = Moment(does="sends", what=NEWS_OF_MEMBERS, nth=scene.chance.choice((1, 1, 2, 3, 5)))
-    one = _one(scene)
+    node = _one(scene)
     if scene.chance.random() < 0.5:
-        scene.add("kill-one", scene.death(), _lasts_ns(scene, 50, 2_000), nodes=(one,))
-    links: tuple[Link, ...] = (("*", one),)
+        scene.add("kill-one", scene.death(), _lasts_ns(scene, 50, 2_000), nodes=(node,))
+    links: tuple[Link, ...] = (("*", node),)
     scene.add("hold-members", "hold", _lasts_ns(scene, 50, 2_500), on, links=links, kinds=DISCOVERY)
 
 
@@ -125,9 +125,9 @@ def _cut_is_overtaken(scene: Scene) -> None:
     scene.add("hold-finish", "hold", scene.lasts(300, 1_500), links=((near, "*"),), kinds=("finish",))
     died = Moment(does="sends", what="finish", node=near, nth=chance.choice((3, 10)))
     scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), died, nodes=(near,))
-    told = Moment(does="sends", what="checked", nth=chance.choice((1, 1, 2, 3)))
+    checked = Moment(does="sends", what="checked", nth=chance.choice((1, 1, 2, 3)))
     links: tuple[Link, ...] = (("*", "@it"),)
-    scene.add("hold-discovery", "hold", scene.lasts(200, 1_000), told, links=links, kinds=DISCOVERY)
+    scene.add("hold-discovery", "hold", scene.lasts(200, 1_000), checked, links=links, kinds=DISCOVERY)
 
 
 def _slow_records(scene: Scene) -> None:
@@ -150,8 +150,8 @@ def _near_dies(scene: Scene) -> None:
     Where there are clients, the last node is one: its leaving fails no cut.
     """
     chance = scene.chance
-    held = chance.random() < 0.5
-    if held:
+    is_held = chance.random() < 0.5
+    if is_held:
         links: tuple[Link, ...] = (("*", _one(scene)),)
         scene.add("hold-finish", "hold", scene.lasts(300, 2_000), links=links, kinds=("finish",))
     what = chance.choice(("prepare", "finish", "finish"))
@@ -251,8 +251,8 @@ def _primaries_change_under_a_copy(scene: Scene) -> None:
                 Moment(does="wrote", what="rebalanced", nth=nth, after_ns=after_ns),
             )
         )
-        who = chance.choice(("@it", "@next", "@after", other, late))
-        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=(who,))
+        target = chance.choice(("@it", "@next", "@after", other, late))
+        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=(target,))
 
 
 READY_MADE: Scenes = (

@@ -1,4 +1,4 @@
-"""Which transactions the answer to an operation shows: those that alone have written a value which it read.
+"""The transactions that the answer to an operation shows: each is the only writer of a value in it.
 
 Writers are found in the servers' logs, so that a transaction without an answer counts, too. A value that two
 transactions have written to a key shows neither of them.
@@ -26,16 +26,16 @@ class Writers:
 
     def shown_by(self, operation: Operation) -> Sequence[str]:
         """The transactions, without the operation's own."""
-        found: dict[str, None] = {}
+        xids: dict[str, None] = {}
         for key, value in _read(operation):
             writers = self._of.get((key, repr(value)), set())
             if value is not None and len(writers) == 1:
-                found.update(dict.fromkeys(writers))
-        return [xid for xid in found if xid != operation.transaction]
+                xids.update(dict.fromkeys(writers))
+        return [xid for xid in xids if xid != operation.transaction]
 
 
 def _read(operation: Operation) -> Iterator[tuple[str, object]]:
-    """The keys that it read, and the values there: of operations whose answers show stored values as they are."""
+    """The keys that the operation read, with the values, if its answer shows stored values as they are."""
     match operation.type, operation.f, operation.value:
         case "ok", "read", value if operation.key is not None:
             yield operation.key, value

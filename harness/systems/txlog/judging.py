@@ -59,7 +59,7 @@ class _Judging:
         return self._judged[1][name]
 
     def verified(self, history: History, verdict: Verdict) -> Verified:
-        """By the records alone; a proof of a rule that they cannot show stands among those without one."""
+        """Check the proofs by the records alone. A rule that records cannot show counts as without proof."""
         masters = self._masters(history)
         proofs = verdict.details["proofs"]
         hidden = tuple(proof["rule"] for proof in proofs if proof["rule"] in verify.NOT_SHOWN)
@@ -75,7 +75,7 @@ class _Judging:
 
     def _records(self, masters: Sequence[str]) -> Mapping[str, list[list[Any]]]:
         logs = logs_in(self._files, masters)
-        return {name: [[each.kind, *each.fields] for each in log.records] for name, log in logs.items()}
+        return {name: [[record.kind, *record.fields] for record in log.records] for name, log in logs.items()}
 
     def _timed(self, verdict: Verdict, history: History) -> Verdict:
         """Witnesses with the window of their records; it is about right (`harness.systems.txlog.queues`)."""

@@ -19,7 +19,7 @@ PhaseOf = Callable[[str, int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Breached:
+class Breach:
     rule: str
     check: str
     is_price: bool
@@ -28,18 +28,20 @@ class Breached:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class LogChecks:
+    """The checks over the logs in a verdict, and the breaches that it lists."""
+
     checks: Sequence[str]
-    """The verdicts over the logs; none if nothing judged them."""
-    breaches: Sequence[Breached]
+    """The names of the checks over the logs; empty if none ran."""
+    breaches: Sequence[Breach]
     unknown: Sequence[str]
     """Checks that came to no verdict."""
     is_whole: bool
     """The verdict names the records of every violation."""
 
 
-def judged(verdict: Mapping[str, Any]) -> Judged:
-    found: list[Breached] = []
+def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
+    breaches: list[Breach] = []
     names: list[str] = []
     unknown: list[str] = []
     is_whole = True
@@ -53,33 +55,33 @@ def judged(verdict: Mapping[str, Any]) -> Judged:
         wrong = details.get("proofs") or () if check.get("result") == "invalid" else ()
         placed = [*_breached(name, wrong, is_price=False)]
         is_whole &= len(placed) == int(details.get("violations") or 0)
-        found += [*placed, *_breached(name, details.get("documented") or (), is_price=True)]
-    return Judged(names, found, unknown, is_whole)
+        breaches += [*placed, *_breached(name, details.get("documented") or (), is_price=True)]
+    return LogChecks(names, breaches, unknown, is_whole)
 
 
-def _breached(check: str, proofs: Sequence[Any], *, is_price: bool) -> list[Breached]:
+def _breached(check: str, proofs: Sequence[Any], *, is_price: bool) -> list[Breach]:
     return [
-        Breached(str(proof.get("rule", "")), check, is_price, *proof["records"][0])
+        Breach(str(proof.get("rule", "")), check, is_price, *proof["records"][0])
         for proof in proofs
         if proof.get("records")
     ]
 
 
-def phases_told(judged: Judged, phases: Collection[str], phase_of: PhaseOf) -> list[str]:
+def phase_sentences(checks: LogChecks, phases: Collection[str], phase_of: PhaseOf) -> list[str]:
     """A sentence for each of these phases."""
-    if judged.unknown:
-        return [f"No verdict by phase: {', '.join(judged.unknown)} came to none."]
-    found = [phase for phase in PHASES if phase in phases and judged.checks]
-    return [f"Verdict {phase}: {_told(judged, phase, phase_of)}." for phase in found]
+    if checks.unknown:
+        return [f"No verdict by phase: {', '.join(checks.unknown)} came to none."]
+    named = [phase for phase in PHASES if phase in phases and checks.checks]
+    return [f"Verdict {phase}: {_verdict(checks, phase, phase_of)}." for phase in named]
 
 
-def _told(judged: Judged, phase: str, phase_of: PhaseOf) -> str:
-    here = [each for each in judged.breaches if phase_of(each.master, each.place) == phase]
-    wrong, priced = ([each for each in here if each.is_price is price] for price in (False, True))
-    none = "no violation" if judged.is_whole else "none of the violations that are listed"
-    said = f"violation of {_rules(wrong)}" if wrong else none
-    return f"{said}; the documented price of the strategy: {_rules(priced)}" if priced else said
+def _verdict(checks: LogChecks, phase: str, phase_of: PhaseOf) -> str:
+    here = [breach for breach in checks.breaches if phase_of(breach.master, breach.place) == phase]
+    wrong, priced = ([breach for breach in here if breach.is_price is price] for price in (False, True))
+    none = "no violation" if checks.is_whole else "none of the violations that are listed"
+    verdict = f"violation of {_rules(wrong)}" if wrong else none
+    return f"{verdict}; the documented price of the strategy: {_rules(priced)}" if priced else verdict
 
 
-def _rules(breaches: Sequence[Breached]) -> str:
-    return ", ".join(dict.fromkeys(f"{each.rule} ({each.check})" for each in breaches))
+def _rules(breaches: Sequence[Breach]) -> str:
+    return ", ".join(dict.fromkeys(f"{breach.rule} ({breach.check})" for breach in breaches))

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from checkers.history.history import History
 from harness.systems.parts import NodeFiles
 from harness.systems.txlog.logs import MasterLog, Placed, logs_in
-from harness.systems.txlog.phases import AFTER, APART, BEFORE, FROZEN, Judged, judged, phases_told
+from harness.systems.txlog.phases import AFTER, APART, BEFORE, FROZEN, LogChecks, log_checks, phase_sentences
 from harness.systems.txlog.queues import LINES, Queues, Row, at, place_at, rows_of, times_ns
 from nodes.txlog.refs import common_length
 
@@ -35,7 +35,7 @@ Picture = dict[str, Any]
 POINTS, ROUNDS_MAX, MARKS_MAX = 240, 160, 60
 STRETCHES_MAX = 5
 BOXES, LEAD = 14, 3
-"""In a cell of a board; of those, entries that the masters have in common at its beginning."""
+"""Boxes in a cell of a board; how many of them show entries that all masters have in common."""
 LEAD_NS = 3_000_000_000
 """The stretch that is drawn before a split, at most."""
 NEAR_NS = 500_000_000
@@ -64,15 +64,15 @@ def drawn(
     masters = [master for master in masters if master.records]
     if not masters:
         return None
-    wrong, checks = _violating(verdict), judged(verdict)
+    wrong, checks = _violating(verdict), log_checks(verdict)
     stretches = _stretches(masters, wrong)
     end_ns = max(master.times[-1] for master in masters)
     rest = len(stretches) - STRETCHES_MAX
     return {
         "whole": _stretch(masters, _Stretch("The whole run", 0, end_ns), wrong, checks),
         "stretches": [
-            _stretch(masters, each, wrong, checks)
-            for each in sorted(stretches[:STRETCHES_MAX], key=lambda each: each.start_ns)
+            _stretch(masters, stretch, wrong, checks)
+            for stretch in sorted(stretches[:STRETCHES_MAX], key=lambda stretch: stretch.start_ns)
         ],
         "not_drawn": f"{rest:,} more splits and recoveries are only in the picture of the whole run."
         if rest > 0
@@ -108,21 +108,21 @@ class _Master:
         return self.times[min(max(place, 1), len(self.times)) - 1]
 
     def places(self, start_ns: int, end_ns: int) -> range:
-        """The times of the records from one time to the other, both included."""
+        """The places of the records from one time to the other, both included."""
         return range(place_at(self.times, start_ns) + 1, place_at(self.times, end_ns + 1) + 1)
 
     @cached_property
     def apart(self) -> list[tuple[int, int]]:
         """(first place, last place) of every time in which masters are left out, or queues are frozen."""
-        found = []
+        spans = []
         first = 0
         for place, row in enumerate(self.rows):
             if row.is_apart and not first:
                 first = place
             elif first and not row.is_apart:
-                found.append((first, place))
+                spans.append((first, place))
                 first = 0
-        return [*found, (first, len(self.records))] if first else found
+        return [*spans, (first, len(self.records))] if first else spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Stretch:
 
 def _violating(verdict: Mapping[str, Any]) -> Wrong:
     """The records of the first proof of each broken rule. A proof has "rule" and "records": [[master, place]]."""
-    found: dict[Place, str] = {}
+    wrong: dict[Place, str] = {}
     rules: set[str] = set()
     for check in verdict.get("checks", ()):
         proofs = (check.get("details") or {}).get("proofs") or ()
@@ -149,8 +149,8 @@ def _violating(verdict: Mapping[str, Any]) -> Wrong:
             if rule and rule not in rules:
                 rules.add(rule)
                 for master, place in proof.get("records", ()):
-                    found[master, place] = rule
-    return found
+                    wrong[master, place] = rule
+    return wrong
 
 
 def _stretches(masters: Sequence[_Master], wrong: Wrong) -> list[_Stretch]:
@@ -161,7 +161,7 @@ def _stretches(masters: Sequence[_Master], wrong: Wrong) -> list[_Stretch]:
     apart = _united(times)
     by_name = {master.name: master for master in masters}
     wrong_ns = [by_name[name].time_of(place) for name, place in wrong if name in by_name]
-    found: list[tuple[int, int, _Stretch]] = []
+    ranked: list[tuple[int, int, _Stretch]] = []
     for number, (from_ns, to_ns) in enumerate(apart):
         start_ns = max(from_ns - LEAD_NS, min(_progress_before(master, from_ns) for master in masters))
         next_ns = (
@@ -174,10 +174,10 @@ def _stretches(masters: Sequence[_Master], wrong: Wrong) -> list[_Stretch]:
         wrong_ns = [time_ns for time_ns in wrong_ns if not start_ns <= time_ns <= end_ns]
         title = f"Split {number + 1} of {len(apart)}"
         rank = 0 if is_wrong else 1 if any(_falls(master, start_ns, end_ns) for master in masters) else 2
-        found.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, shows="a split")))
-    for start_ns, end_ns in _united([(max(0, each - NEAR_NS), each + NEAR_NS) for each in wrong_ns]):
-        found.append((0, start_ns, _Stretch("Violations", start_ns, end_ns, shows="violations")))
-    return [stretch for _, _, stretch in sorted(found, key=lambda each: each[:2])]
+        ranked.append((rank, from_ns, _Stretch(title, start_ns, end_ns, from_ns, shows="a split")))
+    for start_ns, end_ns in _united([(max(0, entry - NEAR_NS), entry + NEAR_NS) for entry in wrong_ns]):
+        ranked.append((0, start_ns, _Stretch("Violations", start_ns, end_ns, shows="violations")))
+    return [stretch for _, _, stretch in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def _falls(master: _Master, start_ns: int, end_ns: int) -> bool:
@@ -216,21 +216,21 @@ def _caught_up(master: _Master, time_ns: int) -> int:
 # ---- one stretch
 
 
-def _stretch(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong, checks: Judged) -> Picture:
-    told: list[str] = []
+def _stretch(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong, checks: LogChecks) -> Picture:
+    sentences: list[str] = []
     columns: Columns = []
     match stretch.shows:
         case "a split":
-            told, columns = _told(masters, stretch), _columns(masters, stretch)
-            told += _by_phase(masters, stretch, checks)
+            sentences, columns = _sentences(masters, stretch), _columns(masters, stretch)
+            sentences += _by_phase(masters, stretch, checks)
         case "violations":
-            told, columns = _violations_told(masters, stretch, wrong), _ends(masters, stretch)
+            sentences, columns = _violations(masters, stretch, wrong), _ends(masters, stretch)
     return {
         "title": stretch.title,
         "start_ns": stretch.start_ns,
         "end_ns": stretch.end_ns,
         "lanes": [_lane(master, stretch, wrong) for master in masters],
-        "told": told,
+        "told": sentences,
         "board": board(columns, {master.name: master.records for master in masters}) if columns else None,
     }
 
@@ -263,7 +263,7 @@ def _lane(master: _Master, stretch: _Stretch, wrong: Wrong) -> Picture:
 
 
 def _fitting(marks: Sequence[Picture]) -> Picture:
-    """All of them; else without the small ones, of which a part would look like all."""
+    """All marks if they fit; else the large ones, because a part of the small ones would look like all."""
     large = [mark for mark in marks if mark["kind"] not in SMALL]
     shown = marks if len(marks) <= MARKS_MAX else large
     shown = sorted(shown, key=lambda mark: MARKS.index(mark["kind"]))[:MARKS_MAX]
@@ -288,7 +288,7 @@ def _spans(master: _Master, stretch: _Stretch) -> list[Picture]:
 
 
 def _put(points: list[list[int]], point: list[int], slot_us: int, *, is_kept: bool) -> None:
-    """The last one of each slot of time; one where a queue falls, and the one before it, stay."""
+    """Add a point. Of a slot of time only the last one stays, and both ends of every fall of a queue."""
     is_same_slot = bool(points) and points[-1][0] // slot_us == point[0] // slot_us
     if is_same_slot and not is_kept and len(points) > 1 and points[-1][3] >= points[-2][3]:
         points[-1] = point
@@ -303,7 +303,7 @@ def _state(queues: Row | Queues) -> tuple[str, str]:
 
 
 def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
-    """The values that are drawn at one point: a fall of a queue has both its ends."""
+    """The mark of a record, without its time; None if it has none. A fall of a queue has both its ends."""
     if rule:
         text = f"violation of {rule}: record {record.place} ({record.kind})"
         return {"kind": "wrong", "label": rule, "text": text}
@@ -321,11 +321,11 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
                 "text": f"freezes its queues for recovery {epoch + 1}{kept}",
             }
         case ["recovered", epoch, common, winner, votes, *_]:
-            told = _counted(dict(votes).get(winner, 0), "vote")
+            count = _counted(dict(votes).get(winner, 0), "vote")
             return {
                 "kind": "vote",
-                "label": f"branch of {winner} wins, {told}",
-                "text": f"recovery {epoch}: the branch of {winner} wins with {told}",
+                "label": f"branch of {winner} wins, {count}",
+                "text": f"recovery {epoch}: the branch of {winner} wins with {count}",
                 **({"from": before.synced, "to": common} if common < before.synced else {}),
             }
         case ["restored", index, _]:
@@ -351,12 +351,12 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
 
 
 def _backup(state: Sequence[Any] | None) -> tuple[str, str]:
-    """For the sentence, and for the label."""
+    """The backup in words for the sentence, and for the label."""
     return (f"; backup of the state at entry {state[0]}", f"backup at {state[0]}") if state else ("", "")
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what if count == 1 else PLURALS[what]}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else PLURALS[noun]}"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -366,7 +366,7 @@ def _names(names: Iterable[str]) -> str:
 # ---- in words
 
 
-def _told(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
+def _sentences(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
     """A sentence for each thing that happened; masters that did the same share one."""
     splits: dict[str, list[str]] = {}
     votes: dict[str, list[str]] = {}
@@ -380,9 +380,9 @@ def _told(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
                     kept = f" Backup of the state at entry {backup[0]}." if backup else ""
                     splits.setdefault(f"out {_names(missing)}.{kept}", []).append(master.name)
                 case ["recovered", epoch, _, winner, won, *_]:
-                    told = ", ".join(f"{name} {count}" for name, count in sorted(dict(won).items()))
+                    tally = ", ".join(f"{name} {count}" for name, count in sorted(dict(won).items()))
                     votes.setdefault(
-                        f"recovery {epoch}: the branch of {winner} wins. Votes for the branch of each master: {told}.",
+                        f"recovery {epoch}: the branch of {winner} wins. Votes for the branch of each master: {tally}.",
                         [],
                     ).append(master.name)
                 case ["rejoined"]:
@@ -394,25 +394,31 @@ def _told(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
                         f"It executes {_counted(again, 'transaction')} again, or others in their place."
                     )
     return [
-        *(f"{_names(who)} {'leaves' if len(who) == 1 else 'leave'} {what}" for what, who in _once(splits)),
-        *(f"{_names(who)} finish{'es' if len(who) == 1 else ''} {what}" for what, who in _once(votes)),
+        *(
+            f"{_names(names)} {'leaves' if len(names) == 1 else 'leave'} {words}"
+            for words, names in _once(splits)
+        ),
+        *(
+            f"{_names(names)} finish{'es' if len(names) == 1 else ''} {words}"
+            for words, names in _once(votes)
+        ),
         *restores,
         *([f"All masters take part again, by the records of {_names(dict.fromkeys(back))}."] if back else []),
     ]
 
 
-def _once(told: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, Sequence[str]]]:
-    """Each name once: a master may leave the same ones out again."""
-    return ((what, [*dict.fromkeys(who)]) for what, who in told.items())
+def _once(by_words: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, Sequence[str]]]:
+    """Each name once: a master may leave out the same masters again."""
+    return ((words, [*dict.fromkeys(names)]) for words, names in by_words.items())
 
 
-def _by_phase(masters: Sequence[_Master], stretch: _Stretch, checks: Judged) -> list[str]:
+def _by_phase(masters: Sequence[_Master], stretch: _Stretch, checks: LogChecks) -> list[str]:
     phases = {
         (master.name, place): _phase(master, place)
         for master in masters
         for place in master.places(stretch.start_ns, stretch.end_ns)
     }
-    return phases_told(checks, {*phases.values()}, lambda name, place: phases.get((name, place), ""))
+    return phase_sentences(checks, {*phases.values()}, lambda name, place: phases.get((name, place), ""))
 
 
 def _phase(master: _Master, place: int) -> str:
@@ -422,7 +428,7 @@ def _phase(master: _Master, place: int) -> str:
     return BEFORE if any(first > place for first, _ in master.apart) else AFTER
 
 
-def _violations_told(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> list[str]:
+def _violations(masters: Sequence[_Master], stretch: _Stretch, wrong: Wrong) -> list[str]:
     return [
         f"Violation of {rule}: record {place} of {master.name} ({master.records[place - 1].kind})."
         for master in masters

@@ -26,7 +26,7 @@ LOGGED = {"split": "missing", "recovering": "epoch", "recovered": "epoch"}
 
 @dataclass(slots=True)
 class Queues:
-    """Behind the records that were applied. `executed`: how many first entries the state has."""
+    """The queues behind the applied records. `executed`: how many entries the state has, from the first."""
 
     synced: list[Ref] = field(default_factory=list)
     incoming: dict[str, Ref] = field(default_factory=dict)
@@ -113,14 +113,14 @@ def rows_of(records: Sequence[Placed]) -> list[Row]:
 
 def at(records: Sequence[Placed], places: Collection[int]) -> dict[int, Queues]:
     """The queues behind the records of these places; 0: before the first."""
-    found: dict[int, Queues] = {}
+    by_place: dict[int, Queues] = {}
     queues = Queues()
     for place in range(max(places, default=0) + 1):
         if place:
             queues.apply(records[place - 1])
         if place in places:
-            found[place] = queues.copy()
-    return found
+            by_place[place] = queues.copy()
+    return by_place
 
 
 # ---- times
@@ -129,6 +129,7 @@ def at(records: Sequence[Placed], places: Collection[int]) -> dict[int, Queues]:
 def times_ns(records: Sequence[Placed], rows: Sequence[Row], history: History, lines: bytes) -> list[int]:
     """About when each record was written: nanoseconds of the run, never falling. `rows`: by `rows_of`."""
     known: dict[int, int] = {}
+    # The order is the precedence: a later source overrides an earlier one.
     for place, time_ns in (
         *_by_monitor(records, rows, history),
         *_by_clients(records, history),
@@ -153,32 +154,32 @@ def _spread(known: Mapping[int, int], count: int) -> list[int]:
 
 
 def _by_clients(records: Sequence[Placed], history: History) -> Iterator[tuple[int, int]]:
-    asked = {each.transaction: each for each in history.operations if each.transaction is not None}
-    seen: set[str] = set()
+    asked = {op.transaction: op for op in history.operations if op.transaction is not None}
+    executed: set[str] = set()
     for record in records:
         match [record.kind, *record.fields]:
             case ["made", _, _, name, _] if name in asked:
                 yield record.place, asked[name].invoke_ns
-            case ["executed", _, name, _] if name in asked and name not in seen:
-                seen.add(name)
+            case ["executed", _, name, _] if name in asked and name not in executed:
+                executed.add(name)
                 operation = asked[name]
                 if operation.node == record.master and operation.type == "ok" and operation.complete_ns:
                     yield record.place, operation.complete_ns
 
 
 def _by_lines(records: Sequence[Placed], lines: bytes) -> Iterator[tuple[int, int]]:
-    """Lines and records have the same order; a crash can take a record, and not its line."""
+    """Lines and records have the same order. A crash can lose a record and keep its line."""
     announced = [record for record in records if record.kind in LOGGED]
     first = 0
     for line in lines.splitlines():
-        told = _line(line)
-        word, time_ns = told.get("message"), told.get("time_ns")
+        fields = _line(line)
+        word, time_ns = fields.get("message"), fields.get("time_ns")
         if word not in LOGGED or not isinstance(time_ns, int):
             continue
-        said = told.get(LOGGED[word])
+        first_field = fields.get(LOGGED[word])
         for number in range(first, len(announced)):
             record = announced[number]
-            if record.kind == word and record.fields and record.fields[0] == said:
+            if record.kind == word and record.fields and record.fields[0] == first_field:
                 yield record.place, time_ns
                 first = number + 1
                 break
@@ -190,7 +191,9 @@ def _by_faults(records: Sequence[Placed], history: History) -> Iterator[tuple[in
         if record.kind != "life" or record.life == 1:
             continue
         reports = (state for state in history.states if state.node == record.master)
-        seen_ns = next((each.time_ns for each in reports if each.status.get("life") == record.life), None)
+        seen_ns = next(
+            (report.time_ns for report in reports if report.status.get("life") == record.life), None
+        )
         healed = [
             span
             for span in history.faults
@@ -208,24 +211,24 @@ def _by_faults(records: Sequence[Placed], history: History) -> Iterator[tuple[in
 
 def _line(line: bytes) -> Mapping[str, Any]:
     try:
-        told = msgspec.json.decode(line)
+        fields = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _by_monitor(
     records: Sequence[Placed], rows: Sequence[Row], history: History
 ) -> Iterator[tuple[int, int]]:
-    """The last record behind which the queues are as reported."""
+    """For each report the last record behind which the queues are the same."""
     last: dict[tuple[object, ...], int] = {
         (record.life, row.counter, row.synced, row.executed): record.place
         for record, row in zip(records, rows[1:], strict=True)
     }
     for state in history.states:
         if records and state.node == records[0].master:
-            told = state.status
-            key = tuple(told.get(name) for name in ("life", "counter", "synchronised", "executed"))
+            status = state.status
+            key = tuple(status.get(name) for name in ("life", "counter", "synchronised", "executed"))
             if (place := last.pop(key, None)) is not None:  # later reports say only that nothing has changed
                 yield place, state.time_ns
 

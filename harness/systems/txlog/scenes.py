@@ -48,17 +48,17 @@ def _on_a_split(scene: Scene) -> Moment:
 def between(parts: Iterable[Sequence[str]]) -> tuple[Link, ...]:
     """All links from one part to another."""
     part_of = {name: number for number, part in enumerate(parts) for name in part}
-    return tuple((one, other) for one in part_of for other in part_of if part_of[one] != part_of[other])
+    return tuple((node, peer) for node in part_of for peer in part_of if part_of[node] != part_of[peer])
 
 
 def across(ring: Sequence[str]) -> tuple[Link, ...]:
     """All links of masters that are not neighbours in the ring: every master is reached, over others."""
     size = len(ring)
     return tuple(
-        (one, other)
-        for place, one in enumerate(ring)
-        for there, other in enumerate(ring)
-        if (place - there) % size not in (0, 1, size - 1)
+        (node, peer)
+        for place, node in enumerate(ring)
+        for peer_place, peer in enumerate(ring)
+        if (place - peer_place) % size not in (0, 1, size - 1)
     )
 
 

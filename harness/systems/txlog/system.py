@@ -166,9 +166,9 @@ def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bo
     """The master takes part again. Without a strategy its part may stay apart; then all of that part are equal."""
     status = statuses[node]
     missing = _names(status.get("missing")) if status.get("strategy") == "none" else []
-    part = [each for name, each in statuses.items() if name not in missing]
+    part = [peer for name, peer in statuses.items() if name not in missing]
     return status.get("mode") == ("split" if missing else "normal") and (
-        len({each.get("base") for each in part}) == 1
+        len({peer.get("base") for peer in part}) == 1
     )
 
 

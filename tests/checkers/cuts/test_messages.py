@@ -73,7 +73,7 @@ def test_a_trace_too_long_for_vector_clocks_says_so(monkeypatch: pytest.MonkeyPa
 
 def test_colours_that_vector_clocks_contradict_break_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disagreement between the two ways to judge goes unsaid."""
-    monkeypatch.setattr(messages, "_seen", lambda links, first: numpy.full((2, 2), 9, numpy.int32))
+    monkeypatch.setattr(messages, "_clocks", lambda links, first: numpy.full((2, 2), 9, numpy.int32))
     trace = scripts.trace({"n1": "+a>n2 *k1", "n2": "-a *k1"})
     said = check(Given(cuts=[Cut(id="k1")], trace=trace)).of("messages", "k1")
     assert said.result == "unknown"

@@ -12,7 +12,7 @@ from checkers.history import History
 from checkers.proofs import verify
 from tests.checkers.brute.histories import Line, history_of
 
-OBSERVES = verify.Judged(model="queue", failed_cas_observes=True)
+OBSERVES = verify.Terms(model="queue", failed_cas_observes=True)
 
 
 def told_empty(type_: str, *, before: bool) -> History:
@@ -42,7 +42,7 @@ def test_refused_empty_is_no_observation_where_that_is_not_promised() -> None:
     """If this fails, stores that promise nothing of their refusals get false alarms."""
     history = told_empty("fail", before=False)
     verdict = linearizable.check(history, model="queue", failed_cas_observes=False)
-    assert verdict.result == "valid" and verify.check(history, verdict, verify.Judged(model="queue")).holds
+    assert verdict.result == "valid" and verify.check(history, verdict, verify.Terms(model="queue")).holds
 
 
 def test_null_means_that_the_queue_was_seen_empty() -> None:

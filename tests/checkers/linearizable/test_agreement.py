@@ -14,16 +14,16 @@ from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
 from checkers.proofs import verify
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from tests import examples
 from tests.checkers.linearizable import all_orders, tiny_histories
 
 NO_LIMITS = Limits()
 
 
-def asked(model: str) -> Judged:
+def asked(model: str) -> Terms:
     """What the checker judges if nothing is said but the model."""
-    return Judged(model=model, reads=linearizable.promised_linearizable, failed_cas_observes=True)
+    return Terms(model=model, reads=linearizable.promised_linearizable, failed_cas_observes=True)
 
 
 def calls_by_keys(model: Model, history: History) -> list[list[Call]]:

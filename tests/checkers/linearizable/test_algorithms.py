@@ -33,7 +33,7 @@ from checkers.linearizable.search import Call, Found, Limits
 from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
 from checkers.linearizable.table import MODELS
 from checkers.proofs import verify
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from tests.checkers.linearizable import all_orders, generated, tiny_histories
 from tests.checkers.linearizable.test_agreement import calls_by_keys
 
@@ -312,7 +312,7 @@ def test_an_invalid_long_history_has_a_proof() -> None:
     verdict = linearizable.check(history)
     assert (verdict.result, verdict.details["decided_by"]) == ("invalid", {"zones": 1})
     assert verdict.details["proofs"][0]["kind"] == "zones"
-    assert verify.check(history, verdict, Judged(model="register", failed_cas_observes=True)).holds
+    assert verify.check(history, verdict, Terms(model="register", failed_cas_observes=True)).holds
 
 
 def test_kernels_know_the_same_numbers() -> None:

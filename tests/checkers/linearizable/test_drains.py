@@ -14,7 +14,7 @@ from checkers.history.operation import Operation
 from checkers.history.start import Start
 from checkers.linearizable.drains import DrainedQueue
 from checkers.proofs import verify
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from tests import examples
 from tests.checkers.brute.histories import Line, history_of
 
@@ -114,7 +114,7 @@ def test_a_drain_takes_one_after_the_other_until_the_queue_is_empty(lines: list[
     verdict = linearizable.check(history, model="queue", failed_cas_observes=True)
     if verdict.details["operations"] and verdict.details["observations"]:
         assert verdict.result == ("valid" if explained(history) else "invalid"), verdict.summary
-    found = verify.check(history, verdict, Judged(model="queue", failed_cas_observes=True))
+    found = verify.check(history, verdict, Terms(model="queue", failed_cas_observes=True))
     assert not found.refused
     assert all(witness.events for witness in verdict.witnesses)
     assert (by_model.judge(history, "queue").result == "invalid") >= (verdict.result == "invalid")

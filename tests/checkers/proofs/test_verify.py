@@ -14,7 +14,7 @@ from checkers.history import Event, Header, History
 from checkers.linearizable.models import ILLEGAL, Model
 from checkers.linearizable.table import MODELS
 from checkers.proofs import verify
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.verdict import Verdict, Witness
 from tests.checkers.linearizable import tiny_histories
 
@@ -33,9 +33,9 @@ def judged(name: str, chance: random.Random) -> tuple[History, Verdict]:
             return history, verdict
 
 
-def asked(verdict: Verdict) -> Judged:
+def asked(verdict: Verdict) -> Terms:
     """What these tests ask for, whatever the verdict says of itself but the model's name."""
-    return Judged(
+    return Terms(
         model=verdict.details["model"], reads=linearizable.promised_linearizable, failed_cas_observes=True
     )
 
@@ -254,7 +254,7 @@ def test_proofs_that_would_be_too_long_are_left_out_and_counted() -> None:
 def test_what_is_judged_is_not_for_the_verdict_to_say() -> None:
     """If this fails, a verdict that leaves every read out, or the answers that are in the way, is verified."""
     stale = built(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1))
-    promised = Judged(model="register", reads=linearizable.promised_linearizable, failed_cas_observes=True)
+    promised = Terms(model="register", reads=linearizable.promised_linearizable, failed_cas_observes=True)
     verdict = linearizable.check(stale)
     assert verdict.result == "invalid" and verify.check(stale, verdict, promised).holds
     blind = linearizable.check(stale, reads=lambda role, mode: False)
@@ -286,7 +286,7 @@ def test_nothing_appended_to_a_text_needs_no_place(lines: list[tuple[str, Any]],
     history = built(*((f, "ok", value) for f, value in lines))
     verdict = linearizable.check(history, model="kv")
     assert verdict.result == result
-    found = verify.check(history, verdict, Judged(model="kv"))
+    found = verify.check(history, verdict, Terms(model="kv"))
     assert found.holds and not found.refused
 
 

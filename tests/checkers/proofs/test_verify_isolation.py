@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from checkers import transactional
 from checkers.history.history import History
 from checkers.proofs import verify_isolation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.transactional import anomalies
 from checkers.transactional.columns import WORKLOADS, Workload
 from checkers.verdict import Verdict
@@ -28,9 +28,9 @@ from tests.checkers.transactional.txns import history as history_of
 MODELS = ("strict-serializable", "strong-session-serializable", "serializable")
 
 
-def asked(verdict: Verdict) -> Judged:
+def asked(verdict: Verdict) -> Terms:
     """What `drawn` asked the checker."""
-    return Judged(model=verdict.model)
+    return Terms(model=verdict.model)
 
 
 def drawn(seed: int) -> tuple[History, Verdict]:
@@ -62,7 +62,7 @@ def of_sessions(history: History, workload: Workload, model: str) -> str:
     verdict = transactional.check(history, workload=workload, model=model, plain_below=10**9)
     if verdict.result == "unknown":
         return ""
-    found = verify_isolation.check(history, verdict, Judged(model=model))
+    found = verify_isolation.check(history, verdict, Terms(model=model))
     assert found.holds, f"{model}: {found.refused}\n{verdict.summary}"
     named = verdict.details["proof"].get("names", ())
     kinds = [edge["kind"] for name in named for edge in verdict.details["anomalies"][name]["edges"]]
@@ -175,7 +175,7 @@ def test_a_transaction_left_out_of_the_order_is_missed() -> None:
 def test_what_is_judged_is_not_for_the_verdict_to_say() -> None:
     """If this fails, a verdict that leaves reads out, or judges by a weaker model, is verified."""
     stale = history_of(ok(1, "ax1", 0, 1), ok(2, "rx", 2, 3))
-    promised = Judged(model="strict-serializable")
+    promised = Terms(model="strict-serializable")
     told = transactional.check(stale, model="strict-serializable")
     assert told.result == "invalid" and verify_isolation.check(stale, told, promised).holds
     order = {"kind": "serial-order", "order": [0]}
@@ -184,7 +184,7 @@ def test_what_is_judged_is_not_for_the_verdict_to_say() -> None:
     assert verify_isolation.check(stale, blind, promised).refused
     weaker = transactional.check(stale, model="serializable")
     assert weaker.result == "valid"
-    assert verify_isolation.check(stale, weaker, Judged(model="serializable")).holds
+    assert verify_isolation.check(stale, weaker, Terms(model="serializable")).holds
     assert verify_isolation.check(stale, weaker, promised).refused
     lie = replace(weaker, details={**weaker.details, "promised": "strict-serializable"})
     assert verify_isolation.check(stale, lie, promised).refused
@@ -197,7 +197,7 @@ def test_null_and_an_empty_list_are_one_version() -> None:
     found = history_of(one, other)
     verdict = transactional.check(found, model="serializable")
     assert "lost-update" in verdict.details["violations"]
-    assert not verify_isolation.check(found, verdict, Judged(model="serializable")).refused
+    assert not verify_isolation.check(found, verdict, Terms(model="serializable")).refused
 
 
 def test_snapshots_in_which_the_first_committer_does_not_win_are_refused() -> None:
@@ -206,7 +206,7 @@ def test_snapshots_in_which_the_first_committer_does_not_win_are_refused() -> No
     valid = transactional.check(history_of(ok(1, "ax1 rx1", 0, 9)), model="snapshot-isolation")
     steps = [[0, "snapshot"], [1, "snapshot"], [0, "commit"], [1, "commit"]]
     details = {**valid.details, "proof": {"kind": "snapshots-and-commits", "order": steps}}
-    found = verify_isolation.check(both, replace(valid, details=details), Judged(model="snapshot-isolation"))
+    found = verify_isolation.check(both, replace(valid, details=details), Terms(model="snapshot-isolation"))
     assert found.refused and "did not see" in found.refused[0]
 
 
@@ -217,9 +217,9 @@ def test_values_and_keys_that_look_alike() -> None:
     wrong = Txn(type="ok", process=2, micros=[["r", 1, 1]], begin=2, end=3)
     good = history_of(write, read)
     verdict = transactional.check(good, workload="rw-register", model="strict-serializable")
-    assert verify_isolation.check(good, verdict, Judged(model="strict-serializable")).holds
+    assert verify_isolation.check(good, verdict, Terms(model="strict-serializable")).holds
     assert verify_isolation.check(
-        history_of(write, wrong), verdict, Judged(model="strict-serializable")
+        history_of(write, wrong), verdict, Terms(model="strict-serializable")
     ).refused
 
 
@@ -231,5 +231,5 @@ def test_an_order_remembers_the_latest_beginning() -> None:
     first, second, third = sorted(each.invoke_index for each in apart.operations)
     for order, holds in ([first, second, third], True), ([third, second, first], False):
         details = {**verdict.details, "proof": {"kind": "order", "order": order}}
-        found = verify_isolation.check(apart, replace(verdict, details=details), Judged(model=model))
+        found = verify_isolation.check(apart, replace(verdict, details=details), Terms(model=model))
         assert found.holds == holds, found.refused

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation, both
-from checkers.history.value_order import CONFIRMED, told
+from checkers.history.value_order import CONFIRMED, written_words
 from checkers.history.values import Value, identity
 from checkers.replicas.convergence import Dump, _dump, _witness
 from checkers.verdict import Witness
@@ -89,7 +89,11 @@ def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrde
         how = f"was shown by a confirmed read at {newer.shown_by.node}"
         named.append(newer.shown_by)
     yield _witness(
-        "lost-write", f"{place}, although {told(operation)} surely replaced it and {how}", holders, named, key
+        "lost-write",
+        f"{place}, although {written_words(operation)} surely replaced it and {how}",
+        holders,
+        named,
+        key,
     )
 
 

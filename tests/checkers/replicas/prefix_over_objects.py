@@ -9,22 +9,22 @@ from checkers.history.history import History, by_key
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation, both
 from checkers.history.value_kernels import NEVER
-from checkers.history.value_order import told as told_write
+from checkers.history.value_order import written_words as told_write
 from checkers.history.values import Value, identity
 from checkers.replicas import prefix
-from checkers.replicas.prefix import _witness, told
+from checkers.replicas.prefix import _witness, answer
 from checkers.verdict import Witness
 from tests.checkers.history.value_order import ValueOrder
 
 Orders = dict[str | None, ValueOrder]
 
 
-def judged(history: History) -> tuple[list[Witness], prefix._Told]:
+def judged(history: History) -> tuple[list[Witness], prefix._Counts]:
     """The witnesses, and the counts of all reads."""
     confirmed = [each for each in history.select(f="read", outcome="ok") if each.mode in prefix.MODES]
     replica_reads = [operation for operation in confirmed if operation.role == "replica"]
     if not replica_reads:
-        return [], prefix._Told()
+        return [], prefix._Counts()
     orders = _orders(history, confirmed)
     witnesses: list[Witness] = []
     for read in replica_reads:
@@ -36,7 +36,7 @@ def judged(history: History) -> tuple[list[Witness], prefix._Told]:
     for reads in _of_each_node(history, confirmed):
         witnesses.extend(_behind(reads, orders))
     stale_ms = [stale for read in replica_reads if (stale := _stale_ms(read, orders[read.key])) > 0]
-    return witnesses, prefix._Told(len(replica_reads), len(stale_ms), max(stale_ms, default=0.0))
+    return witnesses, prefix._Counts(len(replica_reads), len(stale_ms), max(stale_ms, default=0.0))
 
 
 def _orders(history: History, confirmed: Sequence[Operation]) -> Orders:
@@ -84,7 +84,7 @@ def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
         rule, why = "read-of-failed-write", "although every write of it had surely failed"
     else:
         rule, why = "never-written", "which no client ever asked to write"
-    return _witness(rule, read, [*named, read], f"{told(read)}, {why}", ())
+    return _witness(rule, read, [*named, read], f"{answer(read)}, {why}", ())
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | Non
 def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
     written = told_write(missed)
     summary = (
-        f"{told(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+        f"{answer(read)}, although the node had shown {shown.value} under key {shown.key} before, "
         f"which was written after {written} had replaced it"
     )
     first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
@@ -170,7 +170,7 @@ def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
     writers = [writer.operation for value in (old, new) for writer in order.writers[value]]
     named = [operation for operation in writers if operation is not None][:4]
     ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
-    summary = f"{told(read)}, although {ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
+    summary = f"{answer(read)}, although {ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
     return _witness("went-back", read, [*named, newer, read], summary, (_why_newer(old, new, order),))
 
 

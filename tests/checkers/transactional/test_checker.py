@@ -13,7 +13,7 @@ from checkers.history import Event, Header, History
 from checkers.history.errors import ModelError
 from checkers.limits import Limits, interrupt, within
 from checkers.proofs import verify_isolation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.transactional import checker, execution, polygraph
 from checkers.transactional.columns import Columns, columns_of
 from checkers.transactional.graph import Constraints
@@ -169,7 +169,7 @@ def test_concurrent_blind_writes_of_a_correct_store_are_decided(seeds: int, leng
             verdict = transactional.check(found, workload="rw-register", model=model)
             assert verdict.result == "valid", f"seed {seed}: {verdict.summary}"
             assert verdict.details["proof"]["kind"] == "serial-order"
-            assert verify_isolation.check(found, verdict, Judged(model=model)).holds
+            assert verify_isolation.check(found, verdict, Terms(model=model)).holds
 
 
 def concurrent(chance: random.Random, count: int, *, clients: int, stale: bool) -> History:

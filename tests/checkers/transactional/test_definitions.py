@@ -10,7 +10,7 @@ import pytest
 from checkers import transactional
 from checkers.history import History
 from checkers.proofs import verify_isolation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.transactional import anomalies
 from checkers.transactional.anomalies import MODELS
 from checkers.transactional.columns import WORKLOADS, Workload
@@ -167,7 +167,7 @@ def test_the_verifier_accepts_what_the_checker_found(count: int) -> None:
         verdict = judged(found, workload, model)
         if verdict.result == "unknown":
             continue
-        verified = verify_isolation.check(found, verdict, Judged(model=model))
+        verified = verify_isolation.check(found, verdict, Terms(model=model))
         assert not verified.refused and verified.holds, f"seed {seed}, {model}: {verified}, {verdict.summary}"
         accepted[verdict.result] += 1
     assert min(accepted["valid"], accepted["invalid"]) > count // 6, accepted

@@ -11,7 +11,7 @@ import pytest
 from checkers import transactional
 from checkers.history import History
 from checkers.proofs import verify_isolation
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from checkers.transactional import anomalies, append, append_kernels, graph_kernels
 from checkers.transactional.anomalies import ANOMALIES
 from checkers.transactional.columns import WORKLOADS, Workload, columns_of
@@ -125,7 +125,7 @@ def test_an_impossible_read_hides_no_lost_update(words: tuple[str, ...]) -> None
     assert {"lost-update", "G2-item"} <= verdict.details["anomalies"].keys()
     assert {"garbage-read", "G1a"} & verdict.details["anomalies"].keys()
     assert _by_itself(_judged(found, "rw-register")) == Brute(found, "rw-register").found
-    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
+    assert verify_isolation.check(found, verdict, Terms(model="serializable")).holds
 
 
 def test_a_list_that_fits_into_no_order_hides_no_lost_update() -> None:
@@ -134,7 +134,7 @@ def test_a_list_that_fits_into_no_order_hides_no_lost_update() -> None:
     found = history(*written, ok(3, "rx2 ax3", 0, 99), ok(4, "rx2 ax4", 0, 99))
     verdict = _judged(found, "append", "serializable")
     assert {"incompatible-order", "lost-update"} <= verdict.details["anomalies"].keys()
-    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
+    assert verify_isolation.check(found, verdict, Terms(model="serializable")).holds
 
 
 def test_a_circle_of_versions_hides_no_other_order_of_the_key() -> None:
@@ -143,7 +143,7 @@ def test_a_circle_of_versions_hides_no_other_order_of_the_key() -> None:
     found = history(*circle, ok(3, "rx2 wx3 wy4", 0, 99), register(4, "rx2 ry4", 0, 99))
     verdict = _judged(found, "rw-register", "serializable")
     assert {"cyclic-versions", "G1c", "G-single"} <= verdict.details["anomalies"].keys()
-    assert verify_isolation.check(found, verdict, Judged(model="serializable")).holds
+    assert verify_isolation.check(found, verdict, Terms(model="serializable")).holds
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from harness.campaigns.compare import compare, trend
 from harness.campaigns.coverage import covered
 from harness.campaigns.documents import markdown, page
 from harness.campaigns.journal import Ended, Head, Journal, create, load
-from harness.campaigns.judging import told_by
+from harness.campaigns.judging import fields_of_verdict
 from harness.campaigns.known import KnownList
 from harness.campaigns.summary import summarize
 from harness.pages.tables_page import html
@@ -153,7 +153,9 @@ def test_the_journal_keeps_what_a_verdict_says(tmp_path: Path) -> None:
         "not_observed": ["clock"],
         "rare_turns": {"split vote": 2, "leader fenced": 0},
     }
-    told = told_by({"outcome": "valid", "sentence": "fine", "evidence": evidence}, tmp_path / "r", tmp_path)
+    told = fields_of_verdict(
+        {"outcome": "valid", "sentence": "fine", "evidence": evidence}, tmp_path / "r", tmp_path
+    )
     book = create(tmp_path, "nightly", "d", [], ROWS)
     run = Ended(cell="a", seed=1, at="now", seconds=1.0, exit_code=0, **told)
     book.end(run)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from harness.campaigns.documents import junit, markdown, page
-from harness.campaigns.journal import Ended, Found, Head, Journal, Task
-from harness.campaigns.judging import believed, told_by
+from harness.campaigns.journal import CheckResult, Ended, Head, Journal, Task
+from harness.campaigns.judging import consistent, fields_of_verdict
 from harness.campaigns.known import Known, KnownList
 from harness.campaigns.summary import LeftOut, Summary, summarize
 from harness.judge.checks import NOT_PROMISED
@@ -87,7 +87,7 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
 def test_whoever_says_valid_and_breaks_is_not_believed(outcome: str, code: int, believed_as: str) -> None:
     """If it failed, a run that crashed behind its verdict would be green, or hide the anomaly that it found."""
     told = {"outcome": outcome, "sentence": "all is well", "run": "x/y", "fingerprints": (), "shapes": ()}
-    found = believed(told, code)
+    found = consistent(told, code)
     assert (found["outcome"], found["run"]) == (believed_as, "x/y")
     assert (f"it ended with {code}" in found["sentence"]) == (believed_as != outcome)
 
@@ -150,7 +150,7 @@ def test_markdown_shows_groups_cells_and_what_is_no_evidence() -> None:
 def test_markup_does_nothing_in_any_document(tmp_path: Path) -> None:
     """If it failed, a value of a store or a name in a plan could run a script on the page of a CI."""
     evil = "<img src=x onerror=alert(1)>"
-    found = Found(checker=evil, standing="violation", summary=evil, documented=evil)
+    found = CheckResult(checker=evil, standing="violation", summary=evil, documented=evil)
     runs = (ended(evil, 1, "anomaly", "x", found=(found,)), ended(evil, 2, "inconclusive"))
     every = summary(*(msgspec.structs.replace(run, sentence=evil, shapes=(evil,)) for run in runs), left=1)
     named = replace(every, name=evil, notes=(evil,))
@@ -162,8 +162,10 @@ def test_markup_does_nothing_in_any_document(tmp_path: Path) -> None:
     Xml.fromstring(junit(named))
 
 
-STALE = Found(checker="staleness", standing="finding", summary="n1 was stale", documented="“gone for good”")
-CRASH = Found(checker="crash", standing="violation", summary="n2 ended by signal 6")
+STALE = CheckResult(
+    checker="staleness", standing="finding", summary="n1 was stale", documented="“gone for good”"
+)
+CRASH = CheckResult(checker="crash", standing="violation", summary="n2 ended by signal 6")
 
 
 def test_what_checks_found_is_counted_over_all_runs(tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_of_a_verdict_the_first_of_each_kind_is_noted(tmp_path: Path) -> None:
         ],
         "documented": {"staleness": "“gone for good”"},
     }
-    told = told_by(verdict, tmp_path, tmp_path)
+    told = fields_of_verdict(verdict, tmp_path, tmp_path)
     assert told["found"] == (msgspec.structs.replace(CRASH, summary="n2 ended"), STALE)
 
 

@@ -52,8 +52,8 @@ async def answer(shaper: Shaper, line: bytes) -> bytes:
         command = json.loads(line)
         result = await _do(shaper, command)
     except Exception as error:  # the process must live on, and the harness must hear of it
-        said = str(error) if isinstance(error, ClusterError | OSError | ValueError) else repr(error)
-        result = {"error": f"{command.get('do', 'not a command')}: {said}"}
+        text = str(error) if isinstance(error, ClusterError | OSError | ValueError) else repr(error)
+        result = {"error": f"{command.get('do', 'not a command')}: {text}"}
     return json.dumps({"id": command.get("id"), **result}).encode() + b"\n"
 
 
@@ -70,9 +70,9 @@ async def _do(shaper: Shaper, command: Mapping[str, Any]) -> dict[str, object]:
             return {"at_ns": await shaper.unshape(command["fault"], _links(command))}
         case "counters":
             fault = command["fault"]
-            told = {"links": shaper.counters(fault), "stranded": shaper.stranded()}
+            counters = {"links": shaper.counters(fault), "stranded": shaper.stranded()}
             return {
-                **told,
+                **counters,
                 "are_rules_right": await shaper.are_rules_right(),
                 "round_trips_ns": shaper.round_trips(fault),
             }

@@ -20,7 +20,7 @@ _DATAGRAM_BYTES: Final = 2048
 
 
 class Echo:
-    """Asks from one namespace; None is ours. Raises OSError."""
+    """Sends echo requests from one namespace; None is ours. Raises OSError."""
 
     def __init__(self, namespace: Namespace | None) -> None:
         with contextlib.nullcontext() if namespace is None else namespace.inside():
@@ -32,7 +32,7 @@ class Echo:
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._read)
 
     async def round_trip_ns(self, address: str, within_s: float) -> int | None:
-        """To that address and back; None if nothing came in that time."""
+        """The round trip to an address; None if no reply came in that time."""
         self._number = number = (self._number + 1) & 0xFFFF
         answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answered

@@ -115,7 +115,7 @@ class Holding(Generic[Token]):
                 del self._links[name]
 
     def discard_of(self, is_gone: Callable[[Token], bool]) -> None:
-        """These packets are no more: their container is gone."""
+        """Forget packets whose container is gone."""
         for number in [number for number, held in self._held.items() if is_gone(held.token)]:
             held = self._held.pop(number)
             self._links[held.link].waiting.pop(number, None)

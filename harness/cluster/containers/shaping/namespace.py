@@ -47,7 +47,7 @@ class Namespace:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """This thread is in it."""
+        """In the block, this thread is in the namespace."""
         with _OURS.open() as home:
             _enter(self._file.fileno())
             try:
@@ -92,18 +92,18 @@ class Queue:
             raise
 
     def _open(self) -> None:
-        its = self._socket
-        its.bind((0, 0))
-        its.settimeout(5)
+        netlink = self._socket
+        netlink.bind((0, 0))
+        netlink.settimeout(5)
         with contextlib.suppress(
             OSError
         ):  # only root may have so much; a little is enough for little traffic
-            its.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_RCVBUFFORCE", 33), _RECEIVE_BYTES)
-        its.setsockopt(_SOL_NETLINK, _NO_LOST_MESSAGES, 1)
+            netlink.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_RCVBUFFORCE", 33), _RECEIVE_BYTES)
+        netlink.setsockopt(_SOL_NETLINK, _NO_LOST_MESSAGES, 1)
         for sequence, request in enumerate(bind(QUEUE, 1, PACKETS_MAX), start=1):
-            its.send(request)
+            netlink.send(request)
             self._check(sequence)
-        its.setblocking(False)
+        netlink.setblocking(False)
 
     def _check(self, sequence: int) -> None:
         while True:
@@ -151,24 +151,24 @@ async def set_rules(namespace: Namespace, sources: Iterable[str], targets: Itera
 
 async def rules(namespace: Namespace) -> int:
     """How many rules of ours stand in the namespace."""
-    said = await _run(namespace, ("iptables", "-t", "mangle", "-S"), "")
-    return sum(f"--queue-num {QUEUE}" in line for line in said.splitlines())
+    listing = await _run(namespace, ("iptables", "-t", "mangle", "-S"), "")
+    return sum(f"--queue-num {QUEUE}" in line for line in listing.splitlines())
 
 
 async def _run(namespace: Namespace, command: tuple[str, ...], text: str) -> str:
-    """ClusterError if it cannot be done."""
-    held, pipe = namespace.fileno(), asyncio.subprocess.PIPE
-    words = ("nsenter", f"--net=/proc/self/fd/{held}", *command)
+    """The output of the command in the namespace. ClusterError if it fails."""
+    descriptor, pipe = namespace.fileno(), asyncio.subprocess.PIPE
+    words = ("nsenter", f"--net=/proc/self/fd/{descriptor}", *command)
     try:
         process = await asyncio.create_subprocess_exec(
-            *words, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(held,)
+            *words, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(descriptor,)
         )
     except OSError as error:
         raise ClusterError(f"{words[0]} cannot be run: {error}; try: apt-get install util-linux") from error
-    said, complaint = await process.communicate(text.encode())
+    output, errors = await process.communicate(text.encode())
     if process.returncode:
-        last = (complaint.decode(errors="replace").strip().splitlines() or ["it gave no reason"])[-1]
+        last = (errors.decode(errors="replace").strip().splitlines() or ["it gave no reason"])[-1]
         raise ClusterError(
             f"{command[0]} refuses the rules that hand packets over: {last}; try: ./qsync doctor"
         )
-    return said.decode()
+    return output.decode()

@@ -1,4 +1,4 @@
-"""Whether this machine can hold packets back: asked in network namespaces that end with the question."""
+"""Whether this machine can hold packets back: tried in network namespaces that end with the attempt."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def _refused(*words: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"unshare cannot be run: {error}"
-    said = (done.stderr.strip().splitlines() or [f"{words[0]} gave no reason"])[-1]
-    return said if done.returncode else ""
+    reason = (done.stderr.strip().splitlines() or [f"{words[0]} gave no reason"])[-1]
+    return reason if done.returncode else ""

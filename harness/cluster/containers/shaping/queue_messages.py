@@ -1,4 +1,4 @@
-"""nfnetlink_queue, the language in which the kernel hands packets to a program and hears what shall become of them.
+"""nfnetlink_queue, the protocol in which the kernel hands packets to a program and gets verdicts on them.
 
 A message is a netlink header (length, type, flags, sequence, port: native), a netfilter header (family, version,
 resource: the queue's number, big-endian) and attributes (length, type: native; value, padded to four bytes). Source:
@@ -48,14 +48,14 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The kernel's answer to a request: 0, or the number of what went wrong."""
+    """The kernel's answer to a request: 0, or the number of an error."""
 
     sequence: int
     error_number: int
 
 
 def decode(data: bytes) -> Iterator[Packet | Answer]:
-    """The messages of one datagram; what is neither packet nor answer is passed over."""
+    """The packets and answers of one datagram; other messages are skipped."""
     place = 0
     while place + _HEADER.size <= len(data):
         length, kind, _, sequence, _ = _HEADER.unpack_from(data, place)

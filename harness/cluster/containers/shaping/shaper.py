@@ -1,4 +1,4 @@
-"""Holds back the packets of the containers of one run, as faults ask for it; what is held where, and what was measured.
+"""Holds back the packets of the containers of one run, as faults ask for it, and counts what it did.
 
 A link is shaped where its packets arrive, so that the sender's kernel has let go of them; only what is for the harness
 itself, outside of all containers, is shaped where it leaves. A container that was started again has a new network: it
@@ -64,7 +64,7 @@ class Shaper:
         self._names = {socket.inet_aton(address): node for node, address in addresses.items()}
 
     async def enter(self, node: str, pid: int) -> None:
-        """Be ready to shape what arrives at a container, of which `pid` is a process; what is asked for begins."""
+        """Enter a container, of which `pid` is a process, and shape what arrives there from now on."""
         self._leave(node)
         with contextlib.ExitStack() as undo:
             try:
@@ -90,7 +90,7 @@ class Shaper:
             self._holding.discard_of(lambda token: token[:2] == (node, entered.life))
 
     async def _set_rules(self, *nodes: str) -> None:
-        """As the links that are shaped now want it."""
+        """Set the rules that the links shaped now need."""
         entered = [(node, self._entered[node].namespace) for node in nodes if node in self._entered]
         await asyncio.gather(*(set_rules(there, *self._wanted(node)) for node, there in entered))
 
@@ -101,7 +101,7 @@ class Shaper:
         return sources, [self._addresses[CLIENT] for link in links if link == (node, CLIENT)]
 
     async def are_rules_right(self) -> bool:
-        """In all containers there are as many rules of ours as are wanted, and no more."""
+        """All containers have exactly as many rules of ours as their shaped links need."""
         for node, entered in list(self._entered.items()):
             if await rules(entered.namespace) != sum(map(len, self._wanted(node))):
                 return False
@@ -110,7 +110,7 @@ class Shaper:
     # ---- faults
 
     async def shape(self, fault: int, links: Sequence[Link], shaping: Shaping, seed: int) -> int:
-        """The monotonic time from which all of the links are shaped."""
+        """Shape the links; returns the monotonic time from which all of them are shaped."""
         self._holding.shape(fault, links, shaping, seed, time.monotonic_ns())
         await self._set_rules(*_ends(links))
         self._round_trips[fault] = []
@@ -118,7 +118,7 @@ class Shaper:
         return time.monotonic_ns()
 
     async def unshape(self, fault: int, links: Sequence[Link]) -> int:
-        """Nothing is held for this fault any more; the time from which that is so."""
+        """End a fault; returns the monotonic time from which no packet is held for it."""
         task = self._echoes.pop(fault, None)
         if task is not None:
             task.cancel()
@@ -150,9 +150,9 @@ class Shaper:
 
     async def _keep_asking(self, fault: int, links: Sequence[Link]) -> None:
         while True:
-            for told_ns in await self.ask(links, _ECHO_WITHIN_S):
-                if told_ns is not None and fault in self._round_trips:
-                    self._round_trips[fault].append(told_ns)
+            for round_trip_ns in await self.ask(links, _ECHO_WITHIN_S):
+                if round_trip_ns is not None and fault in self._round_trips:
+                    self._round_trips[fault].append(round_trip_ns)
             await asyncio.sleep(_ECHO_EVERY_S)
 
     async def _round_trip(self, link: Link, within_s: float) -> int | None:
@@ -174,10 +174,10 @@ class Shaper:
         for packet in entered.queue.packets():
             link = self._names.get(packet.source, ""), self._names.get(packet.target, "")
             token = (node, entered.life, packet.id)
-            goes = self._holding.take(link, token, packet.size, time.monotonic_ns())
-            if goes is None:
+            may_go = self._holding.take(link, token, packet.size, time.monotonic_ns())
+            if may_go is None:
                 entered.queue.decide(packet.id, DROP)
-            elif goes:
+            elif may_go:
                 entered.queue.decide(packet.id, ACCEPT)
         self._go_on()
 
@@ -204,7 +204,7 @@ def _ends(links: Sequence[Link]) -> list[str]:
 
 
 def _pairs(links: Sequence[Link]) -> list[Link]:
-    """Each link, and of one that is there both ways only one: a round trip passes both."""
+    """Each link, but only one of a link and its reverse: a round trip passes both."""
     kept: dict[Link, None] = {}
     for source, target in links:
         if (target, source) not in kept:

@@ -33,9 +33,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-Told = dict[str, Any]  # JSON's door
+Fields = dict[str, Any]  # JSON's door
 Named = Sequence[int]
-"""A process: its number, and when it began."""
+"""A process: its number, and when it began (ticks)."""
 
 PREFIX = "qsync-run-"
 MARK = "qsync-run.json"
@@ -52,7 +52,7 @@ GROUP = re.compile(
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-def look(argument: str) -> Told:
+def look(argument: str) -> Fields:
     """A report on this host."""
     base = Path(argument).expanduser().resolve()
     if not Path("/proc/self/task").is_dir():
@@ -66,19 +66,19 @@ def look(argument: str) -> Told:
         "python": sys.executable,
         "machine": platform.machine(),
         "base": str(base),
-        "programs": found_programs(),
-        "runs": [found for folder in sorted(base.glob(PREFIX + "*")) for found in run_of(folder)],
+        "programs": programs_here(),
+        "runs": [run for folder in sorted(base.glob(PREFIX + "*")) for run in run_of(folder)],
     }
 
 
-def found_programs() -> dict[str, str]:
+def programs_here() -> dict[str, str]:
     """Where real Tarantool and libfaketime lie here, if they do."""
     library = next(iter(sorted(Path("/usr").glob(FAKETIME))), "")
-    found = {"tarantool": shutil.which("tarantool"), "faketime": str(library)}
-    return {name: path for name, path in found.items() if path}
+    paths = {"tarantool": shutil.which("tarantool"), "faketime": str(library)}
+    return {name: path for name, path in paths.items() if path}
 
 
-def run_of(folder: Path) -> list[Told]:
+def run_of(folder: Path) -> list[Fields]:
     """The mark in a folder, about its run; empty if it is not ours."""
     try:
         info = json.loads((folder / MARK).read_text())
@@ -118,12 +118,12 @@ def is_process(pid: int, ticks: int) -> bool:
         return False
 
 
-def install(argument: str) -> Told:
+def install(argument: str) -> Fields:
     """A new folder with the mark first, then what came on stdin; then the supervisor."""
-    asked = json.loads(argument)
-    folder = Path(asked["folder"])
+    request = json.loads(argument)
+    folder = Path(request["folder"])
     folder.mkdir(mode=0o700)
-    mark(folder, asked["info"])
+    mark(folder, request["info"])
     with tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read())) as archive:
         archive.extractall(folder / "bundle")
     for wheel in sorted((folder / "bundle").glob("*.whl")):
@@ -131,17 +131,17 @@ def install(argument: str) -> Told:
             packed.extractall(folder / "bundle")
         wheel.unlink()
     (folder / "nodes").mkdir()
-    with (folder / "supervisor.txt").open("wb") as said:
+    with (folder / "supervisor.txt").open("wb") as output:
         supervisor = subprocess.Popen(
             [sys.executable, "-B", "-m", "harness.cluster.ssh.remote.supervisor", str(folder)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder / "bundle")},
             start_new_session=True,
         )
-    mark(folder, {**asked["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
+    mark(folder, {**request["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
     deadline = time.time() + 10
     while not (folder / SOCKET).exists():
         if supervisor.poll() is not None or time.time() > deadline:
@@ -152,7 +152,7 @@ def install(argument: str) -> Told:
     return {"pid": supervisor.pid}
 
 
-def mark(folder: Path, info: Told) -> None:
+def mark(folder: Path, info: Fields) -> None:
     fresh = folder / (MARK + ".new")
     fresh.write_text(json.dumps(info))
     fresh.replace(folder / MARK)
@@ -187,7 +187,7 @@ def fetch(argument: str) -> None:
         archive.add(str(folder / "supervisor.txt"), arcname="supervisor.txt")
 
 
-def clean(argument: str) -> Told:
+def clean(argument: str) -> Fields:
     folder = Path(argument)
     if not run_of(folder):
         return {"removed": False}
@@ -200,26 +200,26 @@ def clean(argument: str) -> Told:
     return {"removed": True}
 
 
-def ungroup(argument: str) -> Told:
-    """Remove the groups of supervisors that were killed: those that limit nodes on this host make groups for them."""
+def ungroup(argument: str) -> Fields:
+    """Remove the groups of supervisors that were killed: a supervisor that limits nodes makes groups for them."""
     return {"removed": list(dict.fromkeys(group.name for group in dead_groups() if is_removed(group)))}
 
 
 def dead_groups() -> Iterable[Path]:
-    """In all hierarchies that are mounted, of either version."""
+    """The groups of dead supervisors in all mounted hierarchies, of either version."""
     for line in MOUNTS.read_text().splitlines():
         before, _, after = line.partition(" - ")
         if after.split()[:1] not in (["cgroup"], ["cgroup2"]):
             continue
         for folder, names, _ in os.walk(before.split()[4]):
             for name in sorted(names):
-                found = GROUP.fullmatch(name)
-                if found and not is_process(int(found[1]), int(found[2])):
+                match = GROUP.fullmatch(name)
+                if match and not is_process(int(match[1]), int(match[2])):
                     yield Path(folder) / name
 
 
 def is_removed(group: Path) -> bool:
-    """A group with processes cannot be; what still runs there is a node of a dead run."""
+    """Remove a group, and first kill its processes: a process there is a node of a dead run."""
     deadline = time.time() + GONE_WITHIN_S
     while group.exists() and time.time() < deadline:
         try:
@@ -235,7 +235,7 @@ def is_removed(group: Path) -> bool:
 
 
 def processes(folder: Path) -> list[Named]:
-    """The supervisor wrote down each process before it was let go; what that started has the run's mark."""
+    """The processes that the supervisor wrote down at their start, and all with the run's mark in their environment."""
     try:
         known = list(json.loads((folder / PROCESSES).read_text()))
     except (OSError, ValueError):
@@ -248,26 +248,26 @@ def marked(folder: Path) -> Iterable[Named]:
     wanted = f"{NODE_PROCESS}={folder}/".encode()
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            if any(each.startswith(wanted) for each in (place / "environ").read_bytes().split(b"\0")):
+            if any(variable.startswith(wanted) for variable in (place / "environ").read_bytes().split(b"\0")):
                 yield int(place.name), started(int(place.name))
         except (OSError, ValueError):
             continue  # it ended, or is another user's
 
 
 def end(named: Iterable[Named], number: signal.Signals) -> None:
-    """Signal processes that still are the ones meant, wait until they are gone, then leave them no choice."""
+    """Signal the processes that are still the same, wait until they are gone, then kill the rest."""
     for pid, ticks in named:
         if is_process(pid, ticks):
             os.kill(pid, number)
     deadline = time.time() + GONE_WITHIN_S
-    while any(is_process(*each) for each in named) and time.time() < deadline:
+    while any(is_process(*process) for process in named) and time.time() < deadline:
         time.sleep(0.01)
     for pid, ticks in named:
         if is_process(pid, ticks):
             os.kill(pid, signal.SIGKILL)
 
 
-WORDS: dict[str, Callable[[str], Told | None]] = {
+WORDS: dict[str, Callable[[str], Fields | None]] = {
     "look": look,
     "install": install,
     "attach": attach,
@@ -279,11 +279,11 @@ WORDS: dict[str, Callable[[str], Told | None]] = {
 
 def main(word: str, argument: str) -> None:
     try:
-        told = WORDS[word](argument)
+        answer = WORDS[word](argument)
     except OSError as error:
-        told = {"error": str(error)}
-    if told is not None:
-        print(json.dumps(told), flush=True)
+        answer = {"error": str(error)}
+    if answer is not None:
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The nodes of one host as processes: started, killed, stopped, and seen to be so.
+"""The nodes of one host as processes: started, killed and stopped, and observed.
 
 Each is a session of its own with a lifeline on stdin, and the kernel kills it if the supervisor dies. Its
 number and start time are written down at once, so that a later clean-up hits no other process. All that it starts
@@ -30,7 +30,7 @@ _LAST_LINES: Final = 60
 _WORDS_MAX: Final = 300
 
 OnEnd = Callable[[str, int, int, tuple[str, ...], str], None]
-"""(node, process number, return code as Python has it, last lines that it printed, what the kernel said if it ended the
+"""(node, process number, return code as Python has it, last lines that it printed, the kernel's words if it ended the
 process for want of memory)."""
 
 
@@ -46,8 +46,8 @@ class Child:
         self._output_from = output_from
         self.over = asyncio.Event()
         self.family = Family(process.pid, mark)
-        self.is_told = False
-        """It was asked to end; the caller looks after the processes that it started."""
+        self.is_asked_to_end = False
+        """The caller asked it to end, and looks after the processes that it started."""
 
     @property
     def pid(self) -> int:
@@ -58,11 +58,11 @@ class Child:
         return self.process.returncode is None
 
     def send(self, number: signal.Signals) -> None:
-        """Past `subprocess`: it would look whether the process has ended, and take its exit status from the waiter."""
+        """Not by `subprocess`, which would poll the process and take its exit status from the waiter."""
         self.family.send(number)
 
     def is_stopped(self) -> bool:
-        """All threads of all processes are."""
+        """All threads of all processes are stopped."""
         return self.family.are_stopped()
 
     def last_words(self) -> tuple[str, ...]:
@@ -98,14 +98,14 @@ class Children:
         """Its process number; OSError if the program cannot be started."""
         if node in self._children and self._children[node].is_alive:
             raise ValueError(f"{node} runs already")
-        with output.open("ab") as said:
-            output_from = said.tell()
+        with output.open("ab") as file:
+            output_from = file.tell()
             starved, mark = Starved(group), new_mark(f"{self._folder}/{node}")
             process = await asyncio.create_subprocess_exec(
                 *launcher(group, tuple(command)),
                 stdin=asyncio.subprocess.PIPE,
-                stdout=said,
-                stderr=said,
+                stdout=file,
+                stderr=file,
                 cwd=self._folder,
                 env={**os.environ, **environment, MARK: mark},
                 start_new_session=True,
@@ -119,19 +119,19 @@ class Children:
         return child.pid
 
     async def kill(self, node: str) -> None:
-        """SIGKILL; returns when all processes were seen dead."""
+        """SIGKILL; returns when all processes are dead."""
         child = self[node]
-        child.is_told = True
+        child.is_asked_to_end = True
         child.send(signal.SIGKILL)
         await child.over.wait()
         await child.family.kill()
 
     async def terminate(self, node: str, patience_s: float) -> bool:
-        """SIGTERM, after a while SIGKILL; when it was seen dead, whether SIGTERM was enough."""
+        """SIGTERM, after a while SIGKILL; when it is dead, whether SIGTERM was enough."""
         return (await self._stop(self[node], patience_s)).by_itself
 
     async def _stop(self, child: Child, patience_s: float) -> Stopped:
-        child.is_told = True
+        child.is_asked_to_end = True
         child.send(signal.SIGTERM)
         child.send(signal.SIGCONT)
         deadline_s = time.monotonic() + patience_s
@@ -144,19 +144,19 @@ class Children:
         return Stopped(not outlived, outlived)
 
     async def left(self, node: str, host: str, port: int) -> str:
-        """Of a node that was put down: in words what is still there, a process or a port; "" if nothing is."""
+        """The remains of a node that was ended, in words: processes or a port; "" if there are none."""
         return self[node].family.in_words() or await still_listens(host, [port])
 
     async def pause(self, node: str) -> bool:
-        """SIGSTOP; True when all threads of all processes were seen stopped."""
+        """SIGSTOP; True when all threads of all processes are stopped."""
         return await self[node].family.stop(STOPPED_WITHIN_S)
 
     async def end(self, patience_s: float) -> dict[str, str]:
         """SIGTERM to all, stopped ones too; after a while SIGKILL. Node → which processes outlived it, in words."""
         children = list(self._children.values())
         stopped = await asyncio.gather(*(self._stop(child, patience_s) for child in children))
-        told = zip(children, stopped, strict=True)
-        return {child.node: each.outlived for child, each in told if each.outlived}
+        ends = zip(children, stopped, strict=True)
+        return {child.node: ended.outlived for child, ended in ends if ended.outlived}
 
     def _write_down(self, pid: int) -> None:
         with suppress(OSError):  # it is gone already
@@ -169,9 +169,9 @@ class Children:
         code = await child.process.wait()
         faketime_files.remove_of(child.pid)
         child.over.set()
-        said = starved.said(child.pid) if code == -signal.SIGKILL else ""
-        self._on_end(child.node, child.pid, code, child.last_words(), said)
-        if not child.is_told and (outlived := await child.family.outlived()):
+        out_of_memory = starved.kernel_line(child.pid) if code == -signal.SIGKILL else ""
+        self._on_end(child.node, child.pid, code, child.last_words(), out_of_memory)
+        if not child.is_asked_to_end and (outlived := await child.family.outlived()):
             self._on_orphans(child.node, outlived)
 
 

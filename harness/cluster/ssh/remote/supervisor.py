@@ -9,13 +9,13 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | ports | count, host, first, last | ports: not in use now |
 | write | path in the folder, text | |
 | start | node, command, environment | pid |
-| kill | node | (all processes were seen dead) |
-| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes were seen dead |
+| kill | node | (all processes are dead) |
+| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes are dead |
 | left | node, host, port | left: which process or port of a node that was ended is still there, in words |
 | enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
 | limit | node, what (counts, cpu, memory, press, release, lift), given | told: `harness.cluster.limits.machine` |
 | continue | node | |
-| pause | node | stopped: all threads of all processes were seen stopped |
+| pause | node | stopped: all threads of all processes are stopped |
 | stopped | node | stopped |
 | disk | node, word, given: as `harness.cluster.storage` has them | told: the answer to that |
 | end | patience_s | orphans: node → which processes outlived it, in words; all nodes are dead |
@@ -68,8 +68,8 @@ class Supervisor:
     def __init__(self, folder: Path, lease_s: float) -> None:
         self._folder = folder
         self._lease_s = lease_s
-        self._heard_s = time.monotonic()
-        self._children = Children(folder, self._child_ended, self._found_orphans)
+        self._last_line_s = time.monotonic()
+        self._children = Children(folder, self._child_ended, self._orphans_killed)
         self._switchboard = Switchboard()
         self._control = Control(self._switchboard, Guard())
         self._routes: dict[tuple[str, str], int] = {}
@@ -102,7 +102,7 @@ class Supervisor:
             await asyncio.sleep(_OBSERVE_EVERY_S)
             if self._switchboard.any_cut():
                 self._switchboard.observe()
-            if time.monotonic() - self._heard_s > self._lease_s:
+            if time.monotonic() - self._last_line_s > self._lease_s:
                 self._over.set()
 
     # Lines
@@ -113,7 +113,7 @@ class Supervisor:
 
     async def line(self, line: bytes) -> None:
         """Do what a line asks for, beside what is being done."""
-        self._heard_s = time.monotonic()
+        self._last_line_s = time.monotonic()
         number = _number(line)
         if number in self._answers:
             self._say(self._answers[number])
@@ -145,7 +145,7 @@ class Supervisor:
             self._over.set()
 
     async def _do(self, command: Command) -> Result | None:
-        """None: it is for the relay."""
+        """The answer to a command; None if it is for the relay."""
         match command["do"]:
             case "hello":
                 for event in self._events[command["seen"] :]:
@@ -250,7 +250,7 @@ class Supervisor:
         return {"told": await asyncio.to_thread(_perform, folder, command["word"], command["given"])}
 
     def _folder_of(self, node: str) -> Path:
-        """Of a node of this run, and nothing else."""
+        """The folder of a node of this run; ValueError for every other path."""
         nodes = self._folder.resolve() / "nodes"
         folder = (nodes / node).resolve()
         if folder.parent != nodes or not folder.is_dir():
@@ -259,19 +259,19 @@ class Supervisor:
 
     def _write(self, path: str, text: str) -> None:
         """By renaming: a reader sees the old text or the new."""
-        whole = (self._folder / path).resolve()
-        if not whole.is_relative_to(self._folder.resolve()):
+        target = (self._folder / path).resolve()
+        if not target.is_relative_to(self._folder.resolve()):
             raise ValueError(f"{path} is not in the folder of the run")
-        whole.parent.mkdir(parents=True, exist_ok=True)
-        fresh = whole.with_name(whole.name + ".new")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(target.name + ".new")
         fresh.write_text(text)
-        fresh.replace(whole)
+        fresh.replace(target)
 
     def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...], starved: str) -> None:
         self._tell({"node": node, "pid": pid, "code": code, "words": words, "starved": starved})
 
-    def _found_orphans(self, node: str, what: str) -> None:
-        self._tell({"node": node, "orphans": what})
+    def _orphans_killed(self, node: str, outlived: str) -> None:
+        self._tell({"node": node, "orphans": outlived})
 
     def _tell(self, event: Result) -> None:
         numbered = {"event": len(self._events) + 1, **event}
@@ -295,7 +295,7 @@ class _Attached(Lines):
 
 
 def _perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Result:
-    """In a thread. ValueError with what could not be done."""
+    """Change the files of a node, in a thread. ValueError says what could not be done."""
     if word not in WORDS:
         raise ValueError(f"nothing called {word} is done to files")
     try:
@@ -305,7 +305,7 @@ def _perform(folder: Path, word: Word, given: Mapping[str, Any]) -> Result:
 
 
 def _number(line: bytes) -> int:
-    """The line's own; one that is no JSON has none."""
+    """The id of a line; 0 if it has none."""
     with suppress(ValueError, TypeError, KeyError):
         return int(json.loads(line)["id"])
     return 0
@@ -315,9 +315,9 @@ def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
     """Ports of the span that are not in use now on `host`."""
     wanted = list(span)
     random.shuffle(wanted)
-    found: list[int] = []
+    ports: list[int] = []
     for port in wanted[:_PORT_TRIES]:
-        if len(found) == count:
+        if len(ports) == count:
             break
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as attempt:
@@ -327,10 +327,10 @@ def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
                 if not wanted or error.errno not in _TAKEN:
                     raise OSError(f"nothing can listen at {host} there: {error.strerror}") from error
                 continue
-        found.append(port)
-    if len(found) < count:
-        raise ValueError(f"{count} free ports are needed at {host}, found {len(found)}")
-    return found
+        ports.append(port)
+    if len(ports) < count:
+        raise ValueError(f"{count} free ports are needed at {host}, found {len(ports)}")
+    return ports
 
 
 _TAKEN: Final = (98, 13)

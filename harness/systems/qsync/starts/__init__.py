@@ -29,14 +29,14 @@ from nodes.qsync.unmarked import Meaning
 
 FOLDER = Path(__file__).parent
 SPACE = SpaceDefinition(id=1024, name="stored", is_sync=True)
-"""Where the clients of a start wrote to."""
+"""The space that the clients of a start wrote to."""
 JOIN = "+join"
 Row = tuple[str, int]
 """Key and value."""
 
 
-class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`start.json`. Of each cut: the length of each node's log in bytes, and how many of `answered` were so far."""
+class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`start.json`. A cut: the length of each node's log in bytes, then how many of `answered` came before it."""
 
     summary: str
     protocol: Protocol
@@ -52,7 +52,7 @@ class Start:
     name: str
     protocol: Protocol
     unmarked_promote: Meaning | None
-    """The meaning of a PROMOTE at the end of a log, which nothing behind it tells: an operator would name it."""
+    """The meaning of a PROMOTE at the end of a log: no row behind it shows it, an operator would name it."""
     logs: tuple[bytes, ...]
     snapshot: tuple[str, bytes] | None
     """Name and bytes of the one that was taken at that moment."""
@@ -68,12 +68,12 @@ class Start:
 
     @property
     def vclock(self) -> dict[int, int]:
-        """The content of all logs together."""
-        held: dict[int, int] = {}
+        """Origin → the last lsn in all logs together."""
+        vclock: dict[int, int] = {}
         for log in self.logs:
             for row in xlog.decode(log).rows:
-                held[row.replica_id] = max(row.lsn, held.get(row.replica_id, 0))
-        return held
+                vclock[row.replica_id] = max(row.lsn, vclock.get(row.replica_id, 0))
+        return vclock
 
 
 def names() -> tuple[str, ...]:
@@ -82,45 +82,44 @@ def names() -> tuple[str, ...]:
 
 def summary(name: str) -> str:
     """The content of the logs, and their number."""
-    told, logs = _told(name), len(start_of(name).logs)
-    counts = f"protocol {told.protocol}, {logs} {'log' if logs == 1 else 'logs'}, {len(told.cuts)} cuts"
-    return f"{told.summary} ({counts})"
+    description, logs = _description(name), len(start_of(name).logs)
+    counts = f"protocol {description.protocol}, {logs} {'log' if logs == 1 else 'logs'}, {len(description.cuts)} cuts"
+    return f"{description.summary} ({counts})"
 
 
 def cuts_for(name: str, protocol: Protocol, nodes: int) -> tuple[int, ...]:
-    """The numbers of those that such a cluster can begin with."""
-    numbers = range(1, len(_told(name).cuts) + 1)
+    """The numbers of the cuts that such a cluster can begin with."""
+    numbers = range(1, len(_description(name).cuts) + 1)
     return tuple(number for number in numbers if not fits(f"{name}@{number}", protocol, nodes))
 
 
 @cache
-def _told(name: str) -> _Told:
-    return msgspec.json.decode((FOLDER / name / "start.json").read_bytes(), type=_Told)
+def _description(name: str) -> _Description:
+    return msgspec.json.decode((FOLDER / name / "start.json").read_bytes(), type=_Description)
 
 
 @cache
 def start_of(words: str) -> Start:
-    """By a plan's words: `NAME` for the whole logs, or `NAME@NUMBER`, and perhaps `+join`. WrongUse says which there
-    are."""
+    """The start of a plan's words: `NAME` for whole logs or `NAME@NUMBER`, perhaps with `+join`. Raises WrongUse."""
     name, has_cut, number = words.removesuffix(JOIN).partition("@")
     if name not in names():
         raise WrongUse(f"--start: no stored logs are called {name!r}; try one of: {', '.join(names())}")
-    told = _told(name)
-    place = len(told.cuts) - 1
+    description = _description(name)
+    place = len(description.cuts) - 1
     if has_cut:
         place = int(number) - 1 if number.isascii() and number.isdigit() else -1
-    if not 0 <= place < len(told.cuts):
-        raise WrongUse(f"--start {words}: expected {name}@1 to {name}@{len(told.cuts)}")
-    *lengths, answered = told.cuts[place]
+    if not 0 <= place < len(description.cuts):
+        raise WrongUse(f"--start {words}: expected {name}@1 to {name}@{len(description.cuts)}")
+    *lengths, answered = description.cuts[place]
     files = sorted((FOLDER / name).glob("n*.xlog"))
-    taken = sorted((FOLDER / name).glob("*.snap")) if place == len(told.cuts) - 1 else []
+    taken = sorted((FOLDER / name).glob("*.snap")) if place == len(description.cuts) - 1 else []
     return Start(
         name=name,
-        protocol=told.protocol,
-        unmarked_promote=told.unmarked_promote,
+        protocol=description.protocol,
+        unmarked_promote=description.unmarked_promote,
         logs=tuple(file.read_bytes()[:length] for file, length in zip(files, lengths, strict=True)),
         snapshot=(taken[0].name, taken[0].read_bytes()) if taken else None,
-        answered=told.answered[:answered],
+        answered=description.answered[:answered],
         others_join=words.endswith(JOIN),
     )
 
@@ -173,7 +172,7 @@ def _adopted_log(data: bytes, configuration: Configuration) -> bytes:
 
 def _adopted_snapshot(name: str, data: bytes, configuration: Configuration) -> dict[str, bytes]:
     """The same data in a cluster of these members, with its spaces beside."""
-    found, meta = snapshots.read(name, data), snapshots.meta(name, data)
-    tuples = merged((*found.tuples, *first_tuples(configuration)))
-    adopted = snapshots.Snapshot(found.vclock, tuples, found.queue, found.election)
+    snapshot, meta = snapshots.read(name, data), snapshots.meta(name, data)
+    tuples = merged((*snapshot.tuples, *first_tuples(configuration)))
+    adopted = snapshots.Snapshot(snapshot.vclock, tuples, snapshot.queue, snapshot.election)
     return {name: snapshots.file_of(adopted, configuration.instance_uuid, 0.0, meta.server_version)}

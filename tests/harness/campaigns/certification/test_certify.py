@@ -17,7 +17,7 @@ from harness.campaigns.bars import BARS, Bar, Requires
 from harness.campaigns.certification import lacks, making, page
 from harness.campaigns.certification.compare import changes
 from harness.campaigns.certification.document import CERTIFICATE, PAGE, Certificate, shown
-from harness.campaigns.certification.facts import Row, row_of
+from harness.campaigns.certification.facts import JudgedRun, row_of
 from harness.campaigns.certification.making import BUNDLE, DECIDED, certify
 from harness.campaigns.certification.sensitivity import Clean, Measured
 from harness.campaigns.plan import Campaign
@@ -32,13 +32,13 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def rows(sample: Sample) -> list[Row]:
+def rows(sample: Sample) -> list[JudgedRun]:
     results = sample.folder / "results"
     told = {each["run"]: each["cell"] for each in sample.certificate.shown["runs"]}
     return [row_of(RunFolder(results / run), run, cell) for run, cell in told.items()]
 
 
-def test_a_run_is_the_same_whatever_code_is_loaded(rows: list[Row], sample: Sample) -> None:
+def test_a_run_is_the_same_whatever_code_is_loaded(rows: list[JudgedRun], sample: Sample) -> None:
     """If it failed, a certificate would be refused because its process had judged many runs before."""
     load(search_kernels)
     results = sample.folder / "results"
@@ -81,7 +81,7 @@ def test_it_says_which_bugs_its_matrix_finds(sample: Sample) -> None:
     assert any(times for times, _ in measured.clean.sometimes.values())
 
 
-def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[Row]) -> None:
+def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[JudgedRun]) -> None:
     """If it failed, a certificate could not be made again from its runs."""
     again = asked(sample.folder)
     assert shown(again.campaign, again.plan_file, rows[::-1]) == sample.certificate.shown
@@ -89,18 +89,18 @@ def test_the_same_runs_give_the_same_document(sample: Sample, rows: list[Row]) -
     assert (sample.made.folder / PAGE).read_text() == page.html(sample.certificate)
 
 
-def lacking(rows: list[Row], text: str = PLAN, folder: Path | None = None) -> list[lacks.Lack]:
+def lacking(rows: list[JudgedRun], text: str = PLAN, folder: Path | None = None) -> list[lacks.Lack]:
     assert folder is not None
     (folder / "small.toml").write_text(text)
     campaign = campaign_plan.read(folder / "small.toml")
     return lacks.of_matrix(campaign, rows, rows[0].plan.code if rows else "", campaign.certificate.asks())
 
 
-def changed(row: Row, **evidence: Any) -> Row:
+def changed(row: JudgedRun, **evidence: Any) -> JudgedRun:
     return msgspec.structs.replace(row, evidence={**row.evidence, **evidence})
 
 
-def test_every_gap_of_the_evidence_is_said(rows: list[Row], tmp_path: Path) -> None:
+def test_every_gap_of_the_evidence_is_said(rows: list[JudgedRun], tmp_path: Path) -> None:
     """If it failed, there would be a certificate without enough evidence."""
     first, second = rows
     assert lacking(rows, folder=tmp_path) == []
@@ -192,7 +192,7 @@ def test_what_rotates_is_not_certified(tmp_path: Path) -> None:
     assert [lack.text.partition(":")[0] for lack in made.lacks] == ["the plan rotates"]
 
 
-def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[Row], sample: Sample) -> None:
+def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[JudgedRun], sample: Sample) -> None:
     """If it failed, evidence below the bar would be certified."""
     low = lacks.of_matrix(sample_campaign(sample), rows, rows[0].plan.code, Bar())
     words = [lack.text.partition(":")[0] for lack in low]

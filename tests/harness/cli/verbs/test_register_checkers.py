@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers import by_model
 from checkers.history import Event, Header, History
-from checkers.proofs.meaning import Judged
+from checkers.proofs.meaning import Terms
 from harness.judge.files.register_checkers import ADAPTERS, Question, merged_answer
 from harness.judge.files.second_opinion import ask_about_registers
 from harness.run.assemble import parts_of
@@ -215,7 +215,7 @@ def test_the_stand_in_says_what_we_say_of_drawn_histories(history: History, obse
     """If it failed, the files would tell another story than the history, and disagreements would mean nothing."""
     judged = by_model.judge(history, "cas-register", failed_cas_observes=observes)
     ours = next((each.result for each in judged.verdicts if each.checker == "linearizable"), None)
-    asked = {"linearizable": Judged(model="register", failed_cas_observes=observes)}
+    asked = {"linearizable": Terms(model="register", failed_cas_observes=observes)}
     question = ADAPTERS["porcupine"].question(history, asked)
     if isinstance(question, str):
         return

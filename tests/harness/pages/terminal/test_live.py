@@ -25,7 +25,7 @@ SNAPSHOT = Snapshot(
     rate_per_s=206.4,
     faults=("isolate-owner",),
     owner="n1",
-    told=("term 2", "limbo 3"),
+    owner_state=("term 2", "limbo 3"),
     nodes=(NodeCondition("n1", "up"), NodeCondition("n2", "paused")),
 )
 

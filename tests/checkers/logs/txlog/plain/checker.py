@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkers.logs.txlog.report import CHECKS, Found, Name, verdict
+from checkers.logs.txlog.report import CHECKS, Name, Report, verdict
 from checkers.verdict import Verdict
 from tests.checkers.logs.txlog.plain import counters, drained, executed, kept, order, policy, sessions, vote
 from tests.checkers.logs.txlog.plain.given import Given
@@ -23,7 +23,7 @@ PARTS = (
 
 def check(given: Given) -> Mapping[Name, Verdict]:
     """Every check over all logs and the history."""
-    found = Found()
+    found = Report()
     for part in PARTS:
         found.add(part(given))
     return {name: verdict(name, found, given.missing) for name in CHECKS}

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.records import Added, Event, Heard, Joined, Made, Recovered, Ref
 from tests.checkers.logs.txlog.plain.replay import Replay
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     for master, log in given.logs.items():
         replay = Replay(master)
         for event in log.events:

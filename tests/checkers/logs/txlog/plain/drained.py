@@ -17,7 +17,7 @@ from itertools import pairwise
 from checkers.history.faults import Span
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.order import UNREPAIRED
 from tests.checkers.logs.txlog.plain.records import Added
@@ -26,8 +26,8 @@ STALL_NS = 1_000_000_000
 """A longer time without any answer is reported with its cause."""
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     submitted = list(given.operations.values())
     calm = [each for each in submitted if each.type == "ok" and not _disturbed(given, each)]
     found.count("drained", transactions=len(given.made), answers=len(submitted), in_calm=len(calm))
@@ -83,7 +83,7 @@ def _calm(spans: Sequence[Span], begin_ns: int, end_ns: int) -> Iterator[int]:
     yield max(0, end_ns - begin_ns)
 
 
-def _left(given: Given, found: Found) -> Iterator[Breach]:
+def _left(given: Given, found: Report) -> Iterator[Breach]:
     history = given.history
     if history.settled is True or given.missing:
         return

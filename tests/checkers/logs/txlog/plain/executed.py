@@ -25,7 +25,7 @@ from itertools import combinations
 from typing import Any
 
 from checkers.history.operation import Operation
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.records import (
     Added,
@@ -46,8 +46,8 @@ PLACES_MIN = 4
 """Of a step that stores a value: word, space, key, …, value."""
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     states = _States("" if given.is_deterministic else SPURIOUS)
     masters = [_Master(given, name, states) for name in given.masters if name in given.logs]
     for master in masters:
@@ -243,7 +243,7 @@ class _Master:
 # ---- answers
 
 
-def _answers(given: Given, masters: Mapping[str, _Master], found: Found) -> Iterator[Breach]:
+def _answers(given: Given, masters: Mapping[str, _Master], found: Report) -> Iterator[Breach]:
     by_id = {name: _by_id(master.executions) for name, master in masters.items()}
     writers: Mapping[tuple[str, Any], str] | None = None
     for operation in given.history.operations:

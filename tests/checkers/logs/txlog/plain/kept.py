@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.order import UNREPAIRED
 from tests.checkers.logs.txlog.plain.records import (
@@ -34,8 +34,8 @@ from tests.checkers.logs.txlog.plain.records import (
 from tests.checkers.logs.txlog.plain.replay import NEVER, Base, Replay
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     final = _recoveries(given, found)
     found.breaches += _lost(given, final)
     found.breaches += _unrecorded(given)
@@ -54,7 +54,7 @@ def judge(given: Given) -> Found:
 # ---- kept
 
 
-def _recoveries(given: Given, found: Found) -> Mapping[str, Replay]:
+def _recoveries(given: Given, found: Report) -> Mapping[str, Replay]:
     """All masters, from one recovery to the next; returns the ends."""
     walks = given.walks()
     going = dict(walks)
@@ -118,7 +118,7 @@ def _unrecorded(given: Given) -> Iterator[Breach]:
 # ---- acquired
 
 
-def _rounds(given: Given, found: Found) -> None:
+def _rounds(given: Given, found: Report) -> None:
     has = {master: _updates(log) for master, log in given.logs.items()}
     stamps = _stamps(given)
     for master, log in given.logs.items():

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.records import (
     Added,
@@ -44,8 +44,8 @@ UNREPAIRED = "unrepaired divergence: strategy none goes on with two branches"
 APART = "documented: parts of a split cluster go on by themselves"
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     walks = {master: _Walk(given, walk) for master, walk in given.walks().items()}
     going, differs, epoch = walks, NEVER, 0
     while going:
@@ -76,7 +76,7 @@ class _Walk:
         """Entries came while masters were left out, in this epoch."""
         self._heap: list[tuple[int, str]] = []
 
-    def to_epoch_end(self, found: Found) -> int:
+    def to_epoch_end(self, found: Report) -> int:
         """Apply the records up to the end of an epoch; returns how many first entries stayed all the while."""
         low = len(self.replay.synced)
         is_first = True
@@ -197,7 +197,7 @@ def _told(ref: Ref) -> str:
     return f"{ref.id} (ts {ref.ts})"
 
 
-def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Found) -> int:
+def _compare(given: Given, walks: Mapping[str, _Walk], low: int, found: Report) -> int:
     """The queues of one epoch, from the index `low` on. Returns the first index where any two differ."""
     first = NEVER
     groups = [[*walks]]
@@ -262,7 +262,7 @@ def _are_apart(given: Given, walks: Mapping[str, _Walk], one: str, other: str, i
     return left_out and given.disturbances.may_be_apart(one, other)
 
 
-def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Found) -> None:
+def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Report) -> None:
     """Each queue of the last epoch, against all transactions that were ever made."""
     if given.missing or (given.strategy == "none" and given.has_split):
         return

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from checkers.logs.txlog.disturbances import DRIFT
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.records import (
     Chosen,
@@ -37,8 +37,8 @@ from tests.checkers.logs.txlog.plain.records import (
 from tests.checkers.logs.txlog.plain.replay import NEVER, Replay
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     for log in given.logs.values():
         found.count("policy", masters=1)
         found.breaches += _Master(given, log, found).breaches()
@@ -50,7 +50,7 @@ def judge(given: Given) -> Found:
 class _Master:
     given: Given
     log: Log
-    found: Found
+    found: Report
     _has_backup: bool = False
     _is_restoring: bool = False
     _executed: int = 0

@@ -10,7 +10,7 @@ all answers are.
 from __future__ import annotations
 
 from checkers.history.operation import Operation
-from checkers.logs.txlog.report import Breach, Found
+from checkers.logs.txlog.report import Breach, Report
 from tests.checkers.logs.txlog.plain.given import Given
 from tests.checkers.logs.txlog.plain.records import Added, CaughtUp, Executed, Restored
 from tests.checkers.logs.txlog.plain.replay import NEVER, Replay
@@ -18,8 +18,8 @@ from tests.checkers.logs.txlog.plain.replay import NEVER, Replay
 PRICE = "documented: a part of a split cluster executes without the counters of the others"
 
 
-def judge(given: Given) -> Found:
-    found = Found()
+def judge(given: Given) -> Report:
+    found = Report()
     branches_from = _first_of_a_part(given) if given.strategy == "none" else NEVER
     weak = {master: _weak(given, master, branches_from) for master in given.logs}
     asked = [each for name, each in given.operations.items() if name in given.stamped]
