@@ -39,15 +39,15 @@ class VirtualDiskFault(VirtualFault):
 
     async def begin(self) -> None:
         for machine in self.hands.machines(self.fault.nodes):
-            machine.slow_disk(self.fault.delay_ns)
+            machine.records.slow_down(self.fault.delay_ns)
             machine.fill_disk(bool(self.fault.error))
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         machines = self.hands.machines(self.fault.nodes)
-        affected = sum(machine.take_disk_affected() for machine in machines)
+        affected = sum(machine.records.take_affected() for machine in machines)
         for machine in machines:
-            machine.slow_disk(0)
+            machine.records.slow_down(0)
             machine.fill_disk(False)
         counters = {"calls_delayed" if self.fault.does == SlowFsync.does else "calls_failed": affected}
         return self.evidence(affected > 0, counters, first_ns=self.asked_ns)
@@ -82,7 +82,7 @@ class RealDiskFault(RealFault):
             self.saw()
 
     async def _mend(self, node: str) -> bool | None:
-        """Whether the disk saw that all is well again; None if the node does not run, so that it cannot see that."""
+        """Whether the disk reports that it read the end; None if the node does not run, so it cannot report."""
         well = Orders()
         await self.disks[node].order(asdict(well))
         if self.fault.does == DiskError.does and not self.processes.is_alive(node):
@@ -111,7 +111,7 @@ class RealDiskFault(RealFault):
 
 
 class DiskAction(Action):
-    """What both have in common."""
+    """An action on disks."""
 
     ability = "disk layer"
     orders_disks = True

@@ -37,13 +37,13 @@ class VirtualSlowDisk(VirtualFault):
     async def begin(self) -> None:
         for machine in self.hands.machines(self.fault.nodes):
             for kind in self.fault.kinds or ("",):
-                machine.hold_record(kind)
+                machine.records.hold(kind)
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         for machine in self.hands.machines(self.fault.nodes):
             for kind in self.fault.kinds or ("",):
-                machine.release_record(kind)
+                machine.records.release(kind)
         return self.evidence(True, {}, first_ns=self.asked_ns)
 
 

@@ -20,7 +20,7 @@ from nodes.world.world import World
 class Waiting:
     moment: Moment
     left: int
-    """How many more times it must come about."""
+    """How many more times it must occur."""
     came: Pending[str]
 
 
@@ -34,7 +34,7 @@ class Moments:
         world.network.kinds_of = kinds_of
 
     def wait(self, moment: Moment) -> Pending[str]:
-        """Resolved with the node's name when it has come about."""
+        """Resolved with the node's name when it has occurred."""
         waiting = Waiting(moment, moment.nth, Pending())
         self._waiting.append(waiting)
         self._listen()
@@ -45,7 +45,7 @@ class Moments:
         self._world.network.on_message = self._message if self._asked & {"sends", "gets"} else None
         on_record = self._record if self._asked & {"writes", "wrote"} else None
         for machine in self._world.machines.values():
-            machine.on_record = on_record
+            machine.records.on_record = on_record
 
     def _record(self, does: str, node: str, record: str) -> None:
         self._came(does, node, (record,))

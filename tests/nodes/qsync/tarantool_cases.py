@@ -213,7 +213,7 @@ class Play:
         self.refused: set[tuple[str, str]] = set()
         for machine in self.world.machines.values():
             machine.on_crash = lambda name, how: self.crashes.append((name, how))
-            machine.on_record = self._record
+            machine.records.on_record = self._record
         for name in names:
             self.start(name, "")
         self.all_follow()
@@ -496,7 +496,7 @@ class Play:
         name, kind = self.node(node), record or ""
         if count is None:
             self.held[name] = kind
-            self.world.machines[name].hold_record(kind)
+            self.world.machines[name].records.hold(kind)
         else:
             self.countdown[name] = kind, int(count)
 
@@ -520,7 +520,7 @@ class Play:
         name = self.node(node)
         self.countdown.pop(name, None)
         if name in self.held:
-            self.world.machines[name].release_record(self.held.pop(name))
+            self.world.machines[name].records.release(self.held.pop(name))
 
     def split_vote(self, nodes: str) -> None:
         if not any(self.replica(node).sometimes.get(SPLIT_VOTE) for node in nodes.split()):

@@ -102,7 +102,7 @@ class Chaos:
                 machine.fill_disk(not machine.disk.full)
             case 10:
                 record = chance.choice(("row", "confirm", "rollback"))
-                machine.hold_record(record)
+                machine.records.hold(record)
                 self.held.append((machine.name, record))
             case 11 if machine.state == "up":
                 self.lose_power_soon_after_a_start(machine)
@@ -128,7 +128,7 @@ class Chaos:
 
     def mend(self, machine: Machine) -> None:
         for name, record in self.held:
-            self.cluster.machine(name).release_record(record)
+            self.cluster.machine(name).records.release(record)
         self.held.clear()
         if machine.state == "down":
             machine.start()

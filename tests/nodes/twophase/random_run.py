@@ -195,8 +195,8 @@ def _hinder(run: Run, name: str, words: Sequence[str], records: Sequence[str]) -
     chance, network, machine = run.chance, run.cluster.world.network, run.cluster.machine(name)
     if chance.random() < 0.2:
         record = chance.choice(records)
-        machine.hold_record(record)
-        return lambda: machine.release_record(record)
+        machine.records.hold(record)
+        return lambda: machine.records.release(record)
     others = [node for node in sorted(run.cluster.world.machines) if node != name]
     others = chance.choice((others, [chance.choice(others)]))
     pairs = [(name, other) for other in others]

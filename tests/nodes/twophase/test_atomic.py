@@ -246,7 +246,7 @@ def test_a_new_primary_counts_on_from_a_copy_that_is_on_its_way_to_the_disk() ->
         (each, owners) for each in range(8) if coordinator not in (owners := agreed.owners(each))
     )
     key = key_in(partition, 8, "notes")
-    cluster.machine(backup).hold_record("atomic")
+    cluster.machine(backup).records.hold("atomic")
     before = cluster.node(backup).stock.wal.position
     cluster.client.txn("c1", ["write", "notes", key, "unknown"])
     cluster.run_until(lambda: cluster.node(backup).stock.wal.position > before)
@@ -254,7 +254,7 @@ def test_a_new_primary_counts_on_from_a_copy_that_is_on_its_way_to_the_disk() ->
     cluster.run_until(lambda: cluster.node(backup).agreed.primary(partition) == backup)
     asked = cluster.client.txn(coordinator, ["write", "notes", key, "acknowledged"])
     cluster.run(20)
-    cluster.machine(backup).release_record("atomic")
+    cluster.machine(backup).records.release("atomic")
     assert answered(cluster, asked)["type"] == "ok"
     read = answered(cluster, cluster.client.txn(coordinator, ["read", "notes", key]))
     assert read["results"] == ["acknowledged"]

@@ -209,7 +209,7 @@ def test_a_copy_of_a_former_life_ends_no_request_to_the_next_one() -> None:
     cluster.run(100)
     network.stop([(other, late), (coordinator, source)], ["copy"])  # of their other partitions
     machine.start()
-    machine.hold_record("rebalanced")
+    machine.records.hold("rebalanced")
     cluster.run_until(lambda: cluster.node(late).rebalance._asked.get(source) is not None)
     cluster.run(10)
     assert partition in cluster.node(source).preparing.copying
@@ -220,7 +220,7 @@ def test_a_copy_of_a_former_life_ends_no_request_to_the_next_one() -> None:
     cluster.run_until(lambda: cluster.node(late).rebalance._asked.get(source, (0,))[0] == 2, 400)
     cluster.run_until(lambda: cluster.node(late).agreed.version == agreed.version, 400)
     cluster.run(20)
-    machine.release_record("rebalanced")
+    machine.records.release("rebalanced")
     cluster.run_until(lambda: copies.stopped > 0, 400)
     cluster.run(50)
     assert entry.stopped == 0
@@ -300,7 +300,7 @@ def test_a_copy_waits_for_the_topology_of_its_source() -> None:
     assert xid in cluster.node(p).recovery.doubts
     network.cut([("c1", coordinator), (coordinator, "c1")])
     cluster.run(400)
-    cluster.machine(p).hold_record("committed")
+    cluster.machine(p).records.hold("committed")
     deaf = network.stop([(coordinator, p)], ["append"])
     cluster.run_until(lambda: agreed.resolved.get(xid) is True, 500)
     cluster.run(50)
@@ -309,6 +309,6 @@ def test_a_copy_waits_for_the_topology_of_its_source() -> None:
     cluster.run(20)
     assert not cluster.crashes
     network.go_on(deaf)
-    cluster.machine(p).release_record("committed")
+    cluster.machine(p).records.release("committed")
     cluster.run_until(lambda: p in agreed.in_sync[of_q])
     assert cluster.node(p).stock.data.get(("r", key_in(of_q, 5)))[0] == "T"

@@ -268,7 +268,7 @@ def test_the_near_node_dies_before_all_are_prepared() -> None:
     cluster = settled()
     steps, near = near_and_participants(cluster)
     cluster.client.txn(near, *steps)
-    cluster.machine("n3").hold_record("prepared")
+    cluster.machine("n3").records.hold("prepared")
     while not any(local.prepared for local in cluster.node("n3").stock.locals.values()):
         assert cluster.world.agenda.advance()
     cluster.machine(near).kill()
@@ -292,11 +292,11 @@ def test_a_node_that_is_in_sync_has_synced_its_whole_log(seed: int) -> None:
     n1.kill()
     cluster.run(1_500)
     n1.start()
-    n1.hold_record("rebalanced")  # one of each of its peers
+    n1.records.hold("rebalanced")  # one of each of its peers
     while "wal-000002.log" not in n1.disk.files():
         assert cluster.world.agenda.advance()
     n1.kill()
-    n1.release_record("rebalanced")
+    n1.records.release("rebalanced")
     n1.start()
     cluster.settle()
     assert n1.disk.unsynced_bytes() == 0
