@@ -33,6 +33,8 @@ State = Literal["off", "connecting", "asking", "joining", "subscribing", "follow
 
 @dataclass(slots=True, eq=False)
 class Applier:
+    """What this node knows of one peer that it follows, or tries to follow."""
+
     peer: str
     peer_id: int
     """The member's id; 0 as long as the node that answers there is not a member."""
@@ -40,7 +42,9 @@ class Applier:
     """The id that it gave itself when it answered."""
     state: State = "off"
     link: int = -1
+    """-1: none."""
     heard_ns: int = 0
+    """When the last message came, by the monotonic clock."""
     lag_s: float = 0.0
     """How long after it was written the last row or heartbeat came, by the wall clocks of two nodes."""
     message: str = ""
@@ -52,6 +56,7 @@ class Applier:
     told: tuple[Vclock, int, int] | None = None
     """The last acknowledgement on this link: the vclock, the term, and how often records had been lost by then."""
     partial: list[Row] = field(default_factory=list)
+    """Rows of a transaction whose last row has not come."""
     backlog: deque[tuple[Row, ...]] = field(default_factory=deque)
 
     def note_lag(self, timestamp: float, now: Instant) -> None:
@@ -71,12 +76,12 @@ class Applier:
         for row in rows:
             self.partial.append(row)
             if row.is_commit:
-                yield tuple(self.partial)
-                self.partial.clear()
+                whole, self.partial = tuple(self.partial), []
+                yield whole
 
 
 def is_known(rows: tuple[Row, ...], promised: Mapping[int, int]) -> bool:
-    """True if this transaction is written, or being written, already."""
+    """True if this transaction is written, or being written. `promised`: the vclock of both."""
     return rows[-1].lsn <= promised.get(rows[-1].replica_id, 0)
 
 

@@ -26,30 +26,31 @@ from nodes.qsync.service import Caller, Function
 
 
 class Cutting:
-    """Of one node."""
+    """The cut commands of one node; `functions` has them by name."""
 
     def __init__(self, commits: Commits, out: list[Effect]) -> None:
         self._commits = commits
         self._out = out
-        self.functions: dict[str, Function] = {"qsync.cut": self._cut, "qsync.cut_places": self._tell}
+        self.functions: dict[str, Function] = {"qsync.cut": self._cut, "qsync.cut_places": self._cut_places}
 
     def _cut(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         commits = self._commits
         if not commits.is_writable:
             raise commits.read_only_error()
         write = commits.journal.write_own((Draft(Type.NOP.value, {}),), now.wall_ns / 1e9)
+        # Only now: the place of this node at its marker is behind the marker.
         place = public(commits.journal.promised)
-        reply = caller.link, caller.answer(_told((write.origin, write.lsn), place))
+        reply = caller.link, caller.answer(_as_map((write.origin, write.lsn), place))
         commits.records.write(write, None, reply)
 
-    def _tell(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+    def _cut_places(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         commits = self._commits
-        told = [
-            _told(marker, public(commits.decisions.told_place(place, commits.journal)))
+        places = [
+            _as_map(marker, public(commits.decisions.told_place(place, commits.journal)))
             for marker, place in commits.markers.places.items()
         ]
-        self._out.append(Send(caller.link, caller.answer(told)))
+        self._out.append(Send(caller.link, caller.answer(places)))
 
 
-def _told(marker: Marker, place: Vclock) -> Mapping[str, object]:
+def _as_map(marker: Marker, place: Vclock) -> Mapping[str, object]:
     return {"origin": marker[0], "lsn": marker[1], "vclock": place}

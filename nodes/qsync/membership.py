@@ -1,4 +1,4 @@
-"""The members, as `_cluster` lists them; all that counts members or knows them by a number follows it."""
+"""Applies changes of the members in `_cluster` to the election, the quorum, reads, stored logs and links."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ class Membership:
         if registered == self._configuration:
             return
         self._commits.reconfigure(registered)
+        # The counts first: the quorum of the election is made of them. Reads ask anew when all of that holds.
         self._election.members = len(registered.registered)
         self._options.counts(len(registered.registered))
         self._election.set_quorum(self._options.election_quorum, self._now().monotonic_ns)
         self._reads.others_needed = self._options.others_asked
         self._reads.ask_anew()
         for peer in registered.peers:
-            self._is_known_as(self._appliers[peer.name], peer.id)
+            self._set_member_id(self._appliers[peer.name], peer.id)
         self.forget_who_left({member.id for member in registered.registered})
         members = {str(member.id): member.uuid for member in registered.registered}
         self._out.append(Log("info", "the members are others", {"members": members}))
 
-    def _is_known_as(self, applier: Applier, number: int) -> None:
-        """The peer has become a member, or is none any more: what it says of elections is taken in from the start."""
+    def _set_member_id(self, applier: Applier, number: int) -> None:
+        """The peer has become a member, or has been removed: its reports on elections count from the start."""
         if applier.peer_id == number:
             return
         self._election.lost(applier.peer_id)
@@ -59,7 +60,7 @@ class Membership:
             self._drop(applier.link, "it is a member now: subscribing anew")
 
     def forget_who_left(self, members: set[int]) -> None:
-        """No removed node may follow us, or keep logs here. If we were removed, we neither write nor stand."""
+        """End the links to removed nodes, and keep no logs for them. A node that was removed itself stops writing."""
         for link, relay in list(self._relays.items()):
             if relay.replica_id and relay.replica_id not in members:
                 self._drop(link, f"replica {relay.replica_id} is no member any more")

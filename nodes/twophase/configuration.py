@@ -78,17 +78,18 @@ class Configuration:
         nodes = (*self.baseline, *self.clients)
         if len(set(nodes)) < len(nodes):
             raise ValueError(f"expected every node once, got {', '.join(nodes)}")
-        mine = self.baseline if self.role == "server" else self.clients
-        if self.name not in mine:
-            raise ValueError(f"expected a {self.role} named {self.name!r} among {', '.join(mine) or 'none'}")
+        peers = self.baseline if self.role == "server" else self.clients
+        if self.name not in peers:
+            raise ValueError(f"expected a {self.role} named {self.name!r} among {', '.join(peers) or 'none'}")
         if not 0 <= self.backups < len(self.baseline):
             raise ValueError(f"expected backups from 0 to {len(self.baseline) - 1}, got {self.backups}")
         if self.atomic_spaces and self.backups > 1:
             raise ValueError(
                 f"expected at most 1 backup with atomic spaces, got {self.backups}: copies could differ for good"
             )
-        if self.partitions < 1 or self.lanes < 1 or self.segment_bytes < 1:
-            raise ValueError("expected at least 1 partition, 1 lane and 1 byte a segment")
+        for name in ("partitions", "lanes", "segment_bytes", "trim_entries"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected {name} of at least 1, got {getattr(self, name)}")
         if not 0 <= self.suspending <= 1:
             raise ValueError(f"expected a share of suspended transactions from 0 to 1, got {self.suspending}")
         times = (
@@ -97,6 +98,8 @@ class Configuration:
         )
         if min(times) <= 0:
             raise ValueError(f"expected times above 0, got {min(times)} ns")
+        if min(self.step_ns, self.delivery_ns) < 0:
+            raise ValueError(f"expected delays of at least 0, got {min(self.step_ns, self.delivery_ns)} ns")
 
     @property
     def layout(self) -> Layout:
@@ -110,11 +113,11 @@ class Configuration:
         """ValueError says in one sentence what is wrong."""
         try:
             given = json.loads(data)
-            kinds = {field.name: KINDS[field.type] for field in fields(cls)}  # type: ignore[index]  # types are texts here
+            accepts = {field.name: IS_OF_TYPE[field.type] for field in fields(cls)}  # type: ignore[index]  # types are texts here
             for name, value in given.items():
-                if name not in kinds:
+                if name not in accepts:
                     raise ValueError(f"there is no option {name!r}")
-                if not kinds[name](value):
+                if not accepts[name](value):
                     raise ValueError(f"{name!r} cannot be {value!r}")
             values: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
@@ -128,7 +131,7 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-KINDS: Mapping[str, Callable[[object], bool]] = {
+IS_OF_TYPE: Mapping[str, Callable[[object], bool]] = {
     "str": lambda value: isinstance(value, str),
     "str | None": lambda value: value is None or isinstance(value, str),
     "int": lambda value: type(value) is int,
@@ -141,4 +144,4 @@ KINDS: Mapping[str, Callable[[object], bool]] = {
     "LockOrder": lambda value: value in get_args(LockOrder),
     "Variant": lambda value: value in get_args(Variant),
 }
-"""The type of a field, as it is written above → whether a JSON value is one."""
+"""By the type of a field, as it is written above: whether a JSON value is one."""
