@@ -47,4 +47,4 @@ def performing(client: Client, cluster: Cluster) -> Performs:
     """The object that carries out operations: a library's client runs beside the cluster's connections."""
     if isinstance(client, MessageClient):
         return Conversing(client, cluster)
-    return cast(Performs, cluster)
+    return cast(Performs, cluster)  # the real clusters have `perform`; the simulator refuses such clients

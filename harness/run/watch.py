@@ -39,7 +39,7 @@ from harness.results import RunFolder
 from harness.systems import plans
 
 LEFT_ALONE_NS: Final = 10 * SECOND_NS
-"""A key without an open question for so long is finished: no workload comes back to one so soon."""
+"""A key without an open operation for so long is finished: no workload comes back to one so soon."""
 LOOK_EVERY_S: Final = 1.0
 _NICE: Final = 10
 _decode = msgspec.json.Decoder(Event).decode
@@ -47,24 +47,24 @@ _decode = msgspec.json.Decoder(Event).decode
 
 @dataclass(slots=True)
 class _Key:
-    """What happened under a key since it was judged last, and where in the file all before that lies."""
+    """The lines of a key since it was judged last."""
 
     lines: list[bytes] = field(default_factory=list)
-    is_open: dict[int | str, None] = field(default_factory=dict)
-    """The processes with a question that was not answered."""
+    open_processes: set[int] = field(default_factory=set)
+    """Those with an operation under way."""
     last_ns: int = 0
-    let_go: list[tuple[int, int]] = field(default_factory=list)
-    """Place and length of each part."""
 
 
 class Watch:
-    """Takes the lines of a record as they come; `look` says what is violated, "" if nothing is."""
+    """Takes the lines of a record as they come; `judge_finished` says what is violated, "" if nothing is."""
 
     def __init__(self, plan: Plan, header: Header, spilled: BinaryIO) -> None:
         self._plan = plan
         self._header = header
         self._spilled = spilled
         self._keys: dict[str, _Key] = {}
+        self._spilled_parts: dict[str, list[tuple[int, int]]] = {}
+        """By key: place and length of each part of its earlier lines in the file."""
         self._others: list[Event] = []
         """Lines that no client wrote, but for `OFTEN`."""
         self._time_ns = 0
@@ -90,56 +90,56 @@ class Watch:
             key.lines.append(line)
             key.last_ns = event.time_ns
             if event.type == "invoke":
-                key.is_open[event.process] = None
+                key.open_processes.add(event.process)
             else:
-                key.is_open.pop(event.process, None)
+                key.open_processes.discard(event.process)
 
-    def look(self) -> str:
+    def judge_finished(self) -> str:
         """Judge the keys that are finished by now, and the crashes; a sentence if one of them is a violation."""
-        due = [name for name, key in self._keys.items() if key.lines and self._is_finished(key)]
+        due = [name for name, key in self._keys.items() if self._is_finished(key)]
         if not due and not self._has_news:
             return ""
         others = History.of(self._header, self._others)
         checks = [check for check in checks_of(self._plan, promise_of(self._plan, others)) if check.model]
-        found = ""
+        violation = ""
         if self._has_news:
             self._has_news = False
-            reports = replace(others, states=())
-            found = _violated([check for check in checks if check.name == CRASH], reports)
+            reports = replace(others, states=())  # the many reports of states say nothing of a crash
+            violation = _violated([check for check in checks if check.name == CRASH], reports)
         of_keys = [check for check in checks if check.is_per_key]
         if not of_keys:
             for name in due:
                 del self._keys[name]
-            return found
-        return found or self._judged(due, others, of_keys)
+            return violation
+        return violation or self._judged(due, others, of_keys)
 
     def _is_finished(self, key: _Key) -> bool:
-        return not key.is_open and key.last_ns + LEFT_ALONE_NS <= self._time_ns
+        return not key.open_processes and key.last_ns + LEFT_ALONE_NS <= self._time_ns
 
     def _judged(self, names: Sequence[str], others: History, checks: Sequence[Check]) -> str:
         """Judge all that happened under these keys, and let them go."""
         events = [*others.events]
-        for key in (self._keys[name] for name in names):
-            events += map(_decode, (*self._before(key), *key.lines))
-            self._let_go(key)
+        for name in names:
+            lines = self._keys.pop(name).lines
+            events += map(_decode, (*self._spilled_lines(name), *lines))
+            self._spill(name, lines)
         self.judged += len(names)
         return _violated(checks, History.of(self._header, sorted(events, key=lambda event: event.index)))
 
-    def _before(self, key: _Key) -> Iterable[bytes]:
-        for place, length in key.let_go:
+    def _spilled_lines(self, name: str) -> Iterable[bytes]:
+        for place, length in self._spilled_parts.get(name, ()):
             self._spilled.seek(place)
             yield from self._spilled.read(length).splitlines()
 
-    def _let_go(self, key: _Key) -> None:
+    def _spill(self, name: str, lines: Sequence[bytes]) -> None:
         place = self._spilled.seek(0, os.SEEK_END)
-        data = b"\n".join(key.lines)
+        data = b"\n".join(lines)
         self._spilled.write(data)
-        key.let_go.append((place, len(data)))
-        key.lines.clear()
+        self._spilled_parts.setdefault(name, []).append((place, len(data)))
 
 
 def _violated(checks: Iterable[Check], history: History) -> str:
-    """What the first invalid one says. A checker that breaks, or knows nothing, ends no run."""
+    """The summary of the first invalid check. A checker that breaks, or says unknown, ends no run."""
     for check in checks:
         verdict = run_here(check, history)
         if verdict.result == "invalid":
@@ -154,23 +154,30 @@ class Watched:
         self._plan = plan
         self._path = folder.history
         self._at = 0
-        """The place of what was not read yet."""
+        """The place of the first byte that was not read yet."""
         self._spilled = tempfile.TemporaryFile(dir=folder.path)  # noqa: SIM115  # `close` closes it
         self._watch: Watch | None = None
+        self._is_broken = False
 
     def look(self) -> str:
-        """Read on, and look; a record that cannot be read is left to the judge of the whole."""
+        """Read the new lines, and judge what is finished; "" if nothing is violated.
+
+        A record with a line that cannot be read is left to the final judgement: without that line a key may look wrong.
+        """
+        if self._is_broken:
+            return ""
         try:
             lines = self._new().split(b"\n")
-            self._at -= len(lines.pop())
+            self._at -= len(lines.pop())  # a line that is not finished is read again next time
             if self._watch is None and lines:
                 self._watch = Watch(self._plan, parse_header(lines.pop(0)), self._spilled)
             if self._watch is None:
                 return ""
             for line in lines:
                 self._watch.take(line)
-            return self._watch.look()
+            return self._watch.judge_finished()
         except (HistoryError, OSError, *NOT_JSON):
+            self._is_broken = True
             return ""
 
     def _new(self) -> bytes:
@@ -190,8 +197,8 @@ def main(folder: str) -> None:
     run = RunFolder(Path(folder))
     with closing(Watched(run, plans.read(run.plan_file))) as watched:
         while not select.select([sys.stdin], [], [], LOOK_EVERY_S)[0]:
-            if found := watched.look():
-                print(" ".join(found.split()), flush=True)
+            if violation := watched.look():
+                print(" ".join(violation.split()), flush=True)
                 return
 
 

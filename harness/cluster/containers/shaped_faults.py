@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from harness.cluster.containers.nodes import ContainerNodes
 from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
-from harness.cluster.relay.remote import Helper
+from harness.cluster.relay.remote import ControlledProcess
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault, Link
 
@@ -25,10 +25,10 @@ _SUMS: Final = (
     *("packets_overtook", "packets_queued", "packets_dropped"),
 )
 
-Row = Mapping[str, Any]
+Counters = Mapping[str, Any]
 
 
-class ShapingProcess(Helper):
+class ShapingProcess(ControlledProcess):
     """The process that holds packets."""
 
     what = "the process that holds packets"
@@ -50,7 +50,7 @@ class PacketShaping:
         processes.on_started = self._started_again
 
     async def process(self) -> ShapingProcess:
-        """It runs, and has entered all containers that do."""
+        """The process that holds packets; it has entered all running containers."""
         if self._process is None:
             self._process = await ShapingProcess.start(self._errors)
             await self._process.ask("name", addresses=dict(self.packets.addresses))
@@ -70,7 +70,7 @@ class PacketShaping:
             self._entered[node] = pid
 
     async def _started_again(self, node: str) -> None:
-        """Its network is a new one."""
+        """Enter a container again that was started again: its network is a new one."""
         self._entered.pop(node, None)
         if self._process is not None:
             await self._enter(self._process, node)
@@ -83,7 +83,7 @@ class PacketShaping:
 
 
 class ShapedFault:
-    """One of these faults."""
+    """One fault that shapes packets."""
 
     def __init__(self, fault: Fault, shaping: PacketShaping) -> None:
         self._fault = fault
@@ -97,7 +97,7 @@ class ShapedFault:
         fault = self._fault
         process = await self._shaping.process()
         self._before = await self._round_trips(process)
-        told = await process.ask(
+        answer = await process.ask(
             "shape",
             fault=fault.id,
             links=fault.links,
@@ -110,23 +110,23 @@ class ShapedFault:
                 "keeps_order": fault.does != "reorder",
             },
         )
-        self._in_effect_ns = told["at_ns"] - self._shaping.epoch_ns()
+        self._in_effect_ns = answer["at_ns"] - self._shaping.epoch_ns()
 
     async def end(self) -> Evidence:
         fault, heal_asked_ns = self._fault, self._now_ns()
         process = await self._shaping.process()
-        told = await process.ask("counters", fault=fault.id)
+        counters = await process.ask("counters", fault=fault.id)
         healed = await process.ask("unshape", fault=fault.id, links=fault.links)
         fresh, missing = await self._shaping.packets.fresh(fault.links)
         after = await self._round_trips(process)
-        left = await process.ask("counters", fault=fault.id)
+        remaining = await process.ask("counters", fault=fault.id)
         await process.ask("forget", fault=fault.id)
-        if left["stranded"] or not left["are_rules_right"]:
+        if remaining["stranded"] or not remaining["are_rules_right"]:
             missing = [*missing, "packets are still held, or rules that hold them still stand"]
-        rows: dict[Link, Row] = {(row["link"][0], row["link"][1]): row for row in told["links"]}
+        rows: dict[Link, Counters] = {(row["link"][0], row["link"][1]): row for row in counters["links"]}
         affected = [link for link, row in rows.items() if took_effect(fault, row)]
         first = [row["first_held_ns"] for row in rows.values() if row["first_held_ns"] is not None]
-        times = {"before": self._before, "": told["round_trips_ns"], "after": after}
+        times = {"before": self._before, "": counters["round_trips_ns"], "after": after}
         return Evidence(
             took_effect=bool(affected),
             asked_ns=self._asked_ns,
@@ -145,8 +145,8 @@ class ShapedFault:
         )
 
     async def _round_trips(self, process: ShapingProcess) -> list[int]:
-        told = await process.ask("ask", links=self._fault.links, within_s=ECHO_WITHIN_S)
-        return [time_ns for time_ns in told["round_trips_ns"] if time_ns is not None]
+        answer = await process.ask("ask", links=self._fault.links, within_s=ECHO_WITHIN_S)
+        return [time_ns for time_ns in answer["round_trips_ns"] if time_ns is not None]
 
 
 class PacketLinks:
@@ -169,8 +169,8 @@ class PacketLinks:
         return PacketIsolation(self._packets)
 
 
-def took_effect(fault: Fault, row: Row) -> bool:
-    """As it was measured on one link: packets were held, for other times, were overtaken, or had to queue."""
+def took_effect(fault: Fault, row: Counters) -> bool:
+    """By the counters of one link: packets were held, held for different times, overtaken, or queued."""
     match fault.does:
         case "jitter":
             shortest_ns = row["shortest_held_ns"]
@@ -182,7 +182,7 @@ def took_effect(fault: Fault, row: Row) -> bool:
     return bool(row["packets_held"])
 
 
-def _summed(rows: Mapping[Link, Row]) -> dict[str, int]:
+def _summed(rows: Mapping[Link, Counters]) -> dict[str, int]:
     shortest = [row["shortest_held_ns"] for row in rows.values() if row["shortest_held_ns"] is not None]
     longest_ns = max((row["longest_held_ns"] for row in rows.values()), default=0)
     queued_ns = max((row["longest_queued_ns"] for row in rows.values()), default=0)
@@ -195,9 +195,9 @@ def _summed(rows: Mapping[Link, Row]) -> dict[str, int]:
 
 
 def _round_trips(times: Mapping[str, list[int]]) -> dict[str, int]:
-    """The median of each time, where anything came back."""
+    """The median round trip before, during and after the fault, where any came back."""
     return {
-        f"round_trip_us_{when}".removesuffix("_"): round(median(told)) // MICROSECOND_NS
-        for when, told in times.items()
-        if told
+        f"round_trip_us_{when}".removesuffix("_"): round(median(times_ns)) // MICROSECOND_NS
+        for when, times_ns in times.items()
+        if times_ns
     }

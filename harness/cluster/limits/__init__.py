@@ -5,8 +5,8 @@
 | group.py | one group of processes: its limits and what the kernel counts of it, for both versions of control groups |
 | enclosure.py | groups of our own, one a node, where this machine lets us; why not; what dead runs left of them |
 | ballast.py | the process that wants memory in a node's group (a program of its own) |
+| share.py | the share of its machine that a plan gives to a node |
 | machine.py | all of this on this machine, as faults ask for it |
-| faults.py | cpu-limit, memory-limit and oom at work: what the kernel counted, and that it is over |
 | starved.py | whether the kernel ended a process for want of memory |
 | kernel_log.py | what the kernel wrote when it ended a process for want of memory |
 """

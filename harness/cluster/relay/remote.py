@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast
@@ -20,7 +20,7 @@ _ANSWER_BYTES_MAX: Final = 1 << 22
 _ROOT: Final = Path(__file__).parents[3]
 
 
-class Commands:
+class Commands(ABC):
     """The commands of a relay, or of several that are one to the harness (`harness.cluster.ssh.relays`)."""
 
     @abstractmethod
@@ -54,6 +54,7 @@ class Commands:
         return cast(int, (await self.ask("slow", fault=fault, links=list(links), **how))["at_ns"])
 
     async def heal(self, fault: int, seed: int) -> int:
+        """The monotonic time from which the fault does nothing to any link."""
         return cast(int, (await self.ask("heal", fault=fault, seed=seed))["at_ns"])
 
     async def counters(self, fault: int) -> dict[LinkName, dict[str, int | None]]:
@@ -62,17 +63,20 @@ class Commands:
         return {cast(LinkName, tuple(row.pop("link"))): row for row in rows}
 
     async def forget(self, fault: int) -> None:
+        """Drop the counters of a fault."""
         await self.ask("forget", fault=fault)
 
     async def reset(self, node: str) -> int:
+        """End the connections from and to the node with a reset; how many there were."""
         return cast(int, (await self.ask("reset", node=node))["connections"])
 
     async def discard(self, node: str) -> int:
+        """Drop what is held for a node without power; its connections stay silent until `reset`. How many they are."""
         return cast(int, (await self.ask("discard", node=node))["connections"])
 
 
-class Helper(Commands):
-    """A running process of ours that takes commands; made by `start`. Each raises ClusterError if it is not there."""
+class ControlledProcess(Commands):
+    """A process of ours that takes commands; made by `start`. Each command raises ClusterError if it has ended."""
 
     what: ClassVar[str]
     module: ClassVar[str]
@@ -85,6 +89,7 @@ class Helper(Commands):
         self._answers = process.stdout
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._last_id = 0
+        self._not_an_answer = ""
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @classmethod
@@ -120,7 +125,7 @@ class Helper(Commands):
         await self._reader
 
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
-        if self._reader.done():
+        if self._reader.done() or self._not_an_answer:
             raise ClusterError(f"{self.what} ended ({self._how_it_ended()}) and cannot {command}")
         self._last_id = number = self._last_id + 1
         line = {"id": number, "do": command, **arguments}
@@ -138,21 +143,34 @@ class Helper(Commands):
         return answer
 
     async def _read(self) -> None:
-        while line := await self._answers.readline():
-            answer = json.loads(line)
-            waiting = self._waiting.get(answer["id"])
-            if waiting is not None and not waiting.done():
-                waiting.set_result(answer)
+        """Hand out the answers, until the process ends or writes something else. Then every command fails."""
+        line = b""
+        try:
+            while line := await self._answers.readline():
+                answer = json.loads(line)
+                waiting = self._waiting.get(answer["id"])
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer)
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+        ) as error:  # a process that is killed may leave half a line
+            self._not_an_answer = f"{error}: {line[:60]!r}"
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(ClusterError(f"{self.what} ended ({self._how_it_ended()})"))
+        while await self._answers.read(_ANSWER_BYTES_MAX):
+            pass  # a process that waits for room in its output could not end
 
     def _how_it_ended(self) -> str:
+        if self._not_an_answer:
+            return f"expected an answer in JSON, got {self._not_an_answer}"
         code = self._process.returncode
         return "no exit code yet" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
-class Relay(Helper):
+class Relay(ControlledProcess):
     """A running relay."""
 
     what = "the relay"

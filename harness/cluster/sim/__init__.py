@@ -4,8 +4,6 @@
 |---|---|
 | virtual_tasks.py | coroutines that wait for virtual time |
 | clients.py | calls of clients over the virtual network |
-| faults.py | faults at work: cuts, kills, power losses, disks, clocks |
-| shapes.py, shaping.py | partitions that change; links that are slow, narrow, out of order |
 | moments.py | waits for something that a node does |
 | cluster.py | `harness.cluster.protocol.Cluster` on top of these |
 """

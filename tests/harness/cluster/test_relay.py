@@ -428,6 +428,32 @@ def test_a_wrong_command_is_answered_and_ends_nothing(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    "written", ['\'{"id": 1, "at\'', "'a warning\\n'", "'[1]\\n'", "'x' * (1 << 22) + '\\n'"]
+)
+def test_what_is_no_answer_fails_the_command_that_waits(written: str) -> None:
+    """Broken if a relay that is killed in the middle of an answer costs ten seconds, and a traceback at the end."""
+    program = f"import sys; sys.stdin.readline(); print({written}, end='', flush=True); sys.stdin.read()"
+
+    async def story() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        relay = Relay(process)
+        with pytest.raises(ClusterError, match="the relay ended \\(expected an answer in JSON, got "):
+            await asyncio.gather(relay.totals(), ends(process))
+        with pytest.raises(ClusterError, match="cannot totals"):
+            await relay.totals()
+        await relay.stop()
+
+    async def ends(process: asyncio.subprocess.Process) -> None:
+        if "\\n" not in written:
+            await asyncio.sleep(0.2)
+            process.kill()
+
+    asyncio.run(story())
+
+
 PARENT = """
 import asyncio, pathlib, subprocess, sys
 from harness.cluster.relay.remote import Relay
