@@ -40,6 +40,7 @@ FINDINGS: frozenset[Level] = frozenset({"external-causality"})
 """Levels that a protocol of coloured messages does not promise: what they find is no violation."""
 
 Standing = Literal["judged", "nothing to judge", "lacks material", "consequence"]
+NOTHING: Standing = "nothing to judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,40 +83,51 @@ class Report:
 
     def of(self, level: Level, cut: str) -> Judgement:
         """The judgement of a level on a cut; LookupError if there is no such cut."""
-        return next(each for each in self.judgements[level] if each.cut == cut)
+        return next(judgement for judgement in self.judgements[level] if judgement.cut == cut)
 
     def had_nothing(self, level: Level) -> bool:
-        """Whether the level had nothing to judge of any cut; where material is missing, it had."""
-        return all(each.standing == "nothing to judge" for each in self.judgements[level])
+        """Whether the level had nothing to judge of any cut. Missing material is not nothing."""
+        return all(judgement.standing == NOTHING for judgement in self.judgements[level])
 
     def verdict(self, level: Level) -> Verdict:
         """One level over all cuts. Cuts with nothing to judge do not count; all others must be valid."""
-        said = self.judgements[level]
-        counted = [each for each in said if each.standing != "nothing to judge"]
-        wrong = [each for each in counted if each.result == "invalid"]
-        result = merged(each.result for each in counted)
-        open_ones = [each for each in counted if each.result == "unknown"]
+        judgements = self.judgements[level]
+        counted = [judgement for judgement in judgements if judgement.standing != NOTHING]
+        wrong = [judgement for judgement in counted if judgement.result == "invalid"]
+        result = merged(judgement.result for judgement in counted)
+        open_ones = [judgement for judgement in counted if judgement.result == "unknown"]
         summary = f"{len(counted)} cuts judged, {len(wrong)} wrong"
         if not counted:
-            summary = said[0].summary if said else "no cut was asked for"
+            summary = judgements[0].summary if judgements else "no cut was asked for"
         elif open_ones:
             summary += f"; {open_ones[0].cut}: {open_ones[0].summary}"
         details: dict[str, Any] = {
             "cuts": [
-                {"cut": each.cut, "result": each.result, "standing": each.standing, "summary": each.summary}
-                for each in said
+                {
+                    "cut": judgement.cut,
+                    "result": judgement.result,
+                    "standing": judgement.standing,
+                    "summary": judgement.summary,
+                }
+                for judgement in judgements
             ],
-            "violations": sum(each.count for each in wrong),
+            "violations": sum(judgement.count for judgement in wrong),
             "notes": list(self.notes),
         }
         if level == "messages" and self.pictures:
             details["pictures"] = dict(self.pictures)
-        pictures = [(each.witnesses[0].rule, each.picture) for each in wrong if each.picture is not None]
+        pictures = [
+            (judgement.witnesses[0].rule, judgement.picture)
+            for judgement in wrong
+            if judgement.picture is not None
+        ]
         if pictures:
             details["anomalies"] = dict(reversed(pictures))
-        if not any(each.standing == "judged" for each in said):
+        if not any(judgement.standing == "judged" for judgement in judgements):
             details["vacuous"] = True
-        witnesses = [self._timed(witness, each.cut) for each in wrong for witness in each.witnesses]
+        witnesses = [
+            self._timed(witness, judgement.cut) for judgement in wrong for witness in judgement.witnesses
+        ]
         return Verdict(
             checker=f"cuts-{level}",
             result=result,

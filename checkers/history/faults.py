@@ -59,16 +59,16 @@ class _End(msgspec.Struct, frozen=True):
 CUTS = frozenset({"cut", "changing-cut"})
 """Actions of faults that cut links: `links` all the while, or one shape after the other."""
 ENDS_PROCESSES = frozenset({"kill", "terminate", "power", "damage", "oom"})
-"""A process is dead while these last."""
+"""Actions: a process is dead while they last."""
 STOPS_PROCESSES = ENDS_PROCESSES | {"pause"}
-"""It does nothing while these last."""
+"""Actions: a process does nothing while they last."""
 RESTARTS_PROCESSES = frozenset({"restart", "upgrade", "downgrade", "remove", "add", "replace"})
-"""These end and start processes at moments of their own."""
+"""Actions that end and start processes at moments of their own."""
 SLOWS_PROCESSES = frozenset({"cpu-limit", "memory-limit"})
 SETS_CLOCKS = frozenset({"clock"})
 """A node's own times are not the right ones then."""
 HOLDS_UP_NOBODY = SETS_CLOCKS | {"failover", "options"}
-"""These stop neither a node nor its disk."""
+"""Actions that stop neither a node nor its disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class FaultSpan:
         return {link: tuple(spans) for link, spans in times.items()}
 
     def links_between(self, start_ns: int, end_ns: int) -> tuple[Link, ...]:
-        """The links that it had to do with then: of a partition that changed, those of the shapes of that time."""
+        """The links of the fault in that time: of a partition that changed, those of the shapes of that time."""
         if not self.shapes:
             return self.links
         then = (
@@ -169,8 +169,8 @@ def _in_todays_words(value: Any) -> Any:
     """Histories of older versions have "bit" in place of "took_effect"."""
     if not isinstance(value, dict):
         return value
-    named = {"took_effect" if name == "bit" else name: each for name, each in value.items()}
-    if shapes := named.get("shapes"):
+    named = {"took_effect" if name == "bit" else name: member for name, member in value.items()}
+    if isinstance(shapes := named.get("shapes"), list):
         named["shapes"] = [_in_todays_words(shape) for shape in shapes]
     return named
 
@@ -195,24 +195,33 @@ def fault_spans(events: list[Event], first_line: int) -> tuple[FaultSpan, ...]:
         line = event.index + first_line
         if event.type == "invoke":
             start: _Start = _read(event, _Start, line)
-            _refuse(start.id in starts, f"a new fault id, fault {start.id} has already begun", start.id, line)
+            if start.id in starts:
+                raise _unpaired(
+                    f"a new fault id, fault {start.id} has already begun",
+                    "a second beginning",
+                    start.id,
+                    line,
+                )
             starts[start.id] = (event, start)
         else:
             end: _End = _read(event, _End, line)
-            _refuse(end.id not in starts, "the end of a fault that has begun", end.id, line)
-            _refuse(end.id in ends, "one end for each fault", end.id, line)
+            if end.id not in starts:
+                raise _unpaired(
+                    "the end of a fault that has begun", "an end without a beginning", end.id, line
+                )
+            if end.id in ends:
+                raise _unpaired("one end for each fault", "a second end", end.id, line)
             ends[end.id] = (event, end)
     return tuple(_span(event, start, ends.get(id_)) for id_, (event, start) in starts.items())
 
 
-def _refuse(wrong: bool, expected: str, id_: int, line: int) -> None:
-    if wrong:
-        raise HistoryError(
-            expected=expected,
-            came=f"another line with fault id {id_}",
-            attempt="give every fault of a run an id of its own",
-            line=line,
-        )
+def _unpaired(expected: str, came: str, id_: int, line: int) -> HistoryError:
+    return HistoryError(
+        expected=expected,
+        came=f"{came} of fault {id_}",
+        attempt="give every fault of a run an id of its own, and one line of type invoke before its end",
+        line=line,
+    )
 
 
 def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> FaultSpan:

@@ -45,7 +45,7 @@ Array = Any  # numpy's
 Decode = Callable[[bytes, int, int], Event]
 """The event in a line, of this index and not before this time; HistoryError if it is not one."""
 Torn = Callable[[bytes, int], str | None]
-"""What is missing of the last line, of this number, which has no newline; None if that is all it lacks."""
+"""The missing part of the last line, of this number, which has no newline; None if it lacks only the newline."""
 PIECE_BYTES = 4 << 20
 ROWS_MAX = 1 << 15  # lines that are read at once
 SHORTEST = 50  # bytes that an event's line has at least
@@ -87,7 +87,7 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
         except msgspec.DecodeError as error:
             raise changed(f"others ({error})") from error
 
-    for place in pairing.untold.tolist():
+    for place in pairing.untold.tolist():  # `columns` has set it
         invoke, complete = int(operations.invoke[place]), int(operations.complete[place])
         if not answers(decoded(lines.at(invoke)), decoded(lines.at(complete))):
             return None
@@ -107,13 +107,13 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     stored = StoredEvents(len(lines), walk, others, lambda index: decoded(lines.at(index)), lines, again)
 
     def some(places: Array) -> list[Operation]:
-        found = []
+        made = []
         for invoke, complete in zip(
             operations.invoke[places].tolist(), operations.complete[places].tolist(), strict=True
         ):
             ended = None if complete < 0 else decoded(lines.at(complete))
-            found.append(paired_events(decoded(lines.at(invoke)), ended))
-        return found
+            made.append(paired_events(decoded(lines.at(invoke)), ended))
+        return made
 
     return History.stored(
         header,
@@ -206,7 +206,7 @@ class Scan:
         return int(self._regs[WORDS])
 
     def words(self, begin: int = 0) -> list[str | None]:
-        """Those from this code on."""
+        """The words from this code on."""
         count, first = self.words_count, max(begin, 1)
         starts = self._starts[first : count + 1].tolist()
         text = self._pool[starts[0] : starts[-1]].tobytes()
@@ -223,14 +223,14 @@ class Scan:
     def _piece(self) -> int:
         """Read whole lines from `_next` on into the buffer, at least one if there is one. Their bytes; 0 at the end."""
         while True:
-            size = self._record.into(self._buffer, self._next)
+            size = self._record.read_into(self._buffer, self._next)
             end = self._buffer.rfind(b"\n", 0, size) + 1
             if end or size < len(self._buffer):
                 return end
             self._buffer = bytearray(4 * len(self._buffer))
 
     def _batches(self, data: Array, group: int) -> Iterator[Batch]:
-        """Those of a piece; it ends early at a line that columns are given up for."""
+        """The batches of a piece. It ends early at a line that columns cannot hold."""
         self._begin_piece()
         self._regs[POSITION] = 0
         while self._regs[POSITION] < len(data):
@@ -300,8 +300,8 @@ class Scan:
             old,
             new,
         )
-        for column, each in zip(self._columns.values(), numbers, strict=True):
-            column[row] = each
+        for column, number in zip(self._columns.values(), numbers, strict=True):
+            column[row] = number
         return True
 
     def _noted(self, word: str) -> int:

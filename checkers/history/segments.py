@@ -9,8 +9,8 @@ history.jsonl alone. A compressed segment is a sequence of zstd frames with chec
 (the seekable format of zstd's `contrib`), so that a line is read without what stands before it.
 
 While a segment is handed over, its file has two names, that of the record and that of the segment. Then a new file
-takes the first name; when the compressed segment is whole, the plain one goes. So whoever reads, or is killed, at any
-moment finds all bytes once.
+takes the first name; when the compressed segment is whole, the plain one goes. So a reader finds all bytes once at any
+moment, also after a kill.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLAIN, PACKED = ".jsonl", ".jsonl.zst"
 PATTERNS = (f"{FOLDER}/[0-9]*{PLAIN}", f"{FOLDER}/[0-9]*{PACKED}")
 """Of the segments in a run's folder."""
 FRAME_BYTES = 1 << 18
-"""Of lines: what is unpacked to read one."""
+"""The bytes of lines in a frame, all of which are unpacked to read one line."""
 _FRAMES_KEPT = 8
 """Unpacked frames of all segments together."""
 _STREAM_BUFFER = 1 << 18
@@ -65,8 +65,8 @@ class _Plain:
 
     @property
     def inode(self) -> tuple[int, int]:
-        found = os.fstat(self._file)
-        return found.st_dev, found.st_ino
+        status = os.fstat(self._file)
+        return status.st_dev, status.st_ino
 
 
 _Frames = OrderedDict[tuple[Path, int], bytes]
@@ -80,38 +80,41 @@ class _Packed:
         self._path = path
         self._kept = kept
         table = _table(path)
-        self._places = [0, *accumulate(packed for packed, _ in table)]
-        self._begins = [0, *accumulate(plain for _, plain in table)]
-        self.size = self._begins[-1]
+        self._frame_offsets = [0, *accumulate(packed for packed, _ in table)]
+        self._content_offsets = [0, *accumulate(plain for _, plain in table)]
+        self.size = self._content_offsets[-1]
 
     def read(self, at: int, length: int) -> bytes:
-        frame = bisect_right(self._begins, at) - 1
-        begin = at - self._begins[frame]
+        frame = bisect_right(self._content_offsets, at) - 1
+        begin = at - self._content_offsets[frame]
         return self._frame(frame)[begin : begin + length]
 
     def _frame(self, frame: int) -> bytes:
         name = self._path, frame
-        known = self._kept.get(name)
-        if known is None:
-            known = self._kept[name] = self._unpacked(frame)
+        content = self._kept.get(name)
+        if content is None:
+            content = self._kept[name] = self._unpacked(frame)
             if len(self._kept) > _FRAMES_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(name)
-        return known
+        return content
 
     def _unpacked(self, frame: int) -> bytes:
         from zstandard import ZstdDecompressor, ZstdError
 
-        begin, size = self._places[frame], self._begins[frame + 1] - self._begins[frame]
+        begin, size = (
+            self._frame_offsets[frame],
+            self._content_offsets[frame + 1] - self._content_offsets[frame],
+        )
         try:
             with self._path.open("rb", buffering=0) as file:
-                data = os.pread(file.fileno(), self._places[frame + 1] - begin, begin)
-            found = ZstdDecompressor().decompress(data, max_output_size=size)
+                data = os.pread(file.fileno(), self._frame_offsets[frame + 1] - begin, begin)
+            content = ZstdDecompressor().decompress(data, max_output_size=size)
         except (OSError, ZstdError) as error:
             raise _damaged(self._path, str(error)) from error
-        if len(found) != size:
-            raise _damaged(self._path, f"a frame of {len(found)} bytes in place of {size}")
-        return found
+        if len(content) != size:
+            raise _damaged(self._path, f"a frame of {len(content)} bytes in place of {size}")
+        return content
 
 
 class Record:
@@ -124,10 +127,10 @@ class Record:
 
     def read(self, at: int, length: int) -> bytes:
         """`length` bytes from the place on, or those up to the end. Raises HistoryError of a damaged segment."""
-        found = list(self._parts(at, length))
-        return found[0] if len(found) == 1 else b"".join(found)
+        parts = list(self._parts(at, length))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def into(self, buffer: bytearray | memoryview, at: int) -> int:
+    def read_into(self, buffer: bytearray | memoryview, at: int) -> int:
         """Fill the buffer from the place on; returns the number of bytes."""
         filled = 0
         with memoryview(buffer) as room:
@@ -149,6 +152,8 @@ class Record:
 
 
 class _Stream(io.RawIOBase):
+    """A record as a file that can seek."""
+
     def __init__(self, record: Record) -> None:
         self._record = record
         self._at = 0
@@ -164,7 +169,7 @@ class _Stream(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what BufferedReader gives
-        size = self._record.into(buffer, self._at)
+        size = self._record.read_into(buffer, self._at)
         self._at += size
         return size
 
@@ -177,14 +182,23 @@ def record(path: Path) -> Record:
         now = path.stat()
         if (now.st_dev, now.st_ino) == last.inode:
             break  # nothing was handed over between the two looks
+    else:
+        raise HistoryError(
+            expected=f"{path.name} to be the same file for a moment",
+            came=f"another one after each of {_ROUNDS} looks",
+            attempt="wait until the run has ended",
+        )
     pieces = [piece for piece in full if not (isinstance(piece, _Plain) and piece.inode == last.inode)]
     return Record([*pieces, last])
 
 
 def stream(path: Path) -> io.BufferedReader:
     """The record of a history.jsonl as a file to read. Raises as `record`."""
+    file = path.open("rb")
+    # Only now: a writer that hands this file over in between leaves all of it in the opened one.
     if not segments(path):
-        return path.open("rb")
+        return file
+    file.close()
     return io.BufferedReader(_Stream(record(path)), _STREAM_BUFFER)
 
 
@@ -210,12 +224,12 @@ def segments(path: Path) -> list[Path]:
 
 
 def name(number: int) -> str:
-    """Of the segment, from 1 on, without its ending."""
+    """The file name of this segment, counted from 1, without its ending."""
     return f"{number:05d}"
 
 
 def _full(path: Path) -> list[_Piece]:
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     kept: _Frames = OrderedDict()
     for number, file in enumerate(segments(path), start=1):
         if file.name.split(".")[0] != name(number):
@@ -226,10 +240,10 @@ def _full(path: Path) -> list[_Piece]:
             )
         try:
             is_packed = file.name.endswith(PACKED)
-            found.append(_Packed(file, kept) if is_packed else _Plain(os.open(file, os.O_RDONLY)))
+            pieces.append(_Packed(file, kept) if is_packed else _Plain(os.open(file, os.O_RDONLY)))
         except FileNotFoundError:  # it was compressed between the two looks
-            found.append(_Packed(file.with_name(name(number) + PACKED), kept))
-    return found
+            pieces.append(_Packed(file.with_name(name(number) + PACKED), kept))
+    return pieces
 
 
 def pack(plain: Path) -> Path:
@@ -238,10 +252,10 @@ def pack(plain: Path) -> Path:
     unfinished = plain.with_name(f".{path.name}.unfinished")
     try:
         with plain.open("rb") as lines, unfinished.open("wb") as file:
-            for part in _packed(lines):
+            for part in _compressed(lines):
                 file.write(part)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename: after a crash, a segment with its name is whole
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -249,7 +263,7 @@ def pack(plain: Path) -> Path:
     return path
 
 
-def _packed(lines: BinaryIO) -> Iterator[bytes]:
+def _compressed(lines: BinaryIO) -> Iterator[bytes]:
     from zstandard import ZstdCompressor
 
     compressor = ZstdCompressor(write_checksum=True)

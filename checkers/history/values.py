@@ -4,7 +4,7 @@ Values are JSON's, and one more: an EDN set (`Set`), which JSON would have to wr
 
 | equal | different |
 |---|---|
-| objects with the same members in any order; 0.0 and -0.0 | true and 1; 1 and 1.0; 1 and "1" |
+| objects with the same members in any order; 0.0 and -0.0 | true and 1; 1 and 1.0; 1 and "1"; null and NaN |
 | sets with the same elements in any order | a set and an array |
 
 What a notation itself takes for equal is decided where it is read (`checkers.history.foreign.edn`).
@@ -25,11 +25,11 @@ Value = Hashable
 
 
 class Set(list[Any]):
-    """The elements of an EDN set, each once: models of collections take it as a list; as one value it is no array."""
+    """The elements of an EDN set, each once. Models of collections read it as a list; it never equals an array."""
 
 
 class Composite:
-    """The identity of a value that is no null, whole number or text. Two are equal if they are written the same."""
+    """The identity of a value that is neither null nor int nor str. Two are equal if they are written the same."""
 
     __slots__ = ("text", "value")
 
@@ -54,18 +54,24 @@ def identity(value: Any) -> Value:
     """The value as something hashable that equals only what is the same value."""
     if value is None or type(value) is int or type(value) is str or type(value) is Composite:
         return value
-    return Composite(value if value != 0 or value is False else 0.0)  # -0.0 is 0.0
+    return Composite(value)
+
+
+_TAKEN_APART = (list, tuple, dict, float)
 
 
 def _text(value: Any) -> str:
+    """JSON with its members in order, except where JSON makes no difference: sets, -0.0, and what is not finite."""
     match value:
+        case float() if not value or not isfinite(value):
+            return repr(value or 0.0)
         case Set():
-            return f"#{{{','.join(sorted({_text(each) for each in value}))}}}"
-        case list() | tuple() if any(isinstance(each, list | tuple | dict) for each in value):
+            return f"#{{{','.join(sorted({_text(part) for part in value}))}}}"
+        case list() | tuple() if any(isinstance(part, _TAKEN_APART) for part in value):
             return f"[{','.join(map(_text, value))}]"
-        case dict() if any(isinstance(each, list | tuple | dict) for each in value.values()):
-            members = sorted((msgspec.json.encode(key).decode(), each) for key, each in value.items())
-            return f"{{{','.join(f'{key}:{_text(each)}' for key, each in members)}}}"
+        case dict() if any(isinstance(part, _TAKEN_APART) for part in value.values()):
+            members = sorted((msgspec.json.encode(key).decode(), part) for key, part in value.items())
+            return f"{{{','.join(f'{key}:{_text(part)}' for key, part in members)}}}"
     return msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -107,7 +113,7 @@ def value_words(value: object, limit: int = LIMIT) -> str:
             text = _decimal(value)
         case Mapping():
             text = (
-                f"{{{', '.join(f'{value_words(key)}: {value_words(each)}' for key, each in value.items())}}}"
+                f"{{{', '.join(f'{value_words(key)}: {value_words(part)}' for key, part in value.items())}}}"
             )
         case Set():
             text = f"#{{{', '.join(map(value_words, value))}}}"

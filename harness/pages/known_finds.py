@@ -1,7 +1,7 @@
-"""What the checks of a run are known to find: the seeded bugs of its system that a hunt found by each of them.
+"""The seeded bugs that the checks of a run are known to find.
 
-A passing check says no more than what it can find. The finds are measured beforehand, in the simulator, by
-`bench.known_bugs`; a real system has those of its reference node.
+A passing check rules out only what it can find. `bench.known_bugs` measures the finds beforehand, in the simulator; a
+real system has those of its reference node.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness.systems.finds import Find, finds_of
 @dataclass(frozen=True, slots=True)
 class KnownFinds:
     """`rows`: (check that judged something in this run, seeded bugs that it found). `elsewhere`: (bug, the checks that
-    find it, none of which judged anything here). `missed`: bugs that no hunt found. `note` says so if they are those of
-    a reference node."""
+    find it, none of which judged anything here). `missed`: bugs that no hunt found. `note`: which reference node the
+    bugs are of; "" for the run's own system."""
 
     rows: tuple[tuple[str, str], ...]
     elsewhere: tuple[tuple[str, str], ...]
@@ -30,21 +30,21 @@ class KnownFinds:
     note: str
 
 
-def known_finds(read: Material) -> KnownFinds | None:
-    """None where nothing is known: a system of a user's own, or a run without a plan.
+def known_finds(material: Material) -> KnownFinds | None:
+    """None without measured finds: for a user's own system, or a run without a plan.
 
-    None for an anomaly, too: its reader asks what was found.
+    None for an anomaly, too, because its reader needs the witness and not the abilities of checks.
     """
-    if read.verdict.get("outcome") == "anomaly":
+    if material.verdict.get("outcome") == "anomaly":
         return None
-    name = run_value(read, "system")
+    name = run_value(material, "system")
     measured = _reference(name) or name
     finds = finds_of(measured) if measured else {}
     if not finds:
         return None
     checks = [
         as_text(check.get("checker"), 60)
-        for check in as_mappings(read.verdict.get("checks"))
+        for check in as_mappings(material.verdict.get("checks"))
         if check.get("result") != "unknown" and not as_mapping(check.get("details")).get("vacuous")
     ]
     here = {bug: find for bug, find in finds.items() if any(by in checks for by in find.by)}
@@ -61,7 +61,7 @@ def known_finds(read: Material) -> KnownFinds | None:
 
 
 def _reference(name: str) -> str:
-    """The system whose seeded bugs stand for those of a real one; "" if there is none, or no such system any more."""
+    """The system whose seeded bugs stand for those of a real one; "" if there is none, or `name` is unknown."""
     try:
         return system_of(name).variety.reference
     except WrongUse:
@@ -70,7 +70,9 @@ def _reference(name: str) -> str:
 
 def _sentence(here: int, finds: Mapping[str, Find]) -> str:
     needed = sorted(find.seeds for find in finds.values() if find.by)
-    half = needed[len(needed) // 2]
+    if not needed:
+        return f"Hunts in the simulator found none of {len(finds)} seeded bugs."
+    half = needed[(len(needed) - 1) // 2]
     return (
         "Hunts in the simulator, each for one seeded bug with faults that suit it, found "
         f"{len(needed)} of {len(finds)}: half of them within {half} {'seed' if half == 1 else 'seeds'}, "

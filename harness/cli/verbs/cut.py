@@ -73,33 +73,35 @@ def command(
     with working("replaying the logs", is_quiet=as_json):
         cuts = LogCuts(given.logs, given.rules)
     if given.rules.quorum > cuts.members:
-        raise WrongUse(f"--quorum {quorum}: expected at most {cuts.members}, as many as there are nodes")
+        raise WrongUse(
+            f"a quorum of {given.rules.quorum}: expected at most {cuts.members}, as many as there are nodes"
+        )
     with working("judging the cuts", is_quiet=as_json):
-        told = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
+        verdicts = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
     if as_json:
-        print_json(_to_json(told))
+        print_json(_to_json(verdicts))
     else:
-        click.echo(_screen(cuts, told))
-    return int(told.exit_code)
+        click.echo(_screen(cuts, verdicts))
+    return int(verdicts.exit_code)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCut:
     name: str
     places: Places
     verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """`decisions`: how many rows a cut could be at; `unplaced`: of how many the place in a log is not known."""
+class CutVerdicts:
+    """`decisions`: how many rows a cut could be at; `unplaced`: how many chosen ones have no known place."""
 
-    cuts: Sequence[Judged]
+    cuts: Sequence[JudgedCut]
     decisions: int = 0
     unplaced: int = 0
 
-    def of(self, result: str) -> list[Judged]:
-        return [each for each in self.cuts if each.verdict.result == result]
+    def of(self, result: str) -> list[JudgedCut]:
+        return [cut for cut in self.cuts if cut.verdict.result == result]
 
     @property
     def exit_code(self) -> ExitCode:
@@ -110,18 +112,18 @@ class Told:
         return ExitCode.UNKNOWN if self.of("unknown") else ExitCode.VALID
 
 
-def _series(cuts: LogCuts, most: int) -> Told:
+def _series(cuts: LogCuts, most: int) -> CutVerdicts:
     from checkers.logs.log_cuts import spread
 
     rows = cuts.decisions()
     placed = [(row, cuts.at(row)) for row in spread(rows, most)]
     known = [(_row(row), places) for row, places in placed if places is not None]
-    told = _judged(cuts, known)
-    return Told(told.cuts, len(rows), len(placed) - len(known))
+    judged = _judged(cuts, known)
+    return CutVerdicts(judged.cuts, len(rows), len(placed) - len(known))
 
 
-def _judged(cuts: LogCuts, named: Sequence[tuple[str, Places]]) -> Told:
-    return Told([Judged(name, places, cuts.check(places)) for name, places in named])
+def _judged(cuts: LogCuts, named: Sequence[tuple[str, Places]]) -> CutVerdicts:
+    return CutVerdicts([JudgedCut(name, places, cuts.check(places)) for name, places in named])
 
 
 def _row(row: Record) -> str:
@@ -132,14 +134,14 @@ def _row(row: Record) -> str:
 
 
 def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
-    """Raises WrongUse."""
+    """The places that --at names. Raises WrongUse."""
     from checkers.logs.log_cuts import NoSuchPlace
     from harness.errors import WrongUse
 
     if len(words) == 1 and "=" not in words[0]:
         time_ns = _time_ns(words[0])
         return {node: walk.at_time(time_ns) for node, walk in cuts.walks.items()}
-    found = {node: walk.end for node, walk in cuts.walks.items()}
+    places = {node: walk.end for node, walk in cuts.walks.items()}
     for word in words:
         node, equals, place = word.partition("=")
         if not equals:
@@ -147,14 +149,14 @@ def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
         if node not in cuts.walks:
             raise WrongUse(f"--at {word}: no log is of {node!r}; there are: {', '.join(cuts.walks)}")
         try:
-            found[node] = _place(cuts[node], place)
+            places[node] = _place(cuts[node], place)
         except NoSuchPlace as error:
             raise WrongUse(f"--at {word}: {node} {error}") from error
         except ValueError:
             raise WrongUse(
                 f"--at {word}: expected REPLICA/LSN, LSN, start or end, got {place!r}; {_TRY}"
             ) from None
-    return found
+    return places
 
 
 _TRY = "try: --at n1=1/17 --at n2=end, or --at 2026-01-31T12:00:00"
@@ -182,40 +184,42 @@ def _time_ns(word: str) -> int:
 # ---- output
 
 
-def _sentence(told: Told, quorum: int | None) -> str:
-    wrong, count = told.of("invalid"), len(told.cuts)
+def _sentence(verdicts: CutVerdicts, quorum: int | None) -> str:
+    wrong, count = verdicts.of("invalid"), len(verdicts.cuts)
+    if not count and verdicts.decisions:
+        return f"None of {verdicts.decisions:,} decisions has a place in the logs to cut at."
     if not count:
         return "The logs have no CONFIRM, ROLLBACK, PROMOTE or DEMOTE to cut at."
-    if not told.decisions:
-        verdict = told.cuts[0].verdict
+    if not verdicts.decisions:
+        verdict = verdicts.cuts[0].verdict
         words = {"valid": "is consistent", "invalid": "is not consistent", "unknown": "could not be judged"}
         why = verdict.witnesses[0].summary if wrong else verdict.summary
         return f"The cut {words[verdict.result]}: {why}."
-    of_all = f"{count} cuts of {told.decisions:,} decisions"
+    of_all = f"{count} cuts of {verdicts.decisions:,} decisions"
     if wrong:
         why = wrong[0].verdict.witnesses[0].summary
         return f"{len(wrong)} of {of_all} are not consistent; the first is at {wrong[0].name}: {why}."
-    unknown = told.of("unknown")
+    unknown = verdicts.of("unknown")
     if unknown:
         return f"{len(unknown)} of {of_all} could not be judged: {unknown[0].verdict.summary}."
     return f"{count} of {of_all} are consistent; a quorum is {quorum}."
 
 
-def _to_json(told: Told) -> dict[str, Any]:
+def _to_json(verdicts: CutVerdicts) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "exit_code": int(told.exit_code),
-        "decisions": told.decisions,
-        "unplaced": told.unplaced,
+        "exit_code": int(verdicts.exit_code),
+        "decisions": verdicts.decisions,
+        "unplaced": verdicts.unplaced,
         "cuts": [
-            {"cut": each.name, "places": dict(each.places), "verdict": each.verdict.to_json()}
-            for each in told.cuts
+            {"cut": cut.name, "places": dict(cut.places), "verdict": cut.verdict.to_json()}
+            for cut in verdicts.cuts
         ],
     }
 
 
-def _screen(cuts: LogCuts, told: Told) -> str:
+def _screen(cuts: LogCuts, verdicts: CutVerdicts) -> str:
     from harness.pages.terminal.screen import headline
 
     outcome = {
@@ -223,22 +227,22 @@ def _screen(cuts: LogCuts, told: Told) -> str:
         ExitCode.ANOMALY: "anomaly",
         ExitCode.UNKNOWN: "unknown",
         ExitCode.INCONCLUSIVE: "inconclusive",
-    }[told.exit_code]
-    head = headline(outcome, _sentence(told, cuts.rules.quorum), colour=has_colour())
-    return "\n".join([*head, "", *_lines(cuts, told)])
+    }[verdicts.exit_code]
+    head = headline(outcome, _sentence(verdicts, cuts.rules.quorum), colour=has_colour())
+    return "\n".join([*head, "", *_lines(cuts, verdicts)])
 
 
-def _lines(cuts: LogCuts, told: Told) -> Iterator[str]:
-    """The places of the first cut that is not valid, else of the last one, and what is said of it."""
+def _lines(cuts: LogCuts, verdicts: CutVerdicts) -> Iterator[str]:
+    """The first cut that is not valid, else the last one: its places, its violations, and what stays open."""
     from harness.pages.terminal.screen import entry
 
-    if told.unplaced:
+    if verdicts.unplaced:
         yield from entry(
             "note",
-            f"{told.unplaced} decisions are before the first row of a log, which has no place for them",
+            f"{verdicts.unplaced} decisions are before the first row of a log, which has no place for them",
         )
-    shown = next((each for each in told.cuts if each.verdict.result != "valid"), None) or (
-        told.cuts[-1] if told.cuts else None
+    shown = next((cut for cut in verdicts.cuts if cut.verdict.result != "valid"), None) or (
+        verdicts.cuts[-1] if verdicts.cuts else None
     )
     if shown is None:
         return

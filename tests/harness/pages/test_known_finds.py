@@ -11,7 +11,7 @@ import pytest
 from harness.pages import material
 from harness.pages.known_finds import known_finds
 from harness.systems import system_of
-from harness.systems.finds import finds_of
+from harness.systems.finds import Find, finds_of
 
 MEASURED = ("qsync", "twophase", "txlog")
 
@@ -79,3 +79,19 @@ def test_the_page_of_an_anomaly_has_no_such_list(tmp_path: Path) -> None:
 def test_nothing_is_known_of_other_systems(tmp_path: Path, system: str) -> None:
     """If it failed, the page of a store that somebody brings could not be written."""
     assert known_finds(read(tmp_path, system, "linearizable")) is None
+
+
+def test_half_of_the_finds_is_half(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If it failed, two bugs found after 1 and 50 seeds would read as "half within 50", or a first measurement without
+    finds would cost the page."""
+    known = read(tmp_path, "qsync", "quorum")
+    for finds, words in (
+        (
+            {"a": Find(seeds=1, by=("quorum",)), "b": Find(seeds=50, by=("quorum",))},
+            "found 2 of 2: half of them within 1 seed,",
+        ),
+        ({"a": Find(seeds=9)}, "found none of 1 seeded bugs."),
+    ):
+        monkeypatch.setattr("harness.pages.known_finds.finds_of", lambda name, finds=finds: finds)
+        shown = known_finds(known)
+        assert shown is not None and words in shown.sentence
