@@ -18,7 +18,7 @@ from checkers.compiled import load
 from checkers.history.columns import VALUES_MAX
 from checkers.history.errors import HistoryError
 from checkers.history.line_kernels import ABSENT
-from checkers.logs.wal import row_kernels
+from checkers.logs.wal import numbering_kernels
 from checkers.logs.wal.cells import Cells, CellsOfObjects
 from checkers.logs.wal.record import ORIGINS_END, Id, Kind, NodeLog, Record
 from checkers.logs.wal.row_kernels import ENDS, SYNCHRONOUS
@@ -107,7 +107,7 @@ class Rows:
 
 
 class Codes:
-    """A number for each value. Those that a store may take for one another have the same: 1, 1.0 and true."""
+    """A number for each value. Values that a store may confuse have the same one: 1, 1.0 and true."""
 
     def __init__(self) -> None:
         self._beyond: dict[object, int] = {}
@@ -122,10 +122,10 @@ class Codes:
 
 
 def _hashable(value: object) -> object:
-    """Equal for values that are equal."""
+    """A hashable form of a value, equal for equal values."""
     match value:
         case dict():
-            return "members", frozenset((_hashable(key), _hashable(each)) for key, each in value.items())
+            return "members", frozenset((_hashable(key), _hashable(member)) for key, member in value.items())
         case list() | tuple():
             return "elements", tuple(map(_hashable, value))
         case float() if isnan(value):
@@ -199,14 +199,16 @@ class _Coded:
             cells=lambda: CellsOfObjects(self._records, self._codes.of),
         )
 
-    def _column(self, name: str, told: Callable[[Record], int] | None = None) -> Array:
+    def _column(self, name: str, value_of: Callable[[Record], int] | None = None) -> Array:
         values = (
-            [getattr(row, name) for row in self._records] if told is None else list(map(told, self._records))
+            [getattr(row, name) for row in self._records]
+            if value_of is None
+            else list(map(value_of, self._records))
         )
         return self._array(name, values)
 
     def _array(self, name: str, values: list[int]) -> Array:
-        """As narrow as columns are where logs are read as such, if the values are: kernels are compiled for these."""
+        """The column in its type of DTYPES, for which kernels are compiled; in 64 bits if a value needs them."""
         low, high = min(values, default=0), max(values, default=0)
         dtype = DTYPES[name]
         if low < numpy.iinfo(dtype).min or high > numpy.iinfo(dtype).max:
@@ -244,7 +246,7 @@ def numbered(one: Array, other: Array) -> tuple[Array, int]:
     numbers = numpy.empty(len(one), dtype=numpy.int32)
     table = numpy.full(1 << max(4, (2 * len(one)).bit_length()), -1, dtype=numpy.int32)
     firsts = numpy.empty(len(one), dtype=numpy.int32)
-    count = load(row_kernels, len(one)).number_pairs(
+    count = load(numbering_kernels, len(one)).number_pairs(
         numpy.ascontiguousarray(one, dtype=numpy.int64),
         numpy.ascontiguousarray(other, dtype=numpy.int64),
         table, firsts, numbers,

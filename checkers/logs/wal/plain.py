@@ -1,7 +1,7 @@
 """Logs that were read as arrays: rows of a text and a number, deletions, and decisions with their marks.
 
-A store of registers writes these, millions of them. `Builder` takes each row once, however many logs have it.
-NotPlain is raised at anything else: then the logs are read as records (`checkers.logs.wal.columns.of_logs`).
+A store of registers writes millions of these rows. `Builder` takes each row once, however many logs have it. At
+anything else it raises NotPlain: then the logs are read as records (`checkers.logs.wal.columns.of_logs`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy
 from checkers.compiled import load
 from checkers.history.columns import VALUES_MAX
 from checkers.history.line_kernels import ABSENT
-from checkers.logs.wal import row_kernels
+from checkers.logs.wal import numbering_kernels, row_kernels
 from checkers.logs.wal.cells import NO_CELL, USER_SPACES, Cells
 from checkers.logs.wal.columns import DTYPES, KINDS, NO_KEY, ORIGINS_MAX, UNTOLD, WRITE, Codes, Rows, numbered
 from checkers.logs.wal.record import NotPlain, Place, Record, Snapshot, Tuple
@@ -25,13 +25,13 @@ from checkers.logs.wal.row_kernels import ENDS, SYNCHRONOUS
 
 Array = Any  # numpy's
 LSN_END: Final = 1 << 27
-"""A row has a place for each lsn before its own, of which only those that come take memory."""
+"""A row takes a place for each lsn before its own, but only the places of existing rows take memory."""
 KEY_BYTES_MAX: Final = 15
 PACKED: Final = {**DTYPES, "head": numpy.int64, "tail": numpy.int64}
 NUMBERS_END: Final = 1 << 31
 """Greater than every number of a space, a row or a term."""
 Part = tuple[int, Callable[[], Sequence[Record]]]
-"""How many records a file of a log has, and what makes the objects."""
+"""How many records a file of a log has, and a function that makes their objects."""
 
 
 class StoredRecords(Sequence[Record]):
@@ -56,17 +56,17 @@ class StoredRecords(Sequence[Record]):
         return self._made
 
     def some(self, places: Sequence[int]) -> list[Record]:
-        """The objects at ascending places. Those of one part are made at a time, and none is kept."""
-        found: list[Record] = []
+        """The objects at ascending places. The objects of one part are made at a time, and not kept."""
+        records: list[Record] = []
         end = 0
         for count, make in self._parts:
             begin, end = end, end + count
-            its = places[bisect_left(places, begin) : bisect_left(places, end)]
-            if len(its):
+            own = places[bisect_left(places, begin) : bisect_left(places, end)]
+            if len(own):
                 made = make()
                 assert len(made) == count, (len(made), count)
-                found += [made[place - begin] for place in its]
-        return found
+                records += [made[place - begin] for place in own]
+        return records
 
     def __len__(self) -> int:
         return len(self.at)
@@ -94,8 +94,8 @@ class Tuples:
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, Tuple]]) -> Tuples:
         """Of spaces and tuples. Raises NotPlain."""
-        found = [(space, *_numbers(values)) for space, values in pairs]
-        space, head, tail, value = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
+        rows = [(space, *_numbers(values)) for space, values in pairs]
+        space, head, tail, value = numpy.array(rows, dtype=numpy.int64).reshape(-1, 4).T
         return cls(space, head, tail, value)
 
     @classmethod
@@ -133,7 +133,7 @@ class StoredTuples(Mapping[Place, Tuple]):
 class Builder:
     """Takes the rows of one log after another. `held` is how many places are in `at`, of all logs together.
 
-    `most`: so many there are, as a rule. Room that no row fills is never touched, and so takes no memory.
+    `most`: the expected number of rows. Room that no row fills is never touched, and so takes no memory.
     """
 
     def __init__(self, most: int) -> None:
@@ -234,7 +234,7 @@ class PackedCells(Cells):
         self.contents = rows.value
         at = numpy.flatnonzero((rows.kind == WRITE) & (rows.space >= USER_SPACES))
         keys = numpy.array([packed(key) for key in rows.keys], dtype=numpy.int64).reshape(-1, 2)
-        head, tail = (keys[:, each][rows.key[at]] for each in range(2))
+        head, tail = (keys[:, column][rows.key[at]] for column in range(2))
         self.of_rows[at] = self._numbers(rows.space[at].astype(numpy.int64), head, tail)
 
     @property
@@ -265,7 +265,7 @@ class PackedCells(Cells):
     def _numbered(self, space: Array, head: Array, tail: Array) -> Array:
         numbers = numpy.empty(len(space), dtype=numpy.int32)
         contiguous = (numpy.ascontiguousarray(column) for column in (space, head, tail))
-        self._count = load(row_kernels).number_triples(
+        self._count = load(numbering_kernels).number_triples(
             *contiguous, self._table, self._space, self._head, self._tail, self._count, numbers
         )
         return numbers
@@ -301,9 +301,9 @@ def _numbers(values: Sequence[object]) -> tuple[int, int, int]:
     """A text and a number as three numbers. Raises NotPlain."""
     match values:
         case (str(key), int(value)) if type(value) is int and abs(value) <= VALUES_MAX:
-            found = packed(key)
-            if found is not None:
-                return *found, value
+            packed_key = packed(key)
+            if packed_key is not None:
+                return *packed_key, value
     raise NotPlain
 
 
@@ -313,7 +313,7 @@ def unpacked(head: int, tail: int) -> str:
 
 
 def _keys(head: Array, tail: Array) -> tuple[Array, list[str]]:
-    """Of each row a place in the list, or NO_KEY."""
+    """The keys, and for each row its place among them, or NO_KEY."""
     key = numpy.full(len(head), NO_KEY, dtype=numpy.int32)
     places = numpy.flatnonzero(tail)
     if not len(places):
@@ -327,7 +327,7 @@ def _keys(head: Array, tail: Array) -> tuple[Array, list[str]]:
 
 
 def _mark(record: Record) -> tuple[int, int, int]:
-    """Its key as two numbers (0, 0: it has no mark), and its value. Raises NotPlain."""
+    """The record's key as two numbers (0, 0: it has no mark), and its value. Raises NotPlain."""
     mark = record.mark
     is_users = record.kind == "write" and record.space >= USER_SPACES
     if mark is None:
@@ -341,7 +341,7 @@ def _mark(record: Record) -> tuple[int, int, int]:
         raise NotPlain
     if is_users and (record.key != key or record.tuple not in ((), (key, value))):
         raise NotPlain
-    found = packed(key)
-    if found is None:
+    packed_key = packed(key)
+    if packed_key is None:
         raise NotPlain
-    return *found, ABSENT if value is None else value
+    return *packed_key, ABSENT if value is None else value

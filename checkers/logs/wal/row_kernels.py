@@ -7,14 +7,16 @@ other block is *odd*: the caller decodes it, and says what is wrong with it. Num
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's
 DONE, ODD, NO_ROOM, FULL = range(4)
+"""What a kernel answers: it has read all; it met bytes that it does not read; `seen` or the columns have no room."""
 POSITION, COUNT, HELD, LSN = range(4)
-REGS = 4
+"""The registers of a reader: the place in the data, how many rows the columns have, how many a log has, an lsn."""
+REGISTERS = 4
 ENDS, SYNCHRONOUS = 1, 2
 _ABSENT = -(1 << 62)  # as in `line_kernels`
 _VALUES_MAX = 1 << 60
@@ -31,11 +33,32 @@ _FIXHEADER = 19
 BEHIND = 512
 """Bytes behind the end that a kernel may look at."""
 _NO_NUMBER = -1
+_TIME_END_S = 9.2e9  # later times may not fit 63 bits of nanoseconds
+
+
+class PackedRows(NamedTuple):
+    """The columns of rows (`checkers.logs.wal.plain`): an array each, all of one length."""
+
+    kind: Array
+    bits: Array
+    waits: Array
+    origin: Array
+    owner: Array
+    space: Array
+    lsn: Array
+    first: Array
+    until: Array
+    term: Array
+    value: Array
+    body: Array
+    time: Array
+    head: Array
+    tail: Array
 
 
 @inlined_kernel
 def _length(marker: int) -> int:
-    """Of a whole number that is not negative, with its marker; 0 if it is none."""
+    """The length of a whole number that is not negative, with its marker; 0 for any other value."""
     if marker < 0x80:
         return 1
     if marker == 0xCC:
@@ -51,7 +74,7 @@ def _length(marker: int) -> int:
 
 @inlined_kernel
 def _number(data: Array, at: int, length: int) -> int:
-    """Below 0 if it has no place in 63 bits."""
+    """The number; below 0 if it needs more than 63 bits."""
     if length == 1:
         return int(data[at])
     number = 0
@@ -78,196 +101,220 @@ def checksum_of(data: Array, begin: int, end: int, table: Array) -> int:
     return number
 
 
+@inlined_kernel
+def _whole(data: Array, at: int) -> tuple[int, int]:
+    """(the number at a place, where it ends); the number is `_NO_NUMBER` or less for any other value."""
+    length = _length(int(data[at]))
+    if length == 0:
+        return _NO_NUMBER, at
+    return _number(data, at, length), at + length
+
+
+@inlined_kernel
+def _packed_text(data: Array, at: int, size: int) -> tuple[int, int]:
+    """A text of up to 15 bytes as two numbers: its bytes, and its size + 1 in the last one."""
+    head = tail = 0
+    for place in range(8):
+        head = (head << 8) | (int(data[at + place]) if place < size else 0)
+    for place in range(8, 15):
+        tail = (tail << 8) | (int(data[at + place]) if place < size else 0)
+    return head, (tail << 8) | (size + 1)
+
+
+@inlined_kernel
+def _header(data: Array, here: int, bits_of: Array) -> tuple[int, int, int, int, int, int]:
+    """(where the body begins, type, replica, lsn, distance to the transaction's first row, flags) of a row's header.
+
+    The place is -1 for an odd header. The flags say COMMIT where Tarantool leaves them out: one row is a transaction.
+    `bits_of` gets the bits of the timestamp, a double.
+    """
+    marker = int(data[here])
+    here += 1
+    if marker & 0xF0 != 0x80:
+        return -1, 0, 0, 0, 0, 0
+    row_type = replica = lsn = flags = distance = 0
+    is_alone = True
+    bits_of[0] = 0
+    for _ in range(marker & 0x0F):
+        name = int(data[here])
+        here += 1
+        if name == _TIME:
+            # A negative time would not fit the bits; none is odd to the object reader alone.
+            if data[here] != 0xCB or data[here + 1] >= 0x80:
+                return -1, 0, 0, 0, 0, 0
+            raw = 0
+            for place in range(here + 1, here + 9):
+                raw = (raw << 8) | int(data[place])
+            bits_of[0] = raw
+            here += 9
+            continue
+        number, here = _whole(data, here)
+        if number < 0:
+            return -1, 0, 0, 0, 0, 0
+        if name == _TYPE:
+            row_type = number
+        elif name == _REPLICA:
+            replica = number
+        elif name == _LSN:
+            lsn = number
+        elif name == _TSN:
+            distance = number
+            is_alone = False
+        elif name == _FLAGS:
+            flags = number
+        elif name != _GROUP or number == _LOCAL:
+            return -1, 0, 0, 0, 0, 0
+    return here, row_type, replica, lsn, distance, flags | (_COMMIT if is_alone else 0)
+
+
+@inlined_kernel
+def _confirm(data: Array, here: int) -> tuple[int, int, int]:
+    """(where the body of a CONFIRM ends, the owner, its lsn); -1: odd."""
+    if data[here] != 0x82 or data[here + 1] != _REPLICA:
+        return -1, 0, 0
+    owner, here = _whole(data, here + 2)
+    if owner < 0 or owner >= _ORIGINS_MAX or data[here] != _LSN:
+        return -1, 0, 0
+    until, here = _whole(data, here + 1)
+    if until < 0 or until >= _NUMBERS_END:
+        return -1, 0, 0
+    return here, owner, until
+
+
+@inlined_kernel
+def _write(data: Array, here: int, row_type: int) -> tuple[int, int, int, int, int]:
+    """(where the body of a write ends, space, head and tail of the key, value); -1: odd."""
+    marker = int(data[here])
+    here += 1
+    if marker & 0xF0 != 0x80:
+        return -1, 0, 0, 0, 0
+    space = head = tail = fields = 0
+    value = _ABSENT
+    for _ in range(marker & 0x0F):
+        name = int(data[here])
+        here += 1
+        if name == _SPACE or (name == _INDEX and row_type == _DELETE):
+            number, here = _whole(data, here)
+            if number < 0:
+                return -1, 0, 0, 0, 0
+            if name == _SPACE:
+                space = number
+            continue
+        is_tuple = name == _TUPLE and row_type != _DELETE
+        is_key = name == _KEY and row_type == _DELETE
+        if not (is_tuple and data[here] == 0x92) and not (is_key and data[here] == 0x91):
+            return -1, 0, 0, 0, 0
+        text = int(data[here + 1])
+        size = text & 0x1F
+        if text & 0xE0 != 0xA0 or size > 15:
+            return -1, 0, 0, 0, 0
+        head, tail = _packed_text(data, here + 2, size)
+        here += 2 + size
+        if is_tuple:
+            value, here = _whole(data, here)
+            if value < 0 or value > _VALUES_MAX:
+                return -1, 0, 0, 0, 0
+        fields += 1
+    if fields != 1 or space < _USER_SPACES or space >= _NUMBERS_END:
+        return -1, 0, 0, 0, 0
+    return here, space, head, tail, value
+
+
 @bare_kernel
 def read_rows(
-    data: Array, begin: int, end: int, regs: Array, at: Array, seen: Array, bits_of: Array, float_of: Array,
-    kind: Array, bits: Array, waits: Array, origin: Array, owner: Array, space: Array, lsn: Array, first: Array,
-    until: Array, term: Array, value: Array, body: Array, time: Array, head: Array, tail: Array,
+    data: Array, begin: int, end: int, registers: Array, held: Array, seen: Array, bits_of: Array, float_of: Array,
+    rows: PackedRows,
 ) -> int:  # fmt: skip
-    """Append all rows between two places, whole transactions. ODD, FULL (no room for more rows) and NO_ROOM (none in
-    `seen` for regs[LSN]) leave the counters of regs as far as they came; the caller sets them back."""
+    """Append all rows between two places, whole transactions of one origin each.
+
+    `rows`: the columns, one row for all nodes that have the same. `held` gets each row's place there. `seen[replica,
+    lsn]`: 1 + the place of the first row of that number, 0: none. Both counters are in `registers`; ODD, FULL (no room
+    for more rows) and NO_ROOM (none in `seen` for registers[LSN]) leave them as far as they came, and the caller sets
+    them back. `bits_of`, `float_of`: one number as int64 and as double, in the same memory.
+    """
     here = begin
     open_replica = open_first = open_last = 0
     while here < end:
-        marker = int(data[here])
-        here += 1
-        if marker & 0xF0 != 0x80:
+        body, row_type, replica, lsn, distance, flags = _header(data, here, bits_of)
+        if body < 0 or replica == 0 or replica >= _ORIGINS_MAX or distance > lsn or lsn >= _NUMBERS_END:
             return ODD
-        row_type = replica = number = flags = 0
-        back = 0
-        has_tsn = False
-        float_of[0] = 0.0
-        for _ in range(marker & 0x0F):
-            name = int(data[here])
-            here += 1
-            if name == _TIME:
-                if data[here] != 0xCB:
-                    return ODD
-                raw = 0
-                for place in range(here + 1, here + 9):
-                    raw = (raw << 8) | int(data[place])
-                bits_of[0] = raw
-                here += 9
-                continue
-            length = _length(int(data[here]))
-            if length == 0:
-                return ODD
-            found = _number(data, here, length)
-            here += length
-            if found < 0:
-                return ODD
-            if name == _TYPE:
-                row_type = found
-            elif name == _REPLICA:
-                replica = found
-            elif name == _LSN:
-                number = found
-            elif name == _TSN:
-                back = found
-                has_tsn = True
-            elif name == _FLAGS:
-                flags = found
-            elif name != _GROUP or found == _LOCAL:
-                return ODD
-        if replica == 0 or replica >= _ORIGINS_MAX or back > number or number >= _NUMBERS_END:
+        if not float_of[0] < _TIME_END_S:  # NaN is not
             return ODD
-        if number >= seen.shape[1]:
-            regs[LSN] = number
+        if lsn >= seen.shape[1]:
+            registers[LSN] = lsn
             return NO_ROOM
-        body_at = here
-        its_kind = _NOP_KIND
-        its_space = its_owner = its_until = 0
-        its_head = its_tail = 0
-        its_value = _ABSENT
+        kind, owner, until, space, head, tail, value = _NOP_KIND, 0, 0, 0, 0, 0, _ABSENT
+        here = body
         if row_type == _CONFIRM:
-            its_kind = _CONFIRM_KIND
-            if data[here] != 0x82 or data[here + 1] != _REPLICA:
-                return ODD
-            here += 2
-            length = _length(int(data[here]))
-            its_owner = _number(data, here, length) if length else _NO_NUMBER
-            here += length
-            if its_owner < 0 or its_owner >= _ORIGINS_MAX or data[here] != _LSN:
-                return ODD
-            here += 1
-            length = _length(int(data[here]))
-            its_until = _number(data, here, length) if length else _NO_NUMBER
-            here += length
-            if its_until < 0 or its_until >= _NUMBERS_END:
-                return ODD
+            kind = _CONFIRM_KIND
+            here, owner, until = _confirm(data, body)
         elif row_type == _REPLACE or row_type == _INSERT or row_type == _DELETE:
-            its_kind = _WRITE_KIND
-            marker = int(data[here])
-            if marker & 0xF0 != 0x80:
-                return ODD
-            here += 1
-            fields = 0
-            for _ in range(marker & 0x0F):
-                name = int(data[here])
-                here += 1
-                if name == _SPACE or (name == _INDEX and row_type == _DELETE):
-                    length = _length(int(data[here]))
-                    found = _number(data, here, length) if length else _NO_NUMBER
-                    here += length
-                    if found < 0:
-                        return ODD
-                    if name == _SPACE:
-                        its_space = found
-                    continue
-                is_tuple = name == _TUPLE and row_type != _DELETE
-                is_key = name == _KEY and row_type == _DELETE
-                if not (is_tuple and data[here] == 0x92) and not (is_key and data[here] == 0x91):
-                    return ODD
-                here += 1
-                text = int(data[here])
-                size = text & 0x1F
-                if text & 0xE0 != 0xA0 or size > 15:
-                    return ODD
-                here += 1
-                for place in range(8):
-                    its_head = (its_head << 8) | (int(data[here + place]) if place < size else 0)
-                for place in range(8, 15):
-                    its_tail = (its_tail << 8) | (int(data[here + place]) if place < size else 0)
-                its_tail = (its_tail << 8) | (size + 1)
-                here += size
-                if is_tuple:
-                    length = _length(int(data[here]))
-                    its_value = _number(data, here, length) if length else _NO_NUMBER
-                    here += length
-                    if its_value < 0 or its_value > _VALUES_MAX:
-                        return ODD
-                fields += 1
-            if fields != 1 or its_space < _USER_SPACES or its_space >= _NUMBERS_END:
-                return ODD
+            kind = _WRITE_KIND
+            here, space, head, tail, value = _write(data, body, row_type)
         elif row_type != _NOP:
             return ODD
-        if here > end:
+        if here < 0 or here > end:
             return ODD
-        its_bits = (ENDS if not has_tsn or flags & _COMMIT else 0) | (SYNCHRONOUS if flags & _WAIT_ACK else 0)
-        its_first = number - back
+        bits = (ENDS if flags & _COMMIT else 0) | (SYNCHRONOUS if flags & _WAIT_ACK else 0)
+        first = lsn - distance
         if open_replica == 0:
-            if its_first != number:
+            if first != lsn:
                 return ODD
-        elif replica != open_replica or its_first != open_first or number != open_last + 1:
+        elif replica != open_replica or first != open_first or lsn != open_last + 1:
             return ODD
-        if row_type == _CONFIRM and (open_replica != 0 or its_bits & ENDS == 0):
+        if row_type == _CONFIRM and (open_replica != 0 or bits & ENDS == 0):
             return ODD
-        open_replica, open_first, open_last = (0 if its_bits & ENDS else replica), its_first, number
-        if regs[HELD] >= at.shape[0] or regs[COUNT] >= kind.shape[0]:
+        open_replica, open_first, open_last = (0 if bits & ENDS else replica), first, lsn
+        if registers[HELD] >= held.shape[0] or registers[COUNT] >= rows.kind.shape[0]:
             return FULL
-        its_body = hash_of(data, body_at, here)
-        its_time = int(float_of[0] * 1e9)
-        known = int(seen[replica, number]) - 1
+        body_hash = hash_of(data, body, here)
+        time_ns = int(float_of[0] * 1e9)
+        known = int(seen[replica, lsn]) - 1
         is_same = (
             known >= 0
-            and kind[known] == its_kind
-            and bits[known] == its_bits
-            and waits[known] == -1
-            and first[known] == its_first
-            and body[known] == its_body
-            and time[known] == its_time
+            and rows.kind[known] == kind
+            and rows.bits[known] == bits
+            and rows.waits[known] == -1
+            and rows.first[known] == first
+            and rows.body[known] == body_hash  # 62 bits stand for equal bytes
+            and rows.time[known] == time_ns
         )
         if not is_same:
-            row = regs[COUNT]
-            kind[row], bits[row], waits[row] = its_kind, its_bits, -1
-            origin[row], owner[row], space[row] = replica, its_owner, its_space
-            lsn[row], first[row], until[row], term[row] = number, its_first, its_until, 0
-            value[row], body[row], time[row] = its_value, its_body, its_time
-            head[row], tail[row] = its_head, its_tail
+            row = registers[COUNT]
+            rows.kind[row], rows.bits[row], rows.waits[row] = kind, bits, -1
+            rows.origin[row], rows.owner[row], rows.space[row] = replica, owner, space
+            rows.lsn[row], rows.first[row], rows.until[row], rows.term[row] = lsn, first, until, 0
+            rows.value[row], rows.body[row], rows.time[row] = value, body_hash, time_ns
+            rows.head[row], rows.tail[row] = head, tail
             if known < 0:
-                seen[replica, number] = row + 1
+                seen[replica, lsn] = row + 1
             known = row
-            regs[COUNT] = row + 1
-        at[regs[HELD]] = known
-        regs[HELD] += 1
+            registers[COUNT] = row + 1
+        held[registers[HELD]] = known
+        registers[HELD] += 1
     return DONE if open_replica == 0 else ODD
 
 
 @bare_kernel
 def read_blocks(
-    data: Array, end: int, regs: Array, table: Array, at: Array, seen: Array, bits_of: Array, float_of: Array,
-    kind: Array, bits: Array, waits: Array, origin: Array, owner: Array, space: Array, lsn: Array, first: Array,
-    until: Array, term: Array, value: Array, body: Array, time: Array, head: Array, tail: Array,
+    data: Array, end: int, registers: Array, table: Array, held: Array, seen: Array, bits_of: Array, float_of: Array,
+    rows: PackedRows,
 ) -> int:  # fmt: skip
-    """Read blocks of plain rows from regs[POSITION] to `end`. DONE; ODD at a block that is none or has other rows,
-    which stands at regs[POSITION]; FULL; NO_ROOM. `table`: of the checksum. `data` has BEHIND bytes behind `end`."""
-    while regs[POSITION] < end:
-        here = regs[POSITION]
+    """Read blocks of plain rows from registers[POSITION] to `end`. An ODD block stands at registers[POSITION].
+
+    `table`: of the checksum. `data` has BEHIND bytes behind `end`. The rest is as in `read_rows`.
+    """
+    while registers[POSITION] < end:
+        here = registers[POSITION]
         begin = here + _FIXHEADER
         if begin > end or data[here] != 0xD5 or data[here + 1] != 0xBA or data[here + 2] != 0x0B:
             return ODD
         if data[here + 3] != 0xAB:
             return ODD
-        here += 4
-        length = _length(int(data[here]))
-        size = _number(data, here, length) if length else _NO_NUMBER
-        here += length
+        size, here = _whole(data, here + 4)
         if size < 0 or begin + size > end or data[here] != 0:
             return ODD
-        here += 1
-        length = _length(int(data[here]))
-        claimed = _number(data, here, length) if length else _NO_NUMBER
-        here += length
+        claimed, here = _whole(data, here + 1)
         if here < begin and data[here] & 0xE0 != 0xA0:
             return ODD
         if here < begin and here + 1 + (int(data[here]) & 0x1F) != begin:
@@ -277,24 +324,21 @@ def read_blocks(
                 return ODD
         if here > begin or claimed != checksum_of(data, begin, begin + size, table):
             return ODD
-        count, held = regs[COUNT], regs[HELD]
-        answer = read_rows(
-            data, begin, begin + size, regs, at, seen, bits_of, float_of, kind, bits, waits, origin, owner, space,
-            lsn, first, until, term, value, body, time, head, tail,
-        )  # fmt: skip
+        count, held_before = registers[COUNT], registers[HELD]
+        answer = read_rows(data, begin, begin + size, registers, held, seen, bits_of, float_of, rows)
         if answer != DONE:
-            for row in range(count, regs[COUNT]):
-                if seen[origin[row], lsn[row]] == row + 1:
-                    seen[origin[row], lsn[row]] = 0
-            regs[COUNT], regs[HELD] = count, held
+            for row in range(count, registers[COUNT]):
+                if seen[rows.origin[row], rows.lsn[row]] == row + 1:
+                    seen[rows.origin[row], rows.lsn[row]] = 0
+            registers[COUNT], registers[HELD] = count, held_before
             return answer
-        regs[POSITION] = begin + size
+        registers[POSITION] = begin + size
     return DONE
 
 
 @bare_kernel
 def _behind(data: Array, here: int, end: int, values: int) -> int:
-    """Where so many values of msgpack end; -1 if that is behind `end`, or they are none."""
+    """Where so many values of msgpack end; -1 if that is behind `end`, or the bytes are no values."""
     left = values
     while left > 0:
         if here >= end:
@@ -343,7 +387,14 @@ def _behind(data: Array, here: int, end: int, values: int) -> int:
 
 @bare_kernel
 def read_tuples(
-    data: Array, end: int, regs: Array, space: Array, head: Array, tail: Array, value: Array, is_odd: Array
+    data: Array,
+    end: int,
+    registers: Array,
+    spaces: Array,
+    heads: Array,
+    tails: Array,
+    values: Array,
+    is_odd: Array,
 ) -> int:
     """Append the tuples that the rows of a snapshot insert into users' spaces, a text and a whole number each.
 
@@ -370,83 +421,23 @@ def read_tuples(
             if here < 0:
                 return ODD
         is_one = row_type == _INSERT and data[body] == 0x82 and data[body + 1] == _SPACE
-        its_space = its_head = its_tail = its_value = 0
+        space = head = tail = value = 0
         if is_one:
-            at = body + 2
-            length = _length(int(data[at]))
-            its_space = _number(data, at, length) if length else _NO_NUMBER
-            at += length
+            space, at = _whole(data, body + 2)
             text = int(data[at + 2])
             size = text & 0x1F
-            is_one = its_space >= _USER_SPACES and its_space < _NUMBERS_END and data[at] == _TUPLE
+            is_one = space >= _USER_SPACES and space < _NUMBERS_END and data[at] == _TUPLE
             is_one = is_one and data[at + 1] == 0x92 and text & 0xE0 == 0xA0 and size <= 15
             if is_one:
-                at += 3
-                for place in range(8):
-                    its_head = (its_head << 8) | (int(data[at + place]) if place < size else 0)
-                for place in range(8, 15):
-                    its_tail = (its_tail << 8) | (int(data[at + place]) if place < size else 0)
-                its_tail = (its_tail << 8) | (size + 1)
-                at += size
-                length = _length(int(data[at]))
-                its_value = _number(data, at, length) if length else _NO_NUMBER
-                is_one = its_value >= 0 and its_value <= _VALUES_MAX and at + length == here
+                head, tail = _packed_text(data, at + 3, size)
+                value, at = _whole(data, at + 3 + size)
+                is_one = value >= 0 and value <= _VALUES_MAX and at == here
         if not is_one:
             is_odd[begin:here] = True
             continue
-        row = regs[COUNT]
-        if row >= space.shape[0]:
+        row = registers[COUNT]
+        if row >= spaces.shape[0]:
             return FULL
-        space[row], head[row], tail[row], value[row] = its_space, its_head, its_tail, its_value
-        regs[COUNT] = row + 1
+        spaces[row], heads[row], tails[row], values[row] = space, head, tail, value
+        registers[COUNT] = row + 1
     return DONE
-
-
-@bare_kernel
-def number_pairs(one: Array, other: Array, table: Array, firsts: Array, numbers: Array) -> int:
-    """Give each pair a number; how many different ones there are. `table` is filled with -1, and has twice the room;
-    `firsts` gets where each pair stands first."""
-    mask = table.shape[0] - 1
-    count = 0
-    for place in range(one.shape[0]):
-        mixed = (one[place] * 0x1F3D5B79 + other[place]) & 0x3FFFFFFFFFFFFFFF
-        mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
-        slot = ((mixed * 0x3C6EF373) >> 7) & mask
-        while table[slot] >= 0:
-            known = firsts[table[slot]]
-            if one[known] == one[place] and other[known] == other[place]:
-                break
-            slot = (slot + 1) & mask
-        if table[slot] < 0:
-            table[slot] = count
-            firsts[count] = place
-            count += 1
-        numbers[place] = table[slot]
-    return count
-
-
-@bare_kernel
-def number_triples(
-    one: Array, two: Array, three: Array, table: Array, ones: Array, twos: Array, threes: Array, count: int,
-    numbers: Array,
-) -> int:  # fmt: skip
-    """The same for triples, of which `count` have their number: how many have one then. `ones`, `twos`, `threes` get
-    the triples by number; `table` has -1 at free places, and twice the room."""
-    mask = table.shape[0] - 1
-    for place in range(one.shape[0]):
-        second = (two[place] ^ (two[place] >> 32)) & 0xFFFFFFFF
-        third = (three[place] ^ (three[place] >> 32)) & 0xFFFFFFFF
-        mixed = (second * 0x1F3D5B79) ^ (third * 0x2545F491) ^ one[place]
-        mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
-        slot = ((mixed * 0x3C6EF373) >> 7) & mask
-        while table[slot] >= 0:
-            known = table[slot]
-            if ones[known] == one[place] and twos[known] == two[place] and threes[known] == three[place]:
-                break
-            slot = (slot + 1) & mask
-        if table[slot] < 0:
-            table[slot] = count
-            ones[count], twos[count], threes[count] = one[place], two[place], three[place]
-            count += 1
-        numbers[place] = table[slot]
-    return count

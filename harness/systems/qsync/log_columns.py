@@ -15,8 +15,20 @@ from checkers.compiled import load
 from checkers.logs.wal import row_kernels
 from checkers.logs.wal.plain import Builder, Part, StoredRecords, StoredTuples, Tuples
 from checkers.logs.wal.record import NotPlain
-from checkers.logs.wal.row_kernels import BEHIND, COUNT, DONE, FULL, HELD, LSN, NO_ROOM, POSITION, REGS
-from harness.systems.qsync.log_reader import LogReader, Read, Shared, data_of, read_block, records_of
+from checkers.logs.wal.row_kernels import (
+    BEHIND,
+    COUNT,
+    DONE,
+    FULL,
+    HELD,
+    LSN,
+    NO_ROOM,
+    POSITION,
+    REGISTERS,
+    PackedRows,
+)
+from harness.systems.qsync.log_reader import LogReader, Read, Shared, read_block, records_of
+from harness.systems.qsync.log_rows import data_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
 from nodes.iproto.transactions import flaw_of
@@ -31,16 +43,16 @@ _POLYNOMIAL = 0x82F63B78
 
 
 class Table(Builder):
-    """For logs of so many bytes; blocks that are packed may hold more rows."""
+    """The rows of all logs as columns. `size`: bytes of these logs; it grows if packed blocks hold more rows."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size // SHORTEST + 1)
-        self._regs = numpy.zeros(REGS, dtype=numpy.int64)
+        self._registers = numpy.zeros(REGISTERS, dtype=numpy.int64)
         self._checksums = numpy.array([_checksum_of(byte) for byte in range(256)], dtype=numpy.int64)
         self._bits = numpy.zeros(1, dtype=numpy.int64)
 
     def decoded(self, data: bytes, oddly: Callable[[bytes], Sequence[Any]]) -> xlog.Xlog[Any]:
-        """Take all rows of a file; those of odd blocks are taken by `oddly`, which gives what the answer has as rows.
+        """Put all rows of a file into the table. `oddly` puts those of unusual blocks; the answer has only these rows.
 
         Raises XlogError if it is no xlog, NotPlain if a transaction is not whole in its block.
         """
@@ -68,33 +80,33 @@ class Table(Builder):
         rows += rest.rows
         if rest.damage is None:
             return xlog.Xlog(rest.meta, tuple(rows), len(data), rest.finished, None)
-        whole = xlog.decode(data)  # only so is it known how many rows are good
+        whole = xlog.decode(data, read_block)  # only so is it known what is wrong, and how many rows are good
         return replace(whole, rows=tuple(rows))
 
     def ends(self, begin: int) -> dict[int, int]:
-        """By origin the last lsn among the rows that were taken from a place on."""
+        """Origin → the last lsn of its rows from a place in the table on."""
         at = self.at[begin : self.held]
         origins, lsns = self.columns["origin"][at], self.columns["lsn"][at]
-        return {int(each): int(lsns[origins == each].max()) for each in numpy.unique(origins)}
+        return {int(origin): int(lsns[origins == origin].max()) for origin in numpy.unique(origins)}
 
     def _read(self, data: bytes, begin: int) -> int:
-        """Take usual blocks from a place on; where the first one begins that is not, or the end."""
+        """Put usual blocks from `begin` on into the table; return where the first unusual one begins, or the end."""
         padded = numpy.zeros(len(data) - begin + BEHIND, dtype=numpy.uint8)
         padded[:-BEHIND] = numpy.frombuffer(data, dtype=numpy.uint8, offset=begin)
-        regs = self._regs
-        regs[POSITION], regs[COUNT], regs[HELD] = 0, self.count, self.held
+        registers = self._registers
+        registers[POSITION], registers[COUNT], registers[HELD] = 0, self.count, self.held
         while (answer := self._read_blocks(padded)) in (NO_ROOM, FULL):
             if answer == FULL:
                 self.grow()
             else:
-                self.make_room(int(regs[LSN]))
-        self.count, self.held = int(regs[COUNT]), int(regs[HELD])
-        return begin + int(regs[POSITION])
+                self.make_room(int(registers[LSN]))
+        self.count, self.held = int(registers[COUNT]), int(registers[HELD])
+        return begin + int(registers[POSITION])
 
     def _read_blocks(self, padded: Array) -> int:
         answer: int = load(row_kernels).read_blocks(
-            padded, len(padded) - BEHIND, self._regs, self._checksums, self.at, self.seen, self._bits,
-            self._bits.view(numpy.float64), *self.columns.values(),
+            padded, len(padded) - BEHIND, self._registers, self._checksums, self.at, self.seen, self._bits,
+            self._bits.view(numpy.float64), PackedRows(**self.columns),
         )  # fmt: skip
         return answer
 
@@ -113,7 +125,7 @@ class InColumns(Shared):
 
 
 class _ColumnReader(LogReader):
-    """The same into a table of rows. Raises NotPlain."""
+    """Reads a log into a table of rows. Raises NotPlain."""
 
     def __init__(self, shared: Shared, table: Table) -> None:
         super().__init__(shared)
@@ -122,17 +134,17 @@ class _ColumnReader(LogReader):
         self._parts: list[Part] = []
 
     def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> StoredTuples:
-        odd = Tuples.of(each for row in rows if (each := data_of(row)) is not None)
+        odd = Tuples.of(pair for row in rows if (pair := data_of(row)) is not None)
 
         def again() -> Tuples:
-            found = [odd]
+            parts = [odd]
 
             def take(payload: bytes) -> Sequence[Row]:
-                found.append(_read_tuples(payload)[0])
+                parts.append(_read_tuples(payload)[0])
                 return ()
 
             xlog.decode(read(), take)
-            return Tuples.joined(found)
+            return Tuples.joined(parts)
 
         return StoredTuples(again)
 
@@ -140,29 +152,27 @@ class _ColumnReader(LogReader):
         self._last = self._table.held
         return self._table.decoded(data, self._read_oddly)
 
-    def _flaw_in(self, found: xlog.Xlog[Read]) -> None:
-        """What was taken is whole transactions: so the kernel reads, and so does `Table.decoded`."""
+    def _flaw_in(self, log: xlog.Xlog[Read]) -> None:
+        """None: the kernel and `Table.decoded` take only whole transactions."""
 
     def _read_oddly(self, payload: bytes) -> Sequence[Read]:
-        found = read_block(payload)
-        for each in found:
-            if each.record is not None:
-                self._table.put(each.record)
-        return found
+        rows = read_block(payload)
+        for row in rows:
+            if row.record is not None:
+                self._table.put(row.record)
+        return rows
 
     def _forget(self) -> None:
         self._from = self._last
         self._parts.clear()
 
-    def _take(
-        self, name: str, found: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool
-    ) -> None:
+    def _take(self, name: str, log: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool) -> None:
         if not has_flags:
             raise NotPlain
         self._parts.append((self._table.held - self._last, lambda: records_of(name, again())))
         for origin, lsn in self._table.ends(self._last).items():
             self.vclock[origin] = max(lsn, self.vclock.get(origin, 0))
-        for read in found.rows:
+        for read in log.rows:
             self._pass(read)
 
     def taken(self) -> StoredRecords:
@@ -174,13 +184,13 @@ def _read_tuples(payload: bytes) -> tuple[Tuples, bytes]:
     size = len(payload)
     padded = numpy.zeros(size + BEHIND, dtype=numpy.uint8)
     padded[:size] = numpy.frombuffer(payload, dtype=numpy.uint8)
-    regs = numpy.zeros(REGS, dtype=numpy.int64)
+    registers = numpy.zeros(REGISTERS, dtype=numpy.int64)
     columns = [numpy.empty(size // SHORTEST_TUPLE + 1, dtype=numpy.int64) for _ in range(4)]
     is_odd = numpy.zeros(size, dtype=bool)
-    if load(row_kernels).read_tuples(padded, size, regs, *columns, is_odd) != DONE:
+    if load(row_kernels).read_tuples(padded, size, registers, *columns, is_odd) != DONE:
         return Tuples.of(()), payload
-    found = Tuples(*(column[: regs[COUNT]].copy() for column in columns))
-    return found, padded[:size][is_odd].tobytes()
+    tuples = Tuples(*(column[: registers[COUNT]].copy() for column in columns))
+    return tuples, padded[:size][is_odd].tobytes()
 
 
 _HEADER = xlog.encode_header("XLOG", "00000000-0000-0000-0000-000000000000", {})

@@ -13,7 +13,9 @@ from pathlib import Path, PurePosixPath
 from checkers.compiled import why_plain
 from checkers.logs.wal.record import NodeLog, NotPlain
 from harness.systems.parts import Logs, NodeFiles
-from harness.systems.qsync.log_reader import Shared, contradictions, rows_as_json
+from harness.systems.qsync.log_headers import contradictions
+from harness.systems.qsync.log_reader import Shared
+from harness.systems.qsync.log_rows import rows_as_json
 from nodes.iproto import xlog
 from nodes.iproto.inspection import Inspection, inspect
 from nodes.kernel.effects import REMOVED
@@ -47,13 +49,13 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
     damaged.
     """
     holders, others = _holders(folder, LOGS), _holders(folder, SNAPSHOTS)
-    found = _as_columns(holders)
-    if found is None:
+    logs = _as_columns(holders)
+    if logs is None:
         shared = Shared()
-        found = tuple(read_log(holder, shared) for holder in holders)
+        logs = tuple(read_log(holder, shared) for holder in holders)
     bare = (read_log(holder) for holder in others if holder not in holders)
     spoilt = (replace(log, damage="; ".join(log.unread)) for log in bare if log.unread)
-    return (*found, *(replace(log, unread=()) for log in spoilt))
+    return (*logs, *(replace(log, unread=()) for log in spoilt))
 
 
 def _holders(folder: Path, suffix: str) -> list[Path]:
@@ -62,7 +64,7 @@ def _holders(folder: Path, suffix: str) -> list[Path]:
 
 
 def _as_columns(holders: Sequence[Path]) -> tuple[NodeLog, ...] | None:
-    """The logs in these folders as columns; None if they are short, or not columns' matter."""
+    """The logs in these folders as columns; None if they are short, or cannot be read so."""
     logs = [path for holder in holders for path in _paths(holder) if path.suffix == LOGS]
     try:
         sizes = [path.stat().st_size for path in logs]
@@ -93,9 +95,9 @@ class _Files(Mapping[str, bytes]):
 
 
 def _paths(folder: Path) -> list[Path]:
-    """Of the logs and snapshots of a node."""
-    found = sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*")))
-    return [path for path in found if path.suffix in (LOGS, SNAPSHOTS)]
+    """The paths of the logs and snapshots of a node."""
+    paths = sorted((*folder.iterdir(), *folder.glob(f"{REMOVED}/*")))
+    return [path for path in paths if path.suffix in (LOGS, SNAPSHOTS)]
 
 
 def read_log(folder: Path, shared: Shared | None = None) -> NodeLog:
@@ -154,5 +156,5 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
         unread=tuple(reader.unread),
         snapshots=reader.comparable(),
         instance=reader.instance,
-        members=reader.members,
+        members=reader.definitions.members,
     )

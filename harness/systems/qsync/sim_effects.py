@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from checkers.logs.wal.effects import Answered, Begun, Claimed, Durable, Effect, Rested, Vclock
-from harness.systems.qsync.log_reader import Block, BlockReader
+from harness.systems.qsync.block_reader import Block, BlockReader
 from nodes.iproto.messages import Ack, Answer, RaftState, Refusal, Subscribe
 from nodes.kernel.effects import Persist
 from nodes.kernel.node import Node
@@ -30,23 +30,23 @@ A plain tuple, as there are thousands, and few of them are ever read.
 
 
 class Effects:
-    """All that the machines of a world did."""
+    """The durable data and other effects of all machines of a world."""
 
     def __init__(self, world: World, process_of: ProcessOf) -> None:
-        self._seen: list[Bytes | Effect] = []
+        self._observed: list[Bytes | Effect] = []
         for machine in world.machines.values():
-            machine.watch(_Watch(machine, world, process_of, self._seen))
+            machine.watch(_Watch(machine, world, process_of, self._observed))
 
     def read(self) -> list[Effect]:
         """The effects until now, oldest first."""
         reader = BlockReader()
         known: dict[bytes, Block] = {}
         effects: list[Effect] = []
-        for seen in self._seen:
-            if not isinstance(seen, tuple):
-                effects.append(seen)
+        for observed in self._observed:
+            if not isinstance(observed, tuple):
+                effects.append(observed)
                 continue
-            time_ns, node, data, process, written_ns = seen
+            time_ns, node, data, process, written_ns = observed
             block = known.get(data)
             if block is None:
                 block = known[data] = reader.read(data)
@@ -67,12 +67,12 @@ class _Watch:
     hears = frozenset[type]({Ack, RaftState, Subscribe, Answer, Refusal})
 
     def __init__(
-        self, machine: Machine, world: World, process_of: ProcessOf, seen: list[Bytes | Effect]
+        self, machine: Machine, world: World, process_of: ProcessOf, observed: list[Bytes | Effect]
     ) -> None:
         self._node = machine.name
         self._agenda = world.agenda
         self._process_of = process_of
-        self._seen = seen
+        self._observed = observed
         self._unsynced: dict[str, deque[tuple[int, bytes, int | None, int]]] = {}
         self._said: dict[type, object] = {}
         self._rested: tuple[Node, tuple[object, ...]] | None = None
@@ -88,7 +88,7 @@ class _Watch:
         waiting = self._unsynced.get(file)
         while waiting and waiting[0][0] <= length:
             _, data, process, written_ns = waiting.popleft()
-            self._seen.append((self._agenda.now_ns, self._node, data, process, written_ns))
+            self._observed.append((self._agenda.now_ns, self._node, data, process, written_ns))
 
     def cut(self, file: str, length: int) -> None:
         waiting = self._unsynced.get(file)
@@ -97,12 +97,12 @@ class _Watch:
 
     def put(self, file: str, data: bytes) -> None:
         self._unsynced.pop(file, None)
-        self._seen.append((self._agenda.now_ns, self._node, data, None, 0))
+        self._observed.append((self._agenda.now_ns, self._node, data, None, 0))
 
     def emptied(self) -> None:
         self._unsynced.clear()
         self._said.clear()
-        self._seen.append(Begun(self._agenda.now_ns, self._node, (), 0, is_empty=True))
+        self._observed.append(Begun(self._agenda.now_ns, self._node, (), 0, is_empty=True))
 
     def rests(self, node: Node) -> None:
         if not isinstance(node, Replica) or (state := node.state()) is None:
@@ -111,17 +111,17 @@ class _Watch:
         if self._rested == (node, state) and now_ns < self._rested_ns + RESTS_EVERY_NS:
             return
         self._rested, self._rested_ns = (node, state), now_ns
-        self._seen.append(Rested(now_ns, self._node, *state))
+        self._observed.append(Rested(now_ns, self._node, *state))
 
     def sends(self, link: int, message: object) -> None:
         kind = type(message)
         if kind is Answer or kind is Refusal:
             process = self._process_of(link)
             if process is not None:
-                self._seen.append(Answered(self._agenda.now_ns, self._node, process))
+                self._observed.append(Answered(self._agenda.now_ns, self._node, process))
         elif message != self._said.get(kind):  # said once more to another peer, it is the same claim
             self._said[kind] = message
-            self._seen.append(_claimed(self._agenda.now_ns, self._node, message))
+            self._observed.append(_claimed(self._agenda.now_ns, self._node, message))
 
 
 def _begun(time_ns: int, node: str, block: Block, vclock: Mapping[int, int]) -> Begun:
