@@ -24,7 +24,7 @@ from harness.errors import ClusterError
 from harness.plan.plan import SECOND_NS, Operation
 from harness.run.assemble import Parts
 from harness.run.draw import operations_of
-from harness.systems.parts import NodeFiles
+from harness.systems.parts import NodeFiles, Rows
 from harness.systems.restoring import (
     AGAIN,
     ASKED,
@@ -35,8 +35,6 @@ from harness.systems.restoring import (
     LAST,
     READ,
     REFUSED,
-    RestoresCuts,
-    Rows,
 )
 from harness.workloads.completed import asked_of
 from harness.workloads.workload import ReadsSecondClusters
@@ -54,18 +52,17 @@ the files that its nodes left."""
 def restore_drawn(parts: Parts, record: Writer, files: NodeFiles, start: Start) -> None:
     """Begin a second cluster from each of the drawn cuts. `files`: of the first cluster's nodes."""
     system, workload, plan = parts.system, parts.workload, parts.plan
-    assert isinstance(system, RestoresCuts), "`parts_of` refuses a system that cannot"
-    for cut in system.drawn_cuts(plan, files):
+    for cut in system.second_clusters.drawn_cuts(plan, files):
         lines = _Lines(record, cut)
         lines.note(ASKED, "", {})
-        begins_with = system.restored_files(plan, files, cut)
+        begins_with = system.second_clusters.files_at(plan, files, cut)
         if isinstance(begins_with, str):
             lines.note(REFUSED, "", {"why": begins_with})
             continue
-        second = SecondCluster(Parts(plan, system.restored(cut), workload), lines)
+        second = SecondCluster(Parts(plan, system.begun_from(cut), workload), lines)
         left = start(second.parts, cut, begins_with, second.run)
         if second.named is not None:
-            rows = system.rows_of(plan, left, second.named)
+            rows = system.second_clusters.rows_at(plan, left, second.named)
             if isinstance(rows, str):
                 lines.note(BROKE, "", {"why": f"its cut {second.named}: {rows}", "ended": []})
             else:
@@ -125,12 +122,11 @@ class SecondCluster:
 
     async def _work(self, cluster: Cluster, clients: Performs) -> None:
         plan, system = self.parts.plan, self.parts.system
-        assert isinstance(system, RestoresCuts)
         await system.set_up(plan, cluster)
         await self._look(cluster, clients, FIRST)
         writers = [cluster.spawn(self._write(clients, worker)) for worker in range(WRITERS)]
         name = f"{self.lines.cut}-again"
-        named, state, why = await system.take_cut(plan, cluster, name)
+        named, state, why = await system.second_clusters.take_cut(plan, cluster, name)
         for writer in writers:
             await writer
         self.lines.note(CUT, "", {"named": named, "state": state, "why": why, "writes": self._written})

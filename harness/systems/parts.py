@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from checkers.check import Check
 from checkers.history.history import History
@@ -32,6 +32,9 @@ Note = Callable[[str, str, object], None]
 
 NodeFiles = Mapping[str, Mapping[str, bytes]]
 """Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
+
+Rows = Sequence[Sequence[object]]
+"""What a cluster holds: [[space, key, value], …]."""
 
 
 def _lacking(part: str) -> HarnessError:
@@ -272,6 +275,27 @@ class Settings:
         return False
 
 
+class SecondClusters:
+    """How further clusters begin from a cut of the first when the run is over, for a system with cuts and the workload
+    restore (`harness.run.second_clusters`)."""
+
+    def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
+        """The cuts to restore, of those that nodes left traces of."""
+        raise _lacking("second_clusters.drawn_cuts")
+
+    def files_at(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
+        """The files that the nodes of a second cluster begin with; or why there is none, in a sentence."""
+        raise _lacking("second_clusters.files_at")
+
+    async def take_cut(self, plan: Plan, cluster: Cluster, cut: str) -> tuple[str, str, str]:
+        """One more cut: its name in the nodes' logs, the state in which it ended ("ok" if well), and why."""
+        raise _lacking("second_clusters.take_cut")
+
+    def rows_at(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
+        """The result of a restore to this cut, node by node; or why it gives none."""
+        raise _lacking("second_clusters.rows_at")
+
+
 class Parts:
     """The defaults of a system: its parts, and all else that it need not define."""
 
@@ -298,6 +322,10 @@ class Parts:
     @property
     def settings(self) -> Settings:
         return NO_SETTINGS
+
+    @property
+    def second_clusters(self) -> SecondClusters:
+        return NO_SECOND_CLUSTERS
 
     # ---- what nodes need, and begin with
 
@@ -340,6 +368,10 @@ class Parts:
         """The answers that clients got while these logs were written (`checkers.replicas.stored_start`); empty if
         none."""
         return {}
+
+    def begun_from(self, cut: str) -> Self:
+        """The same system, with nodes that begin from this cut (`SecondClusters`)."""
+        raise _lacking("begun_from")
 
     # ---- the simulator
 
@@ -384,4 +416,4 @@ class Parts:
 
 
 NO_LOGS, NO_REPORTS, NO_VARIETY, NO_PICTURES = Logs(), Reports(), Variety(), Pictures()
-NO_MEMBERS, NO_SETTINGS = Members(), Settings()
+NO_MEMBERS, NO_SETTINGS, NO_SECOND_CLUSTERS = Members(), Settings(), SecondClusters()

@@ -101,10 +101,11 @@ class Clearing:
             for call in waiting:
                 self._end(call, now)
             return
-        for call in self._waiting:
-            if call.deadline_ns is not None and call.deadline_ns <= now.monotonic_ns:
-                call.deadline_ns = None
-                self._force(limbo.owner_id, now)
+        due = [call for call in self._waiting if call.deadline_ns and call.deadline_ns <= now.monotonic_ns]
+        for call in due:
+            call.deadline_ns = None
+        if due:  # once for all of them: a second time would decide on the same entries again
+            self._force(limbo.owner_id, now)
 
     def _force(self, owner: int, now: Instant) -> None:
         vclocks: Sequence[Vclock | Mapping[int, int]] = self._vclocks()

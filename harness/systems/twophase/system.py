@@ -14,11 +14,9 @@ from harness.faults.abilities import Ability
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless
-from harness.systems.parts import Logs, NodeFiles, Note
+from harness.systems.parts import Logs, NodeFiles, Note, Rows, SecondClusters
 from harness.systems.promise import Promise
-from harness.systems.restoring import Rows
 from harness.systems.status import Statuses
-from harness.systems.system import System
 from harness.systems.twophase.client import CLIENT
 from harness.systems.twophase.cut_operator import CutOperator
 from harness.systems.twophase.options import (
@@ -133,31 +131,37 @@ class TwoPhaseSystem(Leaderless):
     async def operate(self, plan: Plan, cluster: Cluster, note: Note, is_over: Callable[[], bool]) -> None:
         await CutOperator(plan, cluster, note).run(is_over)
 
-    # ---- RestoresCuts; what needs the checkers of cuts is imported when a run is over
+    @property
+    def second_clusters(self) -> SecondClusters:
+        return SECOND_CLUSTERS
+
+    def begun_from(self, cut: str) -> TwoPhaseSystem:
+        return replace(self, begins_from=cut)
+
+    def bugs(self) -> Mapping[str, str]:
+        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
+
+
+class TwoPhaseSecondClusters(SecondClusters):
+    """What needs the checkers of cuts is imported when a run is over."""
 
     def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
         from harness.systems.twophase.restored import drawn_cuts
 
         return drawn_cuts(plan, files)
 
-    def restored_files(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
+    def files_at(self, plan: Plan, files: NodeFiles, cut: str) -> NodeFiles | str:
         from harness.systems.twophase.restored import files_restored
 
         return files_restored(plan, files, cut)
 
-    def restored(self, cut: str) -> System:
-        return replace(self, begins_from=cut)
-
     async def take_cut(self, plan: Plan, cluster: Cluster, cut: str) -> tuple[str, str, str]:
         return await CutOperator(plan, cluster, lambda what, node, value: None).take(plan.node_names[0], cut)
 
-    def rows_of(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
+    def rows_at(self, plan: Plan, files: NodeFiles, cut: str) -> Mapping[str, Rows] | str:
         from harness.systems.twophase.restored import rows_of
 
         return rows_of(plan, files, cut)
-
-    def bugs(self) -> Mapping[str, str]:
-        return {name: str(bugs.bug(name)) for name in bugs.NAMES}
 
 
 class TwoPhaseLogs(Logs):
@@ -171,7 +175,7 @@ class TwoPhaseLogs(Logs):
         return (*checks_of_cuts(plan, files), *restored)
 
 
-LOGS, VARIETY = TwoPhaseLogs(), TwoPhaseVariety()
+LOGS, VARIETY, SECOND_CLUSTERS = TwoPhaseLogs(), TwoPhaseVariety(), TwoPhaseSecondClusters()
 
 
 def _members(status: Mapping[str, object]) -> Mapping[str, object]:
