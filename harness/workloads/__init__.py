@@ -18,18 +18,21 @@ from harness.workloads.workload import Workload
 WORKLOADS: dict[str, Workload] = {
     "register": Register(),
     "read-write": Register(
-        summary="reads and writes of several keys, for stores that cannot compare and set", has_cas=False
+        summary="reads and writes of several keys, for stores that cannot compare and set",
+        weight=0,
+        has_cas=False,
     ),
     "append": APPEND,
     "rw-register": RW_REGISTER,
-    "bank": Bank(),
-    "restore": Restore(),
+    "mixed-spaces": MixedSpaces(),
     "set": Set(),
+    "bank": Bank(),
     "counter": Counter(),
     "queue": Queue(),
     "unique-ids": UniqueIds(),
     "long-fork": LONG_FORK,
-    "mixed-spaces": MixedSpaces(),
+    "restore": Restore(),
 }
+"""Their order decides which of them a seed draws: a new one comes last."""
 
 __all__ = ["WORKLOADS", "Workload"]

@@ -5,5 +5,8 @@ from __future__ import annotations
 from harness.workloads.transactions import Transactions
 
 APPEND = Transactions(
-    summary="transactions over several keys that append to lists and read them", model="append", word="append"
+    summary="transactions over several keys that append to lists and read them",
+    weight=3,
+    model="append",
+    word="append",
 )

@@ -47,6 +47,7 @@ BALANCES = "every balance lies between what surely and what possibly was transfe
 @dataclass(frozen=True, slots=True)
 class Bank(Keyed):
     summary: str = "transfers between accounts, and reads of all of them at one moment"
+    weight: float = 1
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "bank"
     uses: frozenset[type] = frozenset({Read, Add, Insert, *MADE_OF})

@@ -38,6 +38,7 @@ AMOUNTS = (-3, -2, -1, 1, 2, 3, 4, 5)
 @dataclass(frozen=True, slots=True)
 class Counter(Keyed):
     summary: str = "additions to counters, and reads of them"
+    weight: float = 0.5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "counter"
     uses: frozenset[type] = frozenset({Read, Add})

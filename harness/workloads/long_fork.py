@@ -97,5 +97,8 @@ def _is_in_between(read: Recorded) -> bool:
 
 
 LONG_FORK = LongFork(
-    summary="keys written once and reads of several at one moment, at any node", model="rw-register", word="w"
+    summary="keys written once and reads of several at one moment, at any node",
+    weight=0.7,
+    model="rw-register",
+    word="w",
 )

@@ -46,6 +46,7 @@ class MixedSpaces(Keyed):
         "rows written once, in a synchronous and an asynchronous space; reads of both at one moment"
     )
     spaces: tuple[str, ...] = (SYNCHRONOUS,)
+    weight: float = 1.5
     asynchronous: tuple[str, ...] = (ASYNCHRONOUS,)
     model: str = "write-once"
     uses: frozenset[type] = frozenset({Insert, Scan, *MADE_OF})

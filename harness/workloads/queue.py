@@ -42,6 +42,7 @@ EMPTY = "empty"
 @dataclass(frozen=True, slots=True)
 class Queue(Keyed):
     summary: str = "elements put into queues and taken out, first in, first out"
+    weight: float = 0.5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "queue"
     uses: frozenset[type] = frozenset({Append, Take, Read, Write})

@@ -48,6 +48,7 @@ ONCE = "-once-"
 @dataclass(frozen=True, slots=True)
 class Register:
     summary: str = "reads, writes and compare-and-set on several keys of a synchronous space"
+    weight: float = 5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "cas-register"
     has_cas: bool = True

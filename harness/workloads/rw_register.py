@@ -5,5 +5,8 @@ from __future__ import annotations
 from harness.workloads.transactions import Transactions
 
 RW_REGISTER = Transactions(
-    summary="transactions over several keys that write and read registers", model="rw-register", word="w"
+    summary="transactions over several keys that write and read registers",
+    weight=1,
+    model="rw-register",
+    word="w",
 )

@@ -41,6 +41,7 @@ ROOM = 10**10
 @dataclass(frozen=True, slots=True)
 class Set(Keyed):
     summary: str = "elements added one by one, and reads of the whole set at one moment"
+    weight: float = 1
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "set"
     uses: frozenset[type] = frozenset({Insert, Scan})

@@ -65,6 +65,7 @@ class Transactions:
     """`word` is the writing micro-operation; `model` the form in which `checkers.transactional` knows them."""
 
     summary: str
+    weight: float
     model: Words
     word: str
 

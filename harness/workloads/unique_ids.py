@@ -27,6 +27,7 @@ FINAL = 5
 @dataclass(frozen=True, slots=True)
 class UniqueIds(Keyed):
     summary: str = "numbers of a sequence, each given out once"
+    weight: float = 0.3
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "unique-ids"
     uses: frozenset[type] = frozenset({Add})

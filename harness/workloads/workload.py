@@ -25,6 +25,11 @@ class Workload(Protocol):
         ...
 
     @property
+    def weight(self) -> float:
+        """How often a hunt draws it beside the others; 0: only where the client speaks no other."""
+        ...
+
+    @property
     def spaces(self) -> tuple[str, ...]:
         """The synchronous spaces that it writes to; the system makes them."""
         ...

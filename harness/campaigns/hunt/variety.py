@@ -40,19 +40,6 @@ SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 """Faults under which a cluster mostly stays in service if its quorum can spare a node and its owner can change."""
 
 
-WORKLOAD_WEIGHTS: Mapping[str, float] = {
-    "register": 5,
-    "append": 3,
-    "rw-register": 1,
-    "mixed-spaces": 1.5,
-    "set": 1,
-    "bank": 1,
-    "counter": 0.5,
-    "queue": 0.5,
-    "unique-ids": 0.3,
-    "long-fork": 0.7,
-    "restore": 1,
-}
 SEARCHED = "rw-register"
 """The workload that makes the checker search for an order among all writes of unknown outcome."""
 ALL_NEEDED = 2
@@ -173,7 +160,7 @@ def _load(
 def _workloads(system: System) -> dict[str, float]:
     """The workloads that the client of the system speaks, with their weights."""
     spoken = [name for name, workload in WORKLOADS.items() if workload.uses <= system.client.speaks]
-    usual = {name: weight for name, weight in WORKLOAD_WEIGHTS.items() if name in spoken}
+    usual = {name: WORKLOADS[name].weight for name in spoken if WORKLOADS[name].weight}
     return usual or dict.fromkeys(spoken, 1.0)
 
 
