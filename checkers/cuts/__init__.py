@@ -1,4 +1,4 @@
-"""Consistent cuts: whether what each node put before a cut fits together, level by level.
+"""Judges consistent cuts: whether the states that the nodes recorded for one cut fit together.
 
     from checkers.cuts import Cut, Given, check, jsonl, logs_of
 
@@ -6,8 +6,8 @@
     report.of("messages", "k1").result            # "valid", "invalid" or "unknown"
     report.verdict("transactions")                # one level over all cuts
 
-The words: a *cut* divides the events of every node into those before it (inside) and those behind it (outside). The
-*frontier* is where each node changed its colour. BEFORE is what a restore of the cut brings back.
+A *cut* divides the events of every node into those before it (inside) and those behind it (outside). Its *frontier* is
+the first event of each node behind it. BEFORE are the transactions inside: a restore of the cut brings back these.
 
 | level | module | needs |
 |---|---|---|
@@ -16,13 +16,13 @@ The words: a *cut* divides the events of every node into those before it (inside
 | form | `form` | the logs |
 | closure | `closure` | the logs, with the versions that transactions wrote |
 | external-causality | `closure` | the logs and the clients' operations |
-| acknowledged | `finish` | the same, and when cuts were asked for and over |
+| acknowledged | `finish` | the logs, the operations, `Cut.asked_ns` and `Cut.ended_ns` |
 | state | `state` | restored states, and what they are compared with |
 | finish | `finish` | the logs, or how nodes report that cuts ended |
 
-A level without its material says that it is not judged. Levels are never merged: each bug shows on the level that is
-responsible for it. `verify` and `verify_logs` accept or refuse the proofs that judgements carry. `quorum_logs` judges
-cuts of a replica set with a quorum, which need no colours.
+A level without its material is unknown, with the standing "lacks material". Levels are never merged: each bug shows on
+the level that is responsible for it. `verify` and `verify_logs` accept or refuse the proofs that judgements carry.
+`quorum_logs` judges cuts of a replica set with a quorum, which need no colours.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Restored:
     oracle    the state of a replay of BEFORE; None: there is none
     since     the cut that `delta` starts from, "" if there is none
     delta     key → value, or DELETED
-    refused   by node why it cannot be restored to this cut, which the others are restored to
+    refused   by node why it cannot be restored to this cut, while other nodes can
     """
 
     cut: str
@@ -67,22 +67,22 @@ class Difference:
     keys: tuple[str, ...] = ()
 
 
-def differences(one: Rows, other: Rows, apart: Collection[str] = ()) -> list[str]:
+def differences(one: Rows, other: Rows, excluded: Collection[str] = ()) -> list[str]:
     """The keys on which two states differ, in order of their JSON: `"a": 1, and 2`. Absent: nothing.
 
-    `apart`: names of keys that are not compared.
+    `excluded`: names of keys that are not compared.
     """
-    left, right = _coded(one, apart), _coded(other, apart)
-    wrong = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
-    return [f"{key}: {left.get(key, 'nothing')}, and {right.get(key, 'nothing')}" for key in wrong]
+    left, right = _coded(one, excluded), _coded(other, excluded)
+    differing = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
+    return [f"{key}: {left.get(key, 'nothing')}, and {right.get(key, 'nothing')}" for key in differing]
 
 
 def judge(
-    restored: Restored, invariant: Invariant | None, earlier: Rows | None, apart: Collection[str] = ()
+    restored: Restored, invariant: Invariant | None, earlier: Rows | None, excluded: Collection[str] = ()
 ) -> Iterator[Difference]:
     """All breaches. `earlier`: the state of the cut that the delta starts from, None if it was not restored.
 
-    `apart`: names of keys whose values have a cause that was reported already. They are in no comparison, and an
+    `excluded`: names of keys whose values have a cause that was reported already. They are in no comparison, and an
     invariant over all keys is not asked.
     """
     for node, why in restored.refused.items():
@@ -90,29 +90,33 @@ def judge(
         yield Difference(rule="half-restored", summary=summary)
     if restored.refused:
         return
-    state = restored.state
-    for partition, primary in sorted(restored.primary.items()):
-        if partition not in restored.rows.get(primary, {}):
-            summary = f"{primary} is the primary of partition {partition} and restored nothing of it"
-            yield Difference(rule="replica-differs", summary=summary)
-            continue
-        for node, partitions in restored.rows.items():
-            if node != primary and partition in partitions:
-                wrong = differences(partitions[partition], restored.rows[primary][partition], apart)
-                title = f"partition {partition} differs on {node} and its primary {primary}"
-                yield from _difference("replica-differs", title, wrong)
+    yield from _differing_replicas(restored, excluded)
     if restored.oracle is not None:
-        wrong = differences(state, restored.oracle, apart)
-        yield from _difference(
-            "differs-from-oracle", "the restored state differs from the replay of BEFORE", wrong
-        )
-    if invariant is not None and not apart and (why := invariant(state)):
+        title = "the restored state differs from the replay of BEFORE"
+        keys = differences(restored.state, restored.oracle, excluded)
+        yield from _difference("differs-from-oracle", title, keys)
+    if invariant is not None and not excluded and (why := invariant(restored.state)):
         yield Difference(rule="invariant", summary=why)
     if restored.since and earlier is not None:
         changed = {**earlier, **restored.delta}
         expected = {key: value for key, value in changed.items() if value is not DELETED}
         title = f"the restored state differs from that of {restored.since} with the changes since"
-        yield from _difference("differs-from-delta", title, differences(state, expected, apart))
+        yield from _difference("differs-from-delta", title, differences(restored.state, expected, excluded))
+
+
+def _differing_replicas(restored: Restored, excluded: Collection[str]) -> Iterator[Difference]:
+    """Only copies that a node holds are compared: which nodes must hold one is not known here."""
+    for partition, primary in sorted(restored.primary.items()):
+        if partition not in restored.rows.get(primary, {}):
+            summary = f"{primary} is the primary of partition {partition} and restored nothing of it"
+            yield Difference(rule="replica-differs", summary=summary)
+            continue
+        rows = restored.rows[primary][partition]
+        for node, partitions in restored.rows.items():
+            if node != primary and partition in partitions:
+                title = f"partition {partition} differs on {node} and its primary {primary}"
+                keys = differences(partitions[partition], rows, excluded)
+                yield from _difference("replica-differs", title, keys)
 
 
 def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | None) -> list[str]:
@@ -128,29 +132,33 @@ def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | 
         "invariant": invariant is None,
         "differs-from-delta": not restored.since or earlier is None,
     }
-    return [rule for rule, lacks in missing.items() if lacks]
+    return [rule for rule, is_missing in missing.items() if is_missing]
 
 
 def total(expected: int | float, values: Callable[[Rows], Any] = lambda rows: rows.values()) -> Invariant:
     """The invariant of a bank: what `values` takes of a state sums up to `expected`."""
 
-    def wrong(rows: Rows) -> str:
+    def breach_of(rows: Rows) -> str:
         actual = sum(values(rows))
         return "" if actual == expected else f"the total is {actual}, expected {expected}"
 
-    return wrong
+    return breach_of
 
 
-def _difference(rule: str, title: str, wrong: list[str]) -> Iterator[Difference]:
-    if wrong:
-        more = f", and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
-        summary = f"{title} on {len(wrong)} keys: {'; '.join(wrong[:SHOWN_MAX])}{more}"
-        yield Difference(rule=rule, summary=summary, keys=tuple(wrong[:SHOWN_MAX]))
+def _difference(rule: str, title: str, keys: list[str]) -> Iterator[Difference]:
+    if keys:
+        more = f", and {len(keys) - SHOWN_MAX} more" if len(keys) > SHOWN_MAX else ""
+        summary = f"{title} on {len(keys)} keys: {'; '.join(keys[:SHOWN_MAX])}{more}"
+        yield Difference(rule=rule, summary=summary, keys=tuple(keys[:SHOWN_MAX]))
 
 
-def _coded(rows: Rows, apart: Collection[str]) -> dict[str, str]:
+def _coded(rows: Rows, excluded: Collection[str]) -> dict[str, str]:
     """By the JSON of keys and values: 1, 1.0, true and "1" are four values."""
-    return {_json(key): _json(value) for key, value in rows.items() if not apart or name_of(key) not in apart}
+    return {
+        _json(key): _json(value)
+        for key, value in rows.items()
+        if not excluded or name_of(key) not in excluded
+    }
 
 
 def _json(value: Any) -> str:

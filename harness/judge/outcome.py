@@ -75,7 +75,9 @@ def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
     """The outcome of a run by the verdicts of its checks and its evidence."""
     promised = checked.promised
     if evidence.is_damaged and evidence.stopped:
-        excused = {CONVERGENCE}
+        excused = {
+            CONVERGENCE
+        }  # a node that stops at its damaged disk never becomes equal; its reads still count
     else:
         excused = without_reads(case.plan, case.promise, promised)
     excused |= _shown_by_fresh_reads(case.promise, promised)
@@ -94,11 +96,12 @@ def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
 
 def _shown_by_fresh_reads(promise: Promise, promised: Sequence[Verdict]) -> set[str]:
     """The check `kept`, if final states are missing and the promise has fresh reads, which show the same."""
-    is_shown = promise.has_fresh_reads
+    if not promise.has_fresh_reads:
+        return set()
     return {
         verdict.checker
         for verdict in promised
-        if is_shown and verdict.checker == kept.NAME and verdict.details.get("vacuous")
+        if verdict.checker == kept.NAME and verdict.details.get("vacuous")
     }
 
 
