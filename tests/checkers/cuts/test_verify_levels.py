@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 
 from checkers.cuts import check, verify_levels
-from checkers.verdict import Result
+from checkers.verdict import Result, Verdict, Witness
 from tests.checkers.cuts.right_cuts import given
 
 RIGHT = given(trace={"n1": "+a>n2 *k1 +b>n2", "n2": "-a *k1 -b"})
 WRONG = given(trace={"n1": "+a>n2 *k1 +b>n2 +c>d", "n2": "-a -b *k1", "d": "-c +e>n2"})
 
 
-def _with(verdict: Any, result: Result, **claim: str) -> Any:
+def _forged(verdict: Verdict, result: Result, claim: dict[str, str]) -> Verdict:
     (only,) = verdict.details["cuts"]
-    return replace(verdict, result=result, details={**verdict.details, "cuts": [{**only, **claim}]})
+    witnesses = verdict.witnesses or (Witness(rule="made-up", summary="of nothing", events=()),)
+    return replace(
+        verdict,
+        result=result,
+        witnesses=witnesses if result == "invalid" else (),
+        details={**verdict.details, "cuts": [{**only, **claim}]},
+    )
 
 
 @pytest.mark.parametrize("material", [RIGHT, WRONG], ids=["right", "wrong"])
@@ -53,7 +59,7 @@ def test_a_forged_verdict_is_refused(name: str) -> None:
     """If it failed, a verdict would stand that its own cuts, or the material, contradict."""
     material, result, claim, why = FORGED[name]
     report = check(material)
-    forged = _with(report.verdict("messages"), result, **claim)
+    forged = _forged(report.verdict("messages"), result, claim)
     verified = verify_levels.check(material, report, "messages", forged)
     assert not verified.holds
     assert any(why in refusal for refusal in verified.refused), verified.refused
