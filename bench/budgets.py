@@ -18,7 +18,7 @@ from bench.table import print_table
 from checkers.limits import STEPS
 from checkers.linearizable import forward, search
 from checkers.linearizable.models import Register
-from checkers.linearizable.search import Found, Limits
+from checkers.linearizable.search import Decision, Limits
 from tests.checkers.linearizable.generated import columns
 from tests.checkers.linearizable.test_algorithms import calls_of
 
@@ -53,7 +53,7 @@ def main() -> None:
     print_table(head, rows)
 
 
-def _row(name: str, look: Callable[[], Found]) -> list[str]:
+def _row(name: str, look: Callable[[], Decision]) -> list[str]:
     began_s = time.process_time()
     found = look()
     seconds = time.process_time() - began_s

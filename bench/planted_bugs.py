@@ -30,14 +30,14 @@ PLANTED = (
         "stale-snapshot-term",
         "restart takes term and vote of the snapshot, not of the log",
         "replica.py",
-        "        if not term and found is not None:",
-        "        if found is not None:",
+        "        if not term and snapshot is not None:",
+        "        if snapshot is not None:",
     ),
     Planted(
         "snapshot-term-ignored",
         "restart forgets the term and vote that stand in the snapshot alone",
         "replica.py",
-        ("            term, vote = found.election.term, found.election.vote\n"),
+        ("            term, vote = snapshot.election.term, snapshot.election.vote\n"),
         ("            pass\n"),
     ),
     Planted(
@@ -490,8 +490,8 @@ PLANTED = (
         "absence-not-waited",
         "answer that reveals a pending deletion does not wait",
         "evaluation.py",
-        ("        if maker is not None:\n            self._look_at(maker)"),
-        ("        if maker is not None and found is not None:\n            self._look_at(maker)"),
+        ("        if maker is not None:\n            self._note_looked_at(maker)"),
+        ("        if maker is not None and value is not None:\n            self._note_looked_at(maker)"),
     ),
     Planted(
         "duplicate-at-once",

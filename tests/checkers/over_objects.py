@@ -48,7 +48,7 @@ def over_objects() -> Iterator[None]:
             (convergence, "_wrong_values", convergence_over_objects.wrong_values),
             (convergence, "gone_everywhere", convergence_over_objects.gone_everywhere),
             (dirty, "_judged", _dirty),
-            (early_timeout, "_told", _timeouts),
+            (early_timeout, "_timeouts", _timeouts),
             (overruled, "_concerned", lambda history: history.select(f=("write", "cas", "add"))),
             (prefix, "_judged", prefix_over_objects.judged),
             (quorum, "_to_be_judged", _to_be_judged),

@@ -29,7 +29,7 @@ from checkers.linearizable import (
 from checkers.linearizable.columns import NEVER, Columns
 from checkers.linearizable.models import ILLEGAL, Action, Model, Register
 from checkers.linearizable.order import placed
-from checkers.linearizable.search import Call, Found, Limits
+from checkers.linearizable.search import Call, Decision, Limits
 from checkers.linearizable.search_kernels import OBSERVE, OVERWRITE, REFUSE, UPDATE
 from checkers.linearizable.table import MODELS
 from checkers.proofs import verify
@@ -231,7 +231,7 @@ def test_no_limit_of_time_is_passed_by_compiling(monkeypatch: pytest.MonkeyPatch
     """If this fails, the first check on a machine takes half a minute although a few seconds were asked for."""
     monkeypatch.setattr(decide, "waiting_for", lambda module, kernel: "compiling")
     plain: list[str] = []
-    monkeypatch.setattr(search, "search", lambda *_: plain.append("asked") or Found("unknown"))
+    monkeypatch.setattr(search, "search", lambda *_: plain.append("asked") or Decision("unknown"))
     columns = generated.columns(6_000, 30, stale=True)
     for look in (
         lambda limits: decide.decide_columns(columns, limits),

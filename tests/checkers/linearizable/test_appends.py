@@ -14,7 +14,7 @@ from checkers.linearizable import appends
 from checkers.linearizable.decide import decide
 from checkers.linearizable.models import ILLEGAL, Action, Model
 from checkers.linearizable.objects import Appended, KeyValue
-from checkers.linearizable.search import Call, Found, Limits, search
+from checkers.linearizable.search import Call, Decision, Limits, search
 from tests import examples
 
 TEXTS = ("a", "b", "ab", "c", "a")
@@ -67,7 +67,7 @@ def calls_of(model: Model, drawn: list[tuple[str, int, int, int, int]]) -> list[
     ]
 
 
-def replays(model: Model, calls: list[Call], found: Found) -> bool:
+def replays(model: Model, calls: list[Call], found: Decision) -> bool:
     """Whether the order of a yes holds all that surely happened, is legal, and fits real time."""
     assert found.order is not None
     order, state = list(found.order), model.initial

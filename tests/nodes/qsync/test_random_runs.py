@@ -160,7 +160,7 @@ class Chaos:
 
     def check_confirmed(self, machine: Machine) -> None:
         limbo = self.cluster.node(machine.name).commits.limbo
-        life = (machine.name, machine._life)
+        life = (machine.name, machine.generation)
         assert limbo.confirmed_lsn >= self.confirmed.get(life, 0)
         assert limbo.confirming_lsn >= limbo.confirmed_lsn
         if machine.name == "n1" and limbo.confirmed_lsn > self.confirmed.get(life, 0):
@@ -178,7 +178,7 @@ class Chaos:
     def check_replay(self, machine: Machine) -> None:
         """With nothing under way to the disk, memory is what the log says."""
         node = self.cluster.node(machine.name)
-        is_quiet = not any(type(effect) is Persist for effect in machine._outbox._queue)
+        is_quiet = not any(type(effect) is Persist for effect in machine.outbox._queue)
         if is_quiet and not node.journal.in_flight:
             assert self.replayed(machine) == memory(node), machine.name
 
