@@ -28,8 +28,7 @@ from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
 from checkers.history.foreign.frames import history_in
 from checkers.history.history import History
-from checkers.history.line_kernels import OK, PLAIN
-from checkers.history.operation import Operation
+from checkers.history.line_kernels import OK
 from checkers.history.start import PLAIN_START, Start, supposed
 from checkers.history.value_order import odd_keys
 from checkers.limits import NO_LIMITS, Limits, given, within
@@ -159,6 +158,8 @@ class Judgement:
 
 def is_promised(verdict: Verdict, promise: str) -> bool:
     """Whether a history that keeps `promise` passes that check."""
+    if verdict.checker == sessions.STALENESS:
+        return False  # without a bound it is a finding at most
     return verdict.checker not in PROMISES or verdict.checker in PROMISES.get(promise, ())
 
 
@@ -313,7 +314,7 @@ def _weaker(history: History, reads: sessions.Reads) -> list[Verdict]:
     verdicts = [kept(first)]
     if verdicts[0].result != "valid":
         verdicts += [kept(other) for other in others]
-    return [*verdicts, run_safely(sessions.check_staleness, history, name="staleness", reads=reads)]
+    return [*verdicts, run_safely(sessions.check_staleness, history, name=sessions.STALENESS, reads=reads)]
 
 
 def strongest(
@@ -398,7 +399,7 @@ def _results_everywhere(model: Model, history: History, failed_cas_observes: boo
         in_doubt = _only_in_doubt(history, history.columns, first)
     weaker = {verdict.checker: verdict for verdict in _weaker(in_doubt, reads)}
     results = {name: verdict.result for name, verdict in weaker.items()}
-    if results["coherence"] == "invalid" or weaker["staleness"].details.get("stale_reads"):
+    if results["coherence"] == "invalid" or weaker[sessions.STALENESS].details.get("stale_reads"):
         return {"linearizable": "invalid", **results}
     first = first or _linearizable(model, history, failed_cas_observes, reads)
     return {first.checker: first.result, **({} if first.result == "valid" else results)}
@@ -437,88 +438,6 @@ def only_key(history: History, key: str) -> History:
 
 def _only_keys(history: History, keys: Container[str | None]) -> History:
     return replace(history, operations=history.select(keys=keys))
-
-
-# ---- guessing
-
-
-def guess(history: History) -> str | None:
-    """The model that fits the operations' names and values; None if none does."""
-    names = history.names - {"dump"}
-    for belongs, model in _SIGNS:
-        if belongs(names):
-            return model if isinstance(model, str) else model(_telling(history))
-    return None
-
-
-def _telling(history: History) -> Iterable[Operation]:
-    """The operations whose values may distinguish models: a whole number is a value of any."""
-    if not history.names <= {"read", "write", "dump"}:
-        return history.operations
-    return history.at((history.columns.kind != PLAIN).nonzero()[0])
-
-
-def _guess_of_transactions(operations: Iterable[Operation]) -> str:
-    words = {
-        str(micro[0])
-        for operation in operations
-        if isinstance(operation.value, list)
-        for micro in operation.value
-        if isinstance(micro, list) and micro
-    }
-    return "append" if "append" in words else "rw-register"
-
-
-def _guess_of_reads(operations: Iterable[Operation]) -> str:
-    """Reads and writes: of registers, unless a read shows more than was ever written at once."""
-    known = list(operations)
-    if any(
-        write.f == "write" and isinstance(write.value, list | dict) and not _is_rows(write) for write in known
-    ):
-        return "register"
-    for operation in known:
-        if operation.f != "read" or operation.type != "ok":
-            continue
-        if isinstance(operation.value, dict):
-            return "bank"
-        if isinstance(operation.value, list):
-            return (
-                "long-fork" if operation.value and isinstance(operation.value[0], list) else "causal-reverse"
-            )
-    return "register"
-
-
-def _is_rows(operation: Operation) -> bool:
-    """Whether it is about several keys, as those of `long-fork` are: [[w, key, value]]."""
-    return (
-        bool(operation.value) and isinstance(operation.value, list) and isinstance(operation.value[0], list)
-    )
-
-
-def _guess_of_adds(operations: Iterable[Operation]) -> str:
-    """Things added: to a set if reads show a collection or if nothing is added twice, else to a counter."""
-    known = list(operations)
-    shown = [operation.value for operation in known if operation.f == "read" and operation.type == "ok"]
-    if any(isinstance(value, list) for value in shown):
-        rows = (row for value in shown if isinstance(value, list) for row in value)
-        return "monotonic" if isinstance(next(rows, None), dict) else "set"
-    added = [str(operation.value) for operation in known if operation.f == "add"]
-    return "set" if not shown and len(set(added)) == len(added) else "counter"
-
-
-Guess = str | Callable[[Iterable[Operation]], str]
-_SIGNS: tuple[tuple[Callable[[set[str]], Any], Guess], ...] = (
-    (lambda names: "txn" in names, _guess_of_transactions),
-    (lambda names: {"append", "read"} <= names, "list"),
-    (lambda names: names & {"get", "put", "append"}, "kv"),
-    (lambda names: names & {"enqueue", "dequeue", "drain"}, "queue"),
-    (lambda names: "transfer" in names, "bank"),
-    (lambda names: "generate" in names, "unique-ids"),
-    (lambda names: "insert" in names, "write-once"),
-    (lambda names: "add" in names, _guess_of_adds),
-    (lambda names: "cas" in names, "cas-register"),
-    (lambda names: names & {"read", "write"}, _guess_of_reads),
-)
 
 
 def names_of(table: Iterable[str]) -> str:

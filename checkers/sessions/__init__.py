@@ -13,11 +13,13 @@ read-your-writes adds, `checker` the verdicts, `staleness` how far reads lag beh
 """
 
 from checkers.sessions.checker import GUARANTEES, THROUGH_READERS, check
+from checkers.sessions.staleness import NAME as STALENESS
 from checkers.sessions.staleness import check as check_staleness
 from checkers.sessions.steps import Reads, all_but_dirty, repeated_keys
 
 __all__ = [
     "GUARANTEES",
+    "STALENESS",
     "THROUGH_READERS",
     "Reads",
     "all_but_dirty",

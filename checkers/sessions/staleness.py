@@ -11,7 +11,7 @@ history has a clock.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -26,9 +26,11 @@ from checkers.history.value_kernels import NEVER
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
 from checkers.history.values import value_words
+from checkers.limits import look
 from checkers.sessions.steps import Reads, all_but_dirty, written
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
+Array = Any  # numpy's
 NAME = "staleness"
 
 
@@ -51,8 +53,8 @@ def check(
 ) -> Verdict:
     """How stale reads were; invalid if one surely was staler than `ms_max` milliseconds or `versions_max` versions.
 
-    `details`: reads, stale_reads, stale_ms_max, stale_versions_max, findings. Raises ModelError for a cas without its
-    two values.
+    `details`: reads, stale_reads, stale_ms_max, stale_versions_max, vacuous, findings. Raises ModelError for a cas
+    without its two values, and OutOfTime.
     """
     judged, stale = _judged(history, reads)
     beyond = [
@@ -61,7 +63,8 @@ def check(
         if (ms_max is not None and read.ms > ms_max)
         or (versions_max is not None and read.versions > versions_max)
     ]
-    return _verdict(history, judged, stale, beyond, _promise(ms_max, versions_max))
+    worst = sorted(beyond, key=lambda read: (-read.versions if ms_max is None else -read.ms, read.read))
+    return _verdict(history, judged, stale, worst, _promise(ms_max, versions_max))
 
 
 def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
@@ -75,24 +78,36 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
         written(write)  # raises ModelError of a cas that is not of two values
     orders = ValueOrders.of(numbers, writes, judged, start=history.start)
     latest = orders.latest[orders.read]
+    done = writes[columns.type[writes] == OK]
+    done = done[numpy.lexsort((columns.complete[done], columns.key[done]))]
+    behind = numpy.flatnonzero(latest < NEVER)
+    behind = behind[numpy.argsort(columns.key[judged[behind]], kind="stable")]
     stale: list[Stale] = []
-    for code in numpy.unique(columns.key[judged]).tolist():
-        done = writes[(columns.key[writes] == code) & (columns.type[writes] == OK)]
-        done = done[numpy.argsort(columns.complete[done])]
-        newer = _LaterCount(columns.invoke[done].tolist())
-        of_key = numpy.flatnonzero((columns.key[judged] == code) & (latest < NEVER))
-        before = numpy.searchsorted(columns.complete[done], columns.invoke[judged[of_key]])
+    for code, of_key in _by_key(columns.key[judged], behind):
+        look()
+        first, end = numpy.searchsorted(columns.key[done], (code, code + 1))
+        of_writes = done[first:end]
+        newer = _CountsAbove(columns.invoke[of_writes].tolist())
+        before = numpy.searchsorted(columns.complete[of_writes], columns.invoke[judged[of_key]])
         for row, count in zip(of_key.tolist(), before.tolist(), strict=True):
             versions = newer.count(count, int(latest[row]))
             if versions:
-                read, since = int(judged[row]), int(done[newer.first(count, int(latest[row]))])
+                read, since = int(judged[row]), int(of_writes[newer.first(count, int(latest[row]))])
                 ms = max(0.0, int(columns.invoke_ns[read] - columns.complete_ns[since]) / 1e6)
                 stale.append(Stale(read, since, versions, ms))
     return len(judged), stale
 
 
-class _LaterCount:
-    """How many of the first `n` numbers of a sequence are greater than another: a merge-sort tree, O(log² n) a look."""
+def _by_key(keys: Array, rows: Array) -> Iterator[tuple[int, Array]]:
+    """Each key with its rows; `rows` are in the order of their keys."""
+    codes, begins = numpy.unique(keys[rows], return_index=True)
+    ends = numpy.append(begins, len(rows))[1:]
+    for code, begin, end in zip(codes.tolist(), begins, ends, strict=True):
+        yield code, rows[begin:end]
+
+
+class _CountsAbove:
+    """How many of the first numbers of a sequence are above another: a merge-sort tree, O(log² n) a look."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._levels: list[list[list[int]]] = [[[number] for number in numbers]]
@@ -101,22 +116,22 @@ class _LaterCount:
             pairs = (below[place : place + 2] for place in range(0, len(below), 2))
             self._levels.append([sorted(chain.from_iterable(pair)) for pair in pairs])
 
-    def count(self, n: int, than: int) -> int:
-        """How many of the first `n` are greater than `than`."""
+    def count(self, first_n: int, threshold: int) -> int:
+        """How many of the first `first_n` are above the threshold."""
         greater, start = 0, 0
         for level in range(len(self._levels) - 1, -1, -1):
-            if n >> level & 1:
+            if first_n >> level & 1:
                 block = self._levels[level][start >> level]
-                greater += len(block) - bisect_right(block, than)
+                greater += len(block) - bisect_right(block, threshold)
                 start += 1 << level
         return greater
 
-    def first(self, n: int, than: int) -> int:
+    def first(self, first_n: int, threshold: int) -> int:
         """The place of the first among them."""
-        low, high = 1, n
+        low, high = 1, first_n
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.count(middle, than) else (middle + 1, high)
+            low, high = (low, middle) if self.count(middle, threshold) else (middle + 1, high)
         return low - 1
 
 
@@ -129,6 +144,7 @@ def _promise(ms_max: float | None, versions_max: int | None) -> str:
 def _verdict(
     history: History, judged: int, stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
 ) -> Verdict:
+    """`beyond`: those that break the promise, the worst first."""
     ms = round(max((read.ms for read in stale), default=0.0), 3)
     versions = max((read.versions for read in stale), default=0)
     sentence = f"{len(stale)} of {judged} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
@@ -140,13 +156,12 @@ def _verdict(
         "vacuous": not judged,
         "findings": [sentence] if stale and not beyond else [],
     }
-    worst = sorted(beyond, key=lambda read: (-read.ms, read.read))[:WITNESSES_MAX]
     return Verdict(
         checker=NAME,
         result="invalid" if beyond else "valid",
         summary=sentence if stale else f"no read surely was stale ({judged} reads)",
         model=promise,
-        witnesses=tuple(_witness(history, read) for read in worst),
+        witnesses=tuple(_witness(history, read) for read in beyond[:WITNESSES_MAX]),
         details=details,
     )
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import by_model
-from checkers.by_model import MODELS, PROMISES, guess, judge, strongest_of
+from checkers import by_model, sessions
+from checkers.by_model import MODELS, PROMISES, judge, strongest_of
+from checkers.guessing import guess
 from checkers.history import History, foreign
 from tests import examples
 
@@ -46,6 +47,18 @@ def test_a_promise_decides_what_is_a_violation() -> None:
         "staleness": "valid",
         "written": "valid",
     }
+
+
+def test_a_finding_that_could_not_be_made_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history that keeps its promise would be undecided because nobody knows how stale its reads were."""
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ArithmeticError
+
+    monkeypatch.setattr(sessions, "check_staleness", broken)
+    judged = judge(told(*STALE), "register", promise="monotonic-reads")
+    assert {verdict.checker: verdict.result for verdict in judged.verdicts}["staleness"] == "unknown"
+    assert (judged.result, judged.violations) == ("valid", ())
 
 
 def test_what_is_linearizable_needs_no_weaker_checks() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import checkers as checkers_package
-from checkers.by_model import MODELS, guess
+from checkers.by_model import MODELS
+from checkers.guessing import guess
 from checkers.history import History, ModelError
 from harness.judge.files.judged import Asked, judged, recognized
 

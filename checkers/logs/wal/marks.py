@@ -1,12 +1,14 @@
 """Whether the PROMOTEs and DEMOTEs of a log wait for a quorum.
 
 A row says it itself (`Record.waits`). A row that does not was written by real Tarantool, or by a version of our nodes
-that had no marks. Then the first of these rows behind it decides:
+that had no marks. Then the rows behind it decide, the first that does; each by the first of these rules that fits:
 
-- a CONFIRM by its origin of its own lsn, or a PROMOTE that stands on it (names its origin, and its lsn): it waited
-- a PROMOTE that names its origin and another lsn of it: it took effect when it was written
-- a PROMOTE that names the owner before it: its writer did not take it to be in effect, so it waited
-- any other row of its origin: it took effect when it was written
+1. a CONFIRM by its origin of its own lsn: it waited
+2. a PROMOTE that stands on it (names its origin, and its lsn): it waited
+3. a PROMOTE that names its origin and another lsn of it: it took effect when it was written
+4. a PROMOTE that names the owner before it: its writer did not take it to be in effect, so it waited. Where its origin
+   was that owner already, only a smaller lsn than it names itself says so
+5. any other row of its origin: it took effect when it was written
 
 Where no row decides, the configuration (`LogRules.promotes`) does. An independent reading of the rules, which shares no
 code with the nodes.
@@ -41,7 +43,7 @@ def marks(records: Sequence[Record], otherwise: Promotes) -> dict[tuple[int, int
 
 
 def _waits_by(earlier: Record, row: Record) -> bool | None:
-    """Whether the PROMOTE `earlier` waits, by the row behind it; None: this row does not decide."""
+    """Whether the PROMOTE `earlier` waits, by the row behind it and the rules 1 to 5; None: it does not decide."""
     if row.kind == "confirm" and row.origin == earlier.origin and row.until == earlier.lsn:
         return True
     if row.kind in ("promote", "demote"):
@@ -49,6 +51,6 @@ def _waits_by(earlier: Record, row: Record) -> bool | None:
             return True
         if row.owner == earlier.origin != earlier.owner:
             return False
-        if row.owner == earlier.owner:
+        if row.owner == earlier.owner:  # rule 4
             return row.owner != earlier.origin or row.until < earlier.until
     return False if row.origin == earlier.origin else None

@@ -16,6 +16,7 @@ from typing import Any
 
 from checkers import by_model
 from checkers.by_model import MODELS, Judgement
+from checkers.guessing import guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
@@ -101,7 +102,7 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
 
 
 def _model(asked: Asked, history: History) -> str:
-    model = asked.model or by_model.guess(history)
+    model = asked.model or guess(history)
     if model is None:
         names = ", ".join(sorted(history.names)[:8])
         raise WrongUse(

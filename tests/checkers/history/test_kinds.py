@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model
+from checkers.guessing import guess
 from checkers.history.foreign import parse
 from checkers.history.values import exact, identity, value_words
 from tests.examples import up_to
@@ -186,7 +187,7 @@ def test_a_register_may_hold_a_collection() -> None:
     for written in ("#{1 2}", "[1 2]", "{:a 1}"):
         text = line("invoke", "write", written) + line("ok", "write", written)
         text += line("invoke", "read", "nil") + line("ok", "read", written)
-        assert by_model.guess(parse(text.encode())) == "register"
+        assert guess(parse(text.encode())) == "register"
     rows = line("invoke", "write", "[[:w 1 1]]") + line("ok", "write", "[[:w 1 1]]")
     rows += line("invoke", "read", "[[:r 1 nil]]") + line("ok", "read", "[[:r 1 1]]")
-    assert by_model.guess(parse(rows.encode())) == "long-fork"
+    assert guess(parse(rows.encode())) == "long-fork"
