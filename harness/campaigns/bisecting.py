@@ -62,7 +62,7 @@ class CommitRuns:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`judged`: every commit that was run, by its hash. `confidence`: that no clean commit has the bug, beside the good
+    """`judged`: every commit that was asked, by its hash. `confidence`: that no clean commit has the bug, beside the good
     commit, which is assumed to be good.
     """
 
@@ -72,6 +72,12 @@ class Result:
     fingerprint: str
     shape: str
     confidence: float
+
+    @property
+    def commits_run(self) -> int:
+        """How many were run; a commit with the same nodes as another has that one's runs."""
+        ran = {id(runs) for runs in self.judged.values() if runs.hits + runs.clean}
+        return len(ran)
 
 
 @dataclass(slots=True)

@@ -294,10 +294,9 @@ class Journal:
         if flaw is not None:
             raise StartRefused(f"{name}: {flaw.sentence}")
         for row in log.rows:
-            if row.lsn <= self.vclock.get(row.replica_id, 0):
-                raise StartRefused(
-                    f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {self.vclock[row.replica_id]}"
-                )
+            last = self.vclock.get(row.replica_id, 0)
+            if row.lsn <= last:
+                raise StartRefused(f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {last}")
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
         is_last = name == newest[0]

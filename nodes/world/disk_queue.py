@@ -122,7 +122,7 @@ class DiskQueue:
         return affected
 
     def hold(self, record: str) -> None:
-        """Let the next record of a kind ("" for any) wait for its sync, and all behind it, until `release`."""
+        """Let records of a kind ("" for any) wait for their sync, and all behind them, until `release`."""
         self._holds[record] = self._holds.get(record, 0) + 1
 
     def release(self, record: str) -> None:

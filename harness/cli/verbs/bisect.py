@@ -94,7 +94,7 @@ def command(
             click.echo(printable(f"  {commit.hash}  {commit.day}  {commit.title}"))
     at_bad = bisected.judged[bisected.commits[-1].hash]
     click.echo(
-        f"{len(bisected.judged)} commits were run, at most {repeat} clean runs of each; "
+        f"{bisected.commits_run} commits were run, at most {repeat} clean runs of each; "
         f"confidence {bisected.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
     )
     return code

@@ -1,8 +1,8 @@
 """Triggers in the simulator: faults that begin when a node does something wait for them.
 
 The simulator reports every record and message to its listener, which is set only while a fault waits. The trigger of
-a record that was synced fires on the spot, before anything behind the record has left. All other triggers fire as the
-next thing that happens, at the same virtual time: the node is in the middle of a step.
+a record that was synced fires on the spot, before anything behind the record has left. All other triggers fire at the
+same virtual time, behind what is due then already: the node is in the middle of a step.
 """
 
 from __future__ import annotations
