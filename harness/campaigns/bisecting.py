@@ -62,8 +62,8 @@ class CommitRuns:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`judged`: every commit that was asked, by its hash. `confidence`: that no clean commit has the bug, beside the good
-    commit, which is assumed to be good.
+    """`judged`: every commit that was asked, by its hash. `confidence`: that no clean commit has the bug, beside the
+    good commit, which is assumed to be good.
     """
 
     commits: tuple[Commit, ...]

@@ -2,7 +2,8 @@
 
 A row is read here if it is a usual one, as ours and Tarantool write it: of a user's space (REPLACE, INSERT of a text
 and a whole number; DELETE by a text), a NOP, or a CONFIRM. The block holds whole transactions of one origin each. Any
-other block is *odd*: the caller decodes it, and says what is wrong with it. Numbers are msgpack's.
+other block is *odd*: the caller decodes it, and says what is wrong with it. Numbers are msgpack's. The tuples of
+snapshots are read here too, because a kernel calls kernels of its own module alone.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from checkers.logs.wal.row_kernels import (
     REGISTERS,
     PackedRows,
 )
-from harness.systems.qsync.log_reader import LogReader, Read, Shared, read_block, records_of
+from harness.systems.qsync.log_reader import LogReader, LogRow, Shared, read_block, records_of
 from harness.systems.qsync.log_rows import data_of
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row
@@ -133,7 +133,7 @@ class _ColumnReader(LogReader):
         self._from = self._last = table.held
         self._parts: list[Part] = []
 
-    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> StoredTuples:
+    def _tuples(self, rows: Sequence[Row], load: Callable[[], bytes]) -> StoredTuples:
         odd = Tuples.of(pair for row in rows if (pair := data_of(row)) is not None)
 
         def again() -> Tuples:
@@ -143,19 +143,19 @@ class _ColumnReader(LogReader):
                 parts.append(_read_tuples(payload)[0])
                 return ()
 
-            xlog.decode(read(), take)
+            xlog.decode(load(), take)
             return Tuples.joined(parts)
 
         return StoredTuples(again)
 
-    def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
+    def _decoded(self, data: bytes) -> xlog.Xlog[LogRow]:
         self._last = self._table.held
         return self._table.decoded(data, self._read_oddly)
 
-    def _flaw_in(self, log: xlog.Xlog[Read]) -> None:
+    def _flaw_in(self, log: xlog.Xlog[LogRow]) -> None:
         """None: the kernel and `Table.decoded` take only whole transactions."""
 
-    def _read_oddly(self, payload: bytes) -> Sequence[Read]:
+    def _read_oddly(self, payload: bytes) -> Sequence[LogRow]:
         rows = read_block(payload)
         for row in rows:
             if row.record is not None:
@@ -166,14 +166,14 @@ class _ColumnReader(LogReader):
         self._from = self._last
         self._parts.clear()
 
-    def _take(self, name: str, log: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool) -> None:
+    def _take(self, name: str, log: xlog.Xlog[LogRow], load: Callable[[], bytes], *, has_flags: bool) -> None:
         if not has_flags:
             raise NotPlain
-        self._parts.append((self._table.held - self._last, lambda: records_of(name, again())))
+        self._parts.append((self._table.held - self._last, lambda: records_of(name, load())))
         for origin, lsn in self._table.ends(self._last).items():
             self.vclock[origin] = max(lsn, self.vclock.get(origin, 0))
-        for read in log.rows:
-            self._pass(read)
+        for row in log.rows:
+            self._pass(row)
 
     def taken(self) -> StoredRecords:
         return StoredRecords(self._table, self._from, self._table.held, self._parts)

@@ -40,7 +40,8 @@ FLAGS_SINCE = (2, 10)
 class LogReader:
     """Reads the log of one node: `learn` its snapshots, then `read` its files, oldest first; then `taken` has all.
 
-    Whatever is wrong with a file becomes a sentence in `damage` or `unread`, and the reading goes on.
+    Whatever is wrong with a file becomes a sentence in `damage` or `unread`, and the reading goes on. The rows become
+    objects here. `log_columns` overrides `_decoded`, `_flaw_in`, `_tuples`, `_take` and `_forget`: columns.
     """
 
     def __init__(self, shared: Shared | None = None) -> None:
@@ -67,10 +68,10 @@ class LogReader:
         self._learnt: list[Row] = []
         """The definitions in the snapshot that was learnt last."""
 
-    def learn(self, name: str, read: Callable[[], bytes]) -> None:
-        """Read a snapshot: its definitions, its vclock, its tuples and its state. Damage goes into `unread`."""
+    def learn(self, name: str, load: Callable[[], bytes]) -> None:
+        """LogRow a snapshot: its definitions, its vclock, its tuples and its state. Damage goes into `unread`."""
         try:
-            snapshot = xlog.decode(read(), self._shared.snapshots)
+            snapshot = xlog.decode(load(), self._shared.snapshots)
         except (XlogError, OSError) as error:
             self.unread.append(f"{name}: {error}")
             return
@@ -90,18 +91,18 @@ class LogReader:
         self.instance = snapshot.meta.instance_uuid
         self.snapshot = snapshot.meta.vclock
         if any(snapshot.meta.vclock.values()):
-            tuples = self._tuples(snapshot.rows, read)
+            tuples = self._tuples(snapshot.rows, load)
             state = state_in(snapshot.rows)
             self.snapshots.append(Snapshot(place=name, vclock=snapshot.meta.vclock, tuples=tuples, **state))
 
-    def _tuples(self, rows: Sequence[Row], read: Callable[[], bytes]) -> Tuples:
-        """The users' tuples in a snapshot with these rows; `read` gives its bytes."""
+    def _tuples(self, rows: Sequence[Row], load: Callable[[], bytes]) -> Tuples:
+        """The users' tuples in a snapshot with these rows; `load` gives its bytes."""
         pairs = (pair for row in rows if (pair := data_of(row)) is not None)
         return {(space, first_field(values)): values for space, values in pairs}
 
-    def read(self, name: str, read: Callable[[], bytes], *, is_last: bool) -> None:
-        """Read the next log file, which `read` gives. An OSError of it goes on to the caller."""
-        data = read()
+    def read(self, name: str, load: Callable[[], bytes], *, is_last: bool) -> None:
+        """LogRow the next log file, which `load` gives. An OSError of it goes on to the caller."""
+        data = load()
         try:
             log = self._decoded(data)
         except XlogError as error:
@@ -132,31 +133,31 @@ class LogReader:
         self.instance = meta.instance_uuid
         has_flags = meta.version >= FLAGS_SINCE
         self.has_flags = self.has_flags and has_flags
-        self._take(name, log, read, has_flags=has_flags)
+        self._take(name, log, load, has_flags=has_flags)
 
-    def _flaw_in(self, log: xlog.Xlog[Read]) -> Flaw | None:
+    def _flaw_in(self, log: xlog.Xlog[LogRow]) -> Flaw | None:
         return flaw_in(log)
 
-    def _decoded(self, data: bytes) -> xlog.Xlog[Read]:
+    def _decoded(self, data: bytes) -> xlog.Xlog[LogRow]:
         return xlog.decode(data, self._shared.blocks)
 
     def _forget(self) -> None:
         """Drop the records of all files before the one that was decoded last."""
         self.records.clear()
 
-    def _take(self, name: str, log: xlog.Xlog[Read], again: Callable[[], bytes], *, has_flags: bool) -> None:
-        """`again` gives the bytes of the file once more."""
-        for number, read in enumerate(log.rows, start=1):
-            self._pass(read)
-            if read.record is not None:
+    def _take(self, name: str, log: xlog.Xlog[LogRow], load: Callable[[], bytes], *, has_flags: bool) -> None:
+        """`load` gives the bytes of the file once more."""
+        for number, row in enumerate(log.rows, start=1):
+            self._pass(row)
+            if row.record is not None:
                 # Shared with the logs of other nodes: a row that stands at the same place there is not copied again.
-                record = read.record = _placed(read.record, name, number)
+                record = row.record = _placed(row.record, name, number)
                 self.records.append(record if has_flags else self._by_spaces(record))
 
-    def _pass(self, read: Read) -> None:
-        self.vclock[read.replica_id] = max(read.lsn, self.vclock.get(read.replica_id, 0))
-        if read.definition is not None:
-            self.definitions.take(read.definition)
+    def _pass(self, row: LogRow) -> None:
+        self.vclock[row.replica_id] = max(row.lsn, self.vclock.get(row.replica_id, 0))
+        if row.definition is not None:
+            self.definitions.take(row.definition)
 
     def taken(self) -> Sequence[Record]:
         """All records."""
@@ -178,7 +179,7 @@ class LogReader:
 
 
 @dataclass(slots=True)
-class Read:
+class LogRow:
     """A row: its numbers, itself if it defines something, its record if it is about data or the queue."""
 
     type: int
@@ -196,13 +197,13 @@ class Shared:
 
     def __init__(self) -> None:
         self.snapshots: xlog.Unpacks[Row] = Recurring(is_needed)
-        self._blocks: dict[bytes, tuple[Read, ...]] = {}
+        self._blocks: dict[bytes, tuple[LogRow, ...]] = {}
 
     def reader(self) -> LogReader:
         """Reads the log of the next node."""
         return LogReader(self)
 
-    def blocks(self, payload: bytes) -> tuple[Read, ...]:
+    def blocks(self, payload: bytes) -> tuple[LogRow, ...]:
         """The rows of a block. Most blocks are in the log of every node, and are read once. Raises MalformedFrame."""
         known = self._blocks.get(payload)
         if known is None:
@@ -210,7 +211,7 @@ class Shared:
         return known
 
 
-def read_block(payload: bytes) -> tuple[Read, ...]:
+def read_block(payload: bytes) -> tuple[LogRow, ...]:
     """The rows of a block. Raises MalformedFrame."""
     return tuple(map(_read_row, rows_of(payload)))
 
@@ -218,13 +219,13 @@ def read_block(payload: bytes) -> tuple[Read, ...]:
 def records_of(name: str, data: bytes) -> list[Record]:
     """The records of one xlog file of a version that has flags. Raises XlogError."""
     rows = enumerate(xlog.decode(data, read_block).rows, start=1)
-    return [_placed(read.record, name, number) for number, read in rows if read.record is not None]
+    return [_placed(row.record, name, number) for number, row in rows if row.record is not None]
 
 
-def _read_row(row: Row) -> Read:
+def _read_row(row: Row) -> LogRow:
     definition = row if row.body.get(SPACE_ID) in DEFINING else None
     numbers = row.type, row.replica_id, row.lsn, row.tsn, row.is_commit, row.group_id
-    return Read(*numbers, definition, record_of(row))
+    return LogRow(*numbers, definition, record_of(row))
 
 
 def _placed(record: Record, file: str, number: int) -> Record:
