@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 Patch = tuple[str, str, str]
 """(file, what stands there, what stands there instead)."""
 
-_READ = "        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), found.good_bytes))\n"
+_READ = "        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), log.good_bytes))\n"
 INCOMPATIBLE: Patch = (
     "nodes/qsync/journal.py",
     _READ,
@@ -22,9 +22,9 @@ INCOMPATIBLE: Patch = (
 
 FORGETFUL: Patch = (
     "nodes/qsync/journal.py",
-    "        for row in found.rows:\n",
+    "        for row in log.rows:\n",
     (
-        "        for row in found.rows:\n"
+        "        for row in log.rows:\n"
         "            if row.body.get(16, 0) >= 512 and 33 in row.body:\n"
         "                import dataclasses\n"
         "                row = dataclasses.replace(row, body={**row.body, 33: (*row.body[33][:1], None)})\n"
