@@ -1,8 +1,8 @@
-"""What the harness is doing at the moment, in a few words, for a line that shows it (`harness.pages.terminal.working`).
+"""The harness's work at the moment, in a few words, for a line that shows it (`harness.pages.terminal.working`).
 
     doing("the check linearizable")
 
-Whoever works says it here and passes nothing on. Nothing depends on it: it is only read to be shown.
+Working code reports it here, without a callback. The text is only shown: no logic depends on it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from nodes.kernel.errors import StartRefused
 Record = list[Any]
 """[kind, …]"""
 Read = Callable[[str, bytes], tuple[list[Record], int]]
-"""`records_of`, or one that keeps what it has read. Nobody changes a record."""
+"""`records_of`, or a cache of it. Callers do not change a record."""
 
 HEAD_BYTES = 8
 

@@ -9,7 +9,7 @@
 
 When the client asked does not matter: a read from the future breaks real time, which not every promise includes.
 
-What the object held before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
+The object's value before the first operation (`History.start`) counts as written. Every read is judged, dirty ones
 too, because every promise includes this one. Rule: never-written. Other checkers have a rule like it for their models
 (`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write was refused.
 

@@ -54,8 +54,8 @@ class _End(msgspec.Struct, frozen=True):
     shapes: tuple[_Shape, ...] = ()
 
 
-# What faults do to the nodes that they name (`FaultSpan.does`): all that a checker or a page concludes from. A new
-# fault that is in none of these sets excuses nothing.
+# Effects of faults on the nodes that they name (`FaultSpan.does`), for checkers and pages. A new fault in
+# none of these sets excuses at most a crash (`CAUSES` in `checkers.replicas.crash`).
 CUTS = frozenset({"cut", "changing-cut"})
 """Actions of faults that cut links: `links` all the while, or one shape after the other."""
 ENDS_PROCESSES = frozenset({"kill", "terminate", "power", "damage", "oom"})

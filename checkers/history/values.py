@@ -7,7 +7,7 @@ Values are JSON's, and one more: an EDN set (`Set`), which JSON would have to wr
 | objects with the same members in any order; 0.0 and -0.0 | true and 1; 1 and 1.0; 1 and "1"; null and NaN |
 | sets with the same elements in any order | a set and an array |
 
-What a notation itself takes for equal is decided where it is read (`checkers.history.foreign.edn`).
+The reader of a notation applies that notation's own equalities (`checkers.history.foreign.edn`).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
     if are_lists:
         shown, there = list(value or []), len(begun)
         is_there = name_of(shown[:there]) == name_of(list(begun))
-        return shown[there:] if is_there else [*shown, None]  # nobody writes null
+        return shown[there:] if is_there else [*shown, None]  # no client writes null
     if name_of(value) == name_of(begun):
         return None
     return {"nothing": True} if value is None else value

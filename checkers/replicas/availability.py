@@ -33,7 +33,7 @@ HEARTBEAT_NS = 300_000_000
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
 AT_ONCE = 1 << 18  # questions that are put in order with the answers at a time
 _ASKED, _UNSERVED, _SERVED = range(3)
-"""What happens at a moment. At equal times, invocations come first."""
+"""Events at a moment. At equal times, invocations come first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a certificate requires of its evidence: a bar, by name.
+"""A bar: the evidence that a certificate requires, by name.
 
 | bar | for | requires |
 |---|---|---|

@@ -63,7 +63,7 @@ class RealCluster(RealTime):
         self._began_after_ns = 0
         """How long the run began after the start time that the nodes were given."""
 
-    # What each cluster does in its own way
+    # Each cluster has its own way
 
     @abstractmethod
     async def _begin(self) -> None:

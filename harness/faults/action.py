@@ -1,4 +1,4 @@
-"""What all faults have in common.
+"""The common part of all faults.
 
 An *action* is what a fault does: a class in a file of its own. It says which names of the table it has and how each is
 drawn, what excludes it, and how it is carried out: over a world of virtual nodes (`virtual`), or with what a cluster of
@@ -97,7 +97,7 @@ class Kind:
 
 
 class Action:
-    """What a fault does. The docstring of each says what that is, and when it took effect."""
+    """An action. The docstring of each subclass says what it does, and when it took effect."""
 
     does: ClassVar[Does]
     kinds: ClassVar[tuple[Kind, ...]] = ()
@@ -107,7 +107,7 @@ class Action:
     ability: ClassVar[Ability | None] = None
     """The ability that a system needs so that it can take effect."""
 
-    # What excludes it: a node has at most one of those that stop processes, and so on (`overlap`).
+    # Exclusion (`overlap`): for example, only one action at a time stops a node's processes.
     stops_processes: ClassVar[bool] = False
     fails_writes: ClassVar[bool] = False
     limits_nodes: ClassVar[bool] = False

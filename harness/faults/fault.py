@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 Does = str
-"""What a fault does: the word of its action (`harness.faults.table.ACTIONS`)."""
+"""The word of a fault's action (`harness.faults.table.ACTIONS`)."""
 DIRECTED: frozenset[Does] = frozenset(("hold", "slow-disk"))
 Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]

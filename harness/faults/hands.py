@@ -1,4 +1,4 @@
-"""What a cluster of real nodes offers to faults. Faults wait for nothing else, so they need no clock and no thread."""
+"""A cluster of real nodes, as faults use it. Faults wait for nothing else, so they need no clock and no thread."""
 
 from __future__ import annotations
 

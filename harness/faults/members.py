@@ -11,7 +11,7 @@ REMOVE, ADD, LOST_DISK = "remove-node", "add-node", "replace-node"
 
 
 class MemberAction(Action):
-    """What these have in common."""
+    """Common to these actions."""
 
     stops_processes = True
     changes_members = True

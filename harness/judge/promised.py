@@ -1,4 +1,4 @@
-"""What a run is judged by: the promise of its system, the checks, and the rules for the logs of its nodes.
+"""A run is judged by the promise of its system, the checks, and the rules for the logs of its nodes.
 
 The promise is that for the plan of the run, as far as the plan came about. A fault for which a store promises less (a
 loss of power, where it does not wait for its disk; an option that changes) excuses nothing in a run in which it never

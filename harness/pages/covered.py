@@ -1,4 +1,4 @@
-"""What a run covered: its operations by kind, the nodes that served its reads, the kinds of faults that took effect,
+"""Coverage of a run: its operations by kind, the nodes that served its reads, the kinds of faults that took effect,
 and the rare turns that came about.
 
 A run without an anomaly is worth only what it covered, so these tables are on every page.

@@ -50,7 +50,7 @@ class FaultBand:
     evidence: Json
     shapes: tuple[Shape, ...] = ()
     clock: str = ""
-    """What a fault of clocks sets: `+2235 s`, `drift −45 ms a second`."""
+    """A clock fault's setting: `+2235 s`, `drift −45 ms a second`."""
 
     @property
     def targets(self) -> str:

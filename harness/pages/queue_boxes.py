@@ -7,7 +7,7 @@ The input is JSON of any store; malformed parts are left out:
                                   "incoming": [id], "more_incoming", "executed", "about"}]}]}
 
 Short ids stand in their boxes. Longer ones would need too much room: then a box has only the colour of its origin.
-A frame is around the entries of a log at whose places another node has a different one: a fork.
+A frame marks a fork: a log's entries from the first one that differs on another node.
 """
 
 from __future__ import annotations

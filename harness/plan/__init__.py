@@ -1,4 +1,4 @@
-"""What is decided before a run.
+"""The decisions before a run.
 
 | file | what |
 |---|---|

@@ -1,4 +1,4 @@
-"""What a schedule asks of a system, as far as a plan may know of it."""
+"""Protocols of the parts of a system that schedules use."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def execute(
     """Run a plan and keep its record. Errors of the cluster or the store are returned, not raised.
 
     `fails_fast`: the run is watched while it goes on (`harness.run.watch`), and ends at its first violation.
-    WrongUse if this machine cannot do what the plan asks for by name. What only "all" asks for is left out; the plan in
-    the folder says so, and `tell` gets a line before anything starts.
+    WrongUse if this machine cannot do what the plan asks for by name. A fault that only "all" asks for is left out: the
+    plan in the folder says so, and `tell` gets a line before anything starts.
     """
     plan, lacks = without_what_it_lacks(parts.plan, parts.system)
     parts = replace(parts, plan=plan)

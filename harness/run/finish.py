@@ -167,7 +167,7 @@ def _strongest(case: Case, verdict: Mapping[str, Any]) -> str | None:
 
 
 def drawings_of(case: Case, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the system draws of the run, for the page; "broken" if it cannot."""
+    """The system's pictures of the run, for the page; "broken" if it fails."""
     try:
         return case.system.pictures.of(case.plan, case.left.files or {}, case.history, verdict)
     except Exception as error:  # a defect of a picture takes no verdict away

@@ -1,4 +1,4 @@
-"""What the reference stores without a leader have in common: nodes of `nodes.host` that all take writes."""
+"""The common part of the reference stores without a leader: nodes of `nodes.host` that all take writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Leaderless(System):
     hosted: ClassVar[str]
     """Its name in `nodes.host.systems`."""
     store: ClassVar[str]
-    """What sentences call it: "the TxLog"."""
+    """Its name in sentences: "the TxLog"."""
     not_met: ClassVar[str]
     """The words for a cluster that does not settle in time."""
 

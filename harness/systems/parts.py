@@ -34,7 +34,7 @@ NodeFiles = Mapping[str, Mapping[str, bytes]]
 """Node → path in its folder ("wal-000001.log", "trace/trace-000001.jsonl") → bytes."""
 
 Rows = Sequence[Sequence[object]]
-"""What a cluster holds: [[space, key, value], …]."""
+"""Rows of a cluster: [[space, key, value], …]."""
 
 
 def _lacking(part: str) -> HarnessError:
@@ -118,8 +118,8 @@ class Reports:
 
 
 class Variety:
-    """What a hunt draws of a system from each seed (`harness.campaigns.hunt.variety`), and the rare turns that it is to
-    reach: nodes count some, plan and history tell the rest.
+    """A hunt's draws for a system from each seed (`harness.campaigns.hunt.variety`), and the rare turns that it is to
+    reach: nodes count some, the rest follow from plan and history.
 
     `given` are the names of the fields that the user set: the hunt keeps them, whatever is drawn.
     """
@@ -174,7 +174,7 @@ class Variety:
 
 
 class Pictures:
-    """What a system draws of a run for the page, in values that `harness.pages` has a picture for."""
+    """A system's pictures of a run for the page, as values that `harness.pages` can draw."""
 
     are_there: bool = False
     """There are pictures, drawn from the files of the nodes."""
@@ -361,7 +361,7 @@ class Parts:
         return {}
 
     def first_files(self, plan: Plan, spaces: tuple[str, ...]) -> NodeFiles:
-        """What nodes begin with; nothing where the plan names no start."""
+        """The files that nodes begin with; none if the plan names no start."""
         return {}
 
     def acknowledged_before(self, plan: Plan) -> Mapping[str, object]:

@@ -33,7 +33,7 @@ State = Literal["off", "connecting", "asking", "joining", "subscribing", "follow
 
 @dataclass(slots=True, eq=False)
 class Applier:
-    """What this node knows of one peer that it follows, or tries to follow."""
+    """The state of one peer that this node follows, or tries to follow."""
 
     peer: str
     peer_id: int

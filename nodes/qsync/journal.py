@@ -296,7 +296,9 @@ class Journal:
         for row in log.rows:
             last = self.vclock.get(row.replica_id, 0)
             if row.lsn <= last:
-                raise StartRefused(f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {last}")
+                raise StartRefused(
+                    f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {last}"
+                )
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
         is_last = name == newest[0]

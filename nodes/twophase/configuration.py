@@ -56,7 +56,7 @@ class Configuration:
     prepare_ns: int = 1_000 * MILLISECOND
     """How long a transaction may prepare."""
     sweep_ns: int = 2_000 * MILLISECOND
-    """How long at least from one sweep to the next: what nobody can ask for any more is forgotten."""
+    """The least time between two sweeps. Sweeps drop outcomes that no node can ask for any more."""
     trim_entries: int = 64
     """The discovery log is trimmed by so many entries at least."""
     step_ns: int = 0

@@ -13,7 +13,7 @@ Granted = Callable[[], None]
 class Locks:
     def __init__(self) -> None:
         self._holders: dict[Place, list[str]] = {}
-        """One holder a key. Prepared writes of other nodes' transactions are added, whoever holds the key."""
+        """One holder a key, but `hold` adds a transaction with a prepared write even to a held key."""
         self._waiting: dict[Place, deque[tuple[str, Granted]]] = {}
 
     def acquire(self, place: Place, xid: str, granted: Granted) -> None:

@@ -144,7 +144,7 @@ class DiskQueue:
         self._unreported.clear()
 
     def process_killed(self) -> None:
-        """What the operating system has stays, records that it has not yet are gone."""
+        """Records that the operating system has stay. Later records are lost."""
         self._forget_later_files()
         while self._written:
             # From the newest back: as soon as one was written, all before it were.

@@ -126,7 +126,7 @@ class Breach:
 
 @dataclass(slots=True)
 class Report:
-    """What the rules of some checks found. `compared`: by check what was compared, in numbers."""
+    """Results of the rules of some checks. `compared`: by check, the figures of its comparison."""
 
     breaches: list[Breach] = field(default_factory=list)
     compared: dict[Name, Counter[str]] = field(default_factory=dict)

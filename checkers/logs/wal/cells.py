@@ -1,4 +1,4 @@
-"""What rows and snapshots put under keys, as numbers: a cell for each space with a key, a number for each content."""
+"""Contents of keys in rows and snapshots, as numbers: a cell for each space with a key, a number for each content."""
 
 from __future__ import annotations
 

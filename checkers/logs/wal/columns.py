@@ -71,7 +71,7 @@ class Rows:
     places: int
     origins: int
     cells: Callable[[], Cells]
-    """What the rows put under keys: a new table."""
+    """A new table of the cells of the rows."""
 
     def ids_of(self, transactions: Array) -> list[Id]:
         """The names of the transactions with these numbers."""

@@ -5,9 +5,10 @@ an answer only if a fault strikes in the moment between; here every answer is ju
 
 `RULES` says what each rule asks for.
 
-What a node's log says is the result of replaying the part that was durable when the answer left: a CONFIRM that covers
-the write, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and nothing before it
-waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its transaction.
+The checker replays the part of a node's log that was durable when the answer left. A synchronous write needs a
+CONFIRM that covers it, or a PROMOTE that keeps it. An asynchronous transaction is committed when it is durable and
+nothing before it waits. A write that was only to be submitted promises nothing of this, and a NOP is not a row of its
+transaction.
 
 Where disks and links were not recorded, `check_by_clocks` judges the first rule by the times of rows, within a bound.
 

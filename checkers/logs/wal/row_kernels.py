@@ -14,7 +14,7 @@ from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's
 DONE, ODD, NO_ROOM, FULL = range(4)
-"""What a kernel answers: it has read all; it met bytes that it does not read; `seen` or the columns have no room."""
+"""A kernel's answers: it has read all; it met bytes that it does not read; `seen` or the columns have no room."""
 POSITION, COUNT, HELD, LSN = range(4)
 """The registers of a reader: the place in the data, how many rows the columns have, how many a log has, an lsn."""
 REGISTERS = 4

@@ -1,4 +1,4 @@
-"""What changed between two certificates, line by line: the last release's and this one's."""
+"""Changes between two certificates, line by line: the last release's and this one's."""
 
 from __future__ import annotations
 

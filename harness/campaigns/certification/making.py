@@ -54,7 +54,7 @@ LEFT_OUT = (REPORT, COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to certify, and how. `root`: the checkout; `commit`: of the checkout."""
+    """Input of a certification. `root`: the checkout; `commit`: of the checkout."""
 
     campaign: Campaign
     plan_file: bytes

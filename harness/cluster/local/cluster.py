@@ -216,7 +216,7 @@ class LocalCluster(RealCluster):
         except ValueError as error:
             raise ClusterError(f"nodes cannot be limited here: {error}") from error
 
-    # What is started, and where
+    # Ports, routes and options
 
     def _running(self) -> LocalNodes:
         if self._started is None:

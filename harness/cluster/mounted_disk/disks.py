@@ -103,7 +103,7 @@ class MountedDisk:
             raise ClusterError(f"the disk under {self._node} ended")
         return dict(json.loads(line))
 
-    # What faults ask
+    # For faults
 
     async def order(self, orders: Mapping[str, Any]) -> None:
         await self._ask("order", orders=dict(orders))

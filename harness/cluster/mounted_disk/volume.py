@@ -103,7 +103,7 @@ class Volume:
             os.mkdir(GRAVES, 0o700, dir_fd=root)
         self._graves = os.open(GRAVES, os.O_PATH, dir_fd=root)
 
-    # What is known of files
+    # Inodes and names
 
     def __getitem__(self, number: int) -> Inode:
         inode = self._inodes.get(number)
@@ -336,7 +336,7 @@ class Volume:
         """The changes of this file, or of this folder's names, that have a smaller number are on disk.
 
         Not when the power is about to go. The caller gets a success all the same, because a waiting process cannot be
-        killed. What it writes then must not survive without these changes: `_off_at`.
+        killed. Its later writes must not survive without these changes: `_off_at`.
         """
         if self._is_frozen:
             self._off_at = self._off_at or next(self._steps)

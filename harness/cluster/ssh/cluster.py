@@ -131,7 +131,7 @@ class SshCluster(RealCluster):
         finally:
             await machine.remove()
 
-    # What is started, and where
+    # Ports, routes and options
 
     async def _choose_ports(self) -> None:
         for machine in self._in_use:

@@ -118,7 +118,7 @@ class SshNodes(NodeBook):
         ended = self._how_it_ended[node] = Ended(node, self._now_ns(), how, words, starved)
         self._note(ended, is_asked=(node, event["pid"]) in self._asked_to_end)
 
-    # What faults need
+    # For faults
 
     async def kill(self, node: str) -> None:
         """Kill -9; returns when the process is dead and the relays know."""

@@ -25,7 +25,7 @@ both of which may be left out. Statements are lists, `space` is a name, keys are
 | `["take", space, key]` | takes the first element off that list; changes nothing if there is none | it, or nil |
 | `["add", space, key, amount, least]` | value := value (no tuple: 0) + amount; a mismatch if < least | the sum |
 
-`least` may be left out. A statement sees what those before it did. What the answer must keep to:
+`least` is optional. A statement observes the effects of those before it. Rules for the answer:
 
 - An answer comes when everything that it shows is confirmed. A transaction that only reads sees one moment of the
   confirmed data (modes `read-confirmed` and `linearizable`), or of what is prepared (`dirty`). One that writes decides

@@ -135,8 +135,8 @@ def _queue_fills(scene: Scene) -> None:
 def _node_lags(scene: Scene) -> None:
     """One node, or as many as a quorum can do without, hears too little for long.
 
-    Meanwhile it, or the node whose rows it lacks, fails or is promoted, or its peers' answers to it are late. What was
-    held arrives behind a promotion, a death or a restart.
+    Meanwhile it, or the node whose rows it lacks, fails or is promoted, or its peers' answers to it are late. The held
+    messages arrive after a promotion, a death or a restart.
     """
     chance = scene.chance
     late = chance.choice(("@next", "@next", "@after", *scene.nodes))

@@ -193,7 +193,7 @@ class LogRow:
 
 
 class Shared:
-    """What the logs of all nodes have in common: their blocks, and how their snapshots begin."""
+    """The common parts of all nodes' logs: blocks, and the first rows of snapshots."""
 
     def __init__(self) -> None:
         self.snapshots: xlog.Unpacks[Row] = Recurring(is_needed)

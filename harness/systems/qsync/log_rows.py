@@ -45,7 +45,7 @@ _KINDS: Mapping[int, Kind] = {
 
 
 class Definitions:
-    """What the rows of a log and its snapshot define: spaces, indexes and members."""
+    """Spaces, indexes and members that the rows of a log and its snapshot define."""
 
     def __init__(self) -> None:
         self.members: dict[int, str] = {}

@@ -1,6 +1,6 @@
 """In which configuration, and under which faults, each seeded bug can show: what `qsync simulate --bug NAME` sets.
 
-What the command line says itself is kept. A bug that is not here is hunted in the configuration `BUSY`.
+Options of the command line are kept. A bug that is not here is hunted in the configuration `BUSY`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the two-phase store promises, by concurrency and isolation, with the words of Apache Ignite's documentation.
+"""Promises of the two-phase store, by concurrency and isolation, with the words of Apache Ignite's documentation.
 
 | concurrency | isolation | transactions | a write that depends on what was there |
 |---|---|---|---|

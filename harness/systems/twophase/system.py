@@ -143,7 +143,7 @@ class TwoPhaseSystem(Leaderless):
 
 
 class TwoPhaseSecondClusters(SecondClusters):
-    """What needs the checkers of cuts is imported when a run is over."""
+    """The methods import the checkers of cuts after a run."""
 
     def drawn_cuts(self, plan: Plan, files: NodeFiles) -> Sequence[str]:
         from harness.systems.twophase.restored import drawn_cuts
