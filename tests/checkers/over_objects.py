@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy
 
-from checkers import by_model
+from checkers import by_model, guessing
 from checkers.domain import rollback_honesty
 from checkers.history import rest
 from checkers.history.history import Header, History
@@ -42,7 +42,7 @@ def over_objects() -> Iterator[None]:
         for place, name, twin in (
             (History, "select", _select),
             (History, "keys", _keys),
-            (by_model, "_telling", _all),
+            (guessing, "_telling", _all),
             (by_model, "_only_in_doubt", lambda history, *_: history),
             (checker, "of_columns", _nothing),
             (convergence, "_wrong_values", convergence_over_objects.wrong_values),
