@@ -167,7 +167,11 @@ class Watched:
         if self._is_broken:
             return ""
         try:
-            lines = self._new().split(b"\n")
+            data = self._new()
+        except (HistoryError, OSError):
+            return ""  # the record is not there yet, or was handed over meanwhile: the next look reads the same bytes
+        try:
+            lines = data.split(b"\n")
             self._at -= len(lines.pop())  # a line that is not finished is read again next time
             if self._watch is None and lines:
                 self._watch = Watch(self._plan, parse_header(lines.pop(0)), self._spilled)

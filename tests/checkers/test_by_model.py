@@ -50,7 +50,7 @@ def test_a_promise_decides_what_is_a_violation() -> None:
 
 
 def test_a_finding_that_could_not_be_made_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that keeps its promise would be undecided because nobody knows how stale its reads were."""
+    """A history that keeps its promise would be undecided because the staleness of its reads is unknown."""
 
     def broken(*_: Any, **__: Any) -> Any:
         raise ArithmeticError
