@@ -163,7 +163,7 @@ class _Held:
 
     def _confirmed_after(self, holders: Sequence[Dump], value: int) -> int | None:
         """The last writer that surely took effect before one of the dumps was invoked, and surely after all writers of
-        `value`."""
+        `value`; of several, the one that was asked first."""
         orders, writers = self.orders, self.orders.writers
         asked = max(dump.operation.invoke_index for dump in holders)
         is_done = writers.happened & (writers.place >= 0) & (writers.latest < asked)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkers import by_model
@@ -64,6 +64,7 @@ def told(check: Callable[[History], Verdict], history: History) -> Verdict | str
 
 
 @examples.up_to(1_000)
+@example(seed=271017157)  # two writes can have begun at one event
 @given(seed=SEEDS)
 def test_columns_tell_what_objects_tell(tmp_path: Path, seed: int) -> None:
     """Broken, the verdict on a long run is a different one: a violation is missed, or none is made one."""

@@ -582,7 +582,8 @@ def acquired(
                 breaches += 1
                 continue
             for at in range(first, end):
-                if has[poster, ref_id[rows.listed[at]]] > ends:
+                since = has[poster, ref_id[rows.listed[at]]]
+                if since > ends or since == NO_RECORD:
                     out = noted(out, breaches, POSTER_LACKED, row, poster, rows.listed[at], 0)
                     breaches += 1
         rounds += 1

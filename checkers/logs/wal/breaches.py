@@ -74,7 +74,7 @@ def story_of(logs: Logs, number: int, transaction: int) -> Part:
     places = rows_of(node, transaction)
     decision = int(node.decided[transaction])
     if decision >= 0:
-        places = sorted({*places, int(numpy.argmax(node.at == decision))})
+        places = sorted({*places, decision})
     return Part(number, tuple(places))
 
 

@@ -111,19 +111,20 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
         own = numpy.flatnonzero(is_joined & (columns.node == columns.code(node.log.node)))
         decision = node.decided[marks.transaction[own]]
         own, decision = own[decision >= 0], decision[decision >= 0]
-        ahead_ns, written_ns = clock_ns[rows.origin[decision]], rows.time[decision]
+        row = node.at[decision]
+        ahead_ns, written_ns = clock_ns[rows.origin[row]], rows.time[row]
         is_known = (ahead_ns != ABSENT) & (written_ns != 0)
         judged += int(is_known.sum())
         late_ns = written_ns - ahead_ns - columns.complete_ns[own]
         is_late = is_known & (late_ns > LATE_NS)
         each = (column[is_late].tolist() for column in (own, late_ns, decision))
-        late += [(place, number, ns, row) for place, ns, row in zip(*each, strict=True)]
+        late += [(place, number, ns, by) for place, ns, by in zip(*each, strict=True)]
     late.sort()
     shown = late[:WITNESSES_MAX]
     operations = history.at(numpy.array([each[0] for each in shown], dtype=numpy.int64))
     breaches = [
-        _late(logs, operation, int(marks.transaction[place]), number, row, ns)
-        for (place, number, ns, row), operation in zip(shown, operations, strict=True)
+        _late(logs, operation, int(marks.transaction[place]), number, by, ns)
+        for (place, number, ns, by), operation in zip(shown, operations, strict=True)
     ]
     witnesses = list(witnesses_of(logs, breaches))
     summary = f"none of {judged:,} writes was answered {LATE_NS / 1e6:g} ms before its CONFIRM was written"
@@ -136,7 +137,7 @@ def check_by_clocks(history: History, logs: Logs, marks: Marks) -> Verdict:
 def _late(
     logs: Logs, operation: Operation, transaction: int, number: int, decision: int, late_ns: int
 ) -> Breach:
-    """The breach of a write that was answered `late_ns` before the row `decision` was written."""
+    """The breach of a write that was answered `late_ns` before the row at `decision` was written."""
     origin, lsn = logs.rows.id_of(transaction)
 
     def words(decisions: list[Record]) -> Witness:
@@ -153,7 +154,7 @@ def _late(
             how="by clocks",
         )
 
-    return Breach((Part(number, (int((logs.nodes[number].at == decision).argmax()),)),), words)
+    return Breach((Part(number, (decision,)),), words)
 
 
 def _clocks_by_origin(history: History, rows: Rows) -> Array:

@@ -40,8 +40,9 @@ _QUEUE: Final = 1 << 10
 
 @dataclass(kw_only=True)
 class Node:
-    """The log of one node. `at` has the places of its rows in `rows`; `fates` (numbers of FATES) and `decided` (the row
-    that did; -1: none) are by transaction; `order` has the confirmed synchronous ones as they took effect.
+    """The log of one node. `at` has the places of its rows in `rows`; `fates` (numbers of FATES) and `decided` (the place
+    in this log of the row that did; -1: none) are by transaction; `order` has the confirmed synchronous ones as they
+    took effect.
     """
 
     log: NodeLog
@@ -195,7 +196,7 @@ class _Queue:
         self._entries = numpy.zeros((_QUEUE, 4), dtype=numpy.int64)
         self._begins = by_origin(rows, node.log.begins)
         self._confirmed_of = numpy.zeros(rows.origins, dtype=numpy.int64)
-        self._rows_of: dict[int, int] = {}
+        self._place_of: dict[int, int] = {}
         """The places of decisions, by the ids of their records, which the limbo keeps."""
         self._decisions: list[Record] = []
 
@@ -210,7 +211,7 @@ class _Queue:
             if answer == NO_ROOM:
                 self._entries = numpy.concatenate((self._entries, numpy.zeros_like(self._entries)))
             elif answer == DECISION:
-                self._decide(int(node.at[regs[POSITION]]))
+                self._decide(int(regs[POSITION]))
                 if self._result.contradictions:
                     self._result.contradictions.clear()
                     node.contradictions.append(int(regs[POSITION]))
@@ -219,7 +220,7 @@ class _Queue:
                 break
         node.order = node.order[: regs[ORDERED]].copy()
 
-    def _decide(self, row: int) -> None:
+    def _decide(self, place: int) -> None:
         """Hand the queue to the limbo, and take it back."""
         limbo, regs, node, result = self._limbo, self._regs, self._node, self._result
         entries = self._entries[regs[HEAD] : regs[TAIL]].tolist()
@@ -227,14 +228,14 @@ class _Queue:
             Waiting((origin, name), last, bool(waits)) for name, origin, last, waits in entries
         )
         limbo.confirmed_of = {origin: lsn for origin, lsn in enumerate(self._confirmed_of.tolist()) if lsn}
-        decision = node.rows.record(row)
+        decision = node.rows.record(int(node.at[place]))
         self._decisions.append(decision)
-        self._rows_of[id(decision)] = row
+        self._place_of[id(decision)] = place
         limbo.decide(decision)
         for (_, name), fate in result.fates.items():
             node.fates[name] = FATES.index(fate)
         for (_, name), by in result.decided_by.items():
-            node.decided[name] = self._rows_of[id(by)]
+            node.decided[name] = self._place_of[id(by)]
         for _, name in result.order:
             node.order[regs[ORDERED]] = name
             regs[ORDERED] += 1
@@ -242,6 +243,6 @@ class _Queue:
         for origin, lsn in limbo.confirmed_of.items():
             self._confirmed_of[origin] = lsn
         regs[HEAD], regs[TAIL] = 0, len(limbo.queue)
-        for place, entry in enumerate(limbo.queue):
-            self._entries[place] = entry.id[1], entry.id[0], entry.last, entry.is_synchronous
+        for number, entry in enumerate(limbo.queue):
+            self._entries[number] = entry.id[1], entry.id[0], entry.last, entry.is_synchronous
         regs[HAS_PENDING] = bool(limbo.pending)

@@ -94,7 +94,7 @@ def replay(
             regs[HEAD] = entry + 1
             name = queue[entry, 0]
             fates[name] = CONFIRMED
-            decided[name] = row
+            decided[name] = regs[POSITION]
             if queue[entry, 3]:
                 order[regs[ORDERED]] = name
                 regs[ORDERED] += 1

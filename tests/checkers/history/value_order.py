@@ -84,7 +84,10 @@ class ValueOrder:
         return self._later[position][1] if position < len(self._later) else None
 
     def overwritten_by(self, value: Value) -> Writer | None:
-        """Of the writes that happened surely after all of `value`, the one that surely was over first."""
+        """Of the writes that happened surely after all of `value`, the one that surely was over first.
+
+        Of several, the one that can have begun first; of these, the one that was asked first.
+        """
         position = bisect_right(self._soonest, self.latest(value), key=lambda entry: entry[0])
         return self._soonest[position][1] if position < len(self._soonest) else None
 
@@ -169,7 +172,7 @@ class ValueOrder:
                 for writer in group
                 if writer.happened
             ),
-            key=lambda entry: entry[0],
+            key=lambda entry: (entry[0], entry[1].operation.invoke_index if entry[1].operation else -1),
         )
         for position in range(len(entries) - 2, -1, -1):
             earliest, writer = entries[position]

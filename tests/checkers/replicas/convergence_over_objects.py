@@ -98,9 +98,12 @@ def _lost(holders: Sequence[Dump], space: str, key: str | None, order: ValueOrde
 
 
 def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -> Writer | None:
-    """The last write that is known to have happened, before the dumps were asked, and surely after all of `value`."""
+    """The last write that is known to have happened, before the dumps were asked, and surely after all of `value`.
+
+    Of several, the one that was asked first.
+    """
     newer = [
-        writer
+        (writer.earliest, -writer.operation.invoke_index, writer)
         for other, writers in order.writers.items()
         for writer in writers
         if writer.operation is not None
@@ -110,4 +113,4 @@ def _confirmed_after(holders: Sequence[Dump], value: Value, order: ValueOrder) -
             order.latest(value) < writer.earliest or (len(writers) == 1 and value in order.replaced_by(other))
         )
     ]
-    return max(newer, key=lambda writer: writer.earliest, default=None)
+    return max(newer, key=lambda each: each[:2], default=(0, 0, None))[2]

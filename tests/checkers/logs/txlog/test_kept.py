@@ -57,7 +57,8 @@ def test_what_one_master_lacks_in_the_end_is_lost_unless_more_may_come() -> None
 
 
 def test_a_side_of_a_split_keeps_its_transactions_to_itself_with_the_strategy_none() -> None:
-    split = logs(of_n2=[heard("n1", 1, 1, A), ["split", ["n1"], None]])
+    alone = [made(1, "n1-1"), heard("n2", 1, 1), added(0, 1, [], ["n2"], A)]
+    split = logs(*alone, of_n2=[heard("n1", 1, 1, A), ["split", ["n1"], None]])
     record = history(cut([("n1", "n2")], 1, 5), told("settled", 9, True))
     assert rules(split, record, split_ns=2_000_000_000) == set()
     assert rules(split, record, split_ns=2_000_000_000, strategy="simple") == {"lost"}
@@ -95,6 +96,8 @@ def test_a_poster_has_the_updates_as_long_as_it_posts_for_the_base() -> None:
     assert rules(logs(of_n2=late)) == {"poster-lacked"}
     assert rules(logs(of_n2=[late[0], late[2], late[1]])) == set()
     assert rules(logs(of_n2=[late[0], late[2]])) == set()
+    assert rules(logs(of_n2=[late[0]])) == {"poster-lacked"}
+    assert rules(logs(of_n2=late[:2])) == {"poster-lacked"}
 
 
 def test_a_poster_has_had_the_base() -> None:

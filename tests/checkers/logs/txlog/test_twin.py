@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from checkers.logs.txlog.given import NO_HISTORY
@@ -40,6 +40,7 @@ def test_right_logs_are_right(script: list[tuple[int, int, int, int]], drains: b
 
 
 @examples.up_to(600)
+@example([(0, 0, 0, 0), *[(0, 1, 0, 0)] * 4], [(1, 0, 3, 0), (1, 8, 0, 0)])  # posts without updates, for ever
 @given(SCRIPTS, WRONGS)
 def test_wronged_logs_are_judged_as_the_definitions_say(
     script: list[tuple[int, int, int, int]], wrongs: list[tuple[int, int, int, int]]

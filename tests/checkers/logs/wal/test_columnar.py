@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -352,6 +352,7 @@ def alone(found: Audit) -> object:
 
 
 @examples.up_to(300)
+@example(139257, False)  # a PROMOTE stands twice in a log, and the second one decides
 @given(st.integers(0, 1 << 40), st.booleans())
 def test_the_audit_and_its_twin_say_the_same(seed: int, is_rich: bool) -> None:
     """Breaks if a rule, a fate, a join, a witness or a count were another one in arrays than among objects, or if

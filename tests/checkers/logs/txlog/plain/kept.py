@@ -203,7 +203,8 @@ def _of_poster(
         )
         return
     for ref in event.refs:
-        if has[poster].get(ref.id, NEVER) > base.ends:
+        since = has[poster].get(ref.id, NEVER)
+        if since > base.ends or since == NEVER:
             yield Breach(
                 rule="poster-lacked",
                 summary=f"{master} added {ref.id} with a POST of {poster}, which had not its updates then",
