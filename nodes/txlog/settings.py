@@ -57,10 +57,13 @@ class Settings:
     def refuses(self, peer: str) -> bool:
         return self._strategies.get(peer, self._journal.strategy) != self._journal.strategy
 
+    def shares(self, peer: str) -> bool:
+        """Whether the last POST of the peer since the own strategy was chosen has the same one."""
+        return self._strategies.get(peer) == self._journal.strategy
+
     def are_shared(self) -> bool:
         """Whether all masters have posted the own strategy, and this one counts all masters that any of them counts."""
-        strategies = [self._strategies.get(peer) for peer in self._journal.peers]
-        return all(strategy == self._journal.strategy for strategy in strategies) and not self._uncounted()
+        return all(map(self.shares, self._journal.peers)) and not self._uncounted()
 
     def differences(self) -> dict[str, str]:
         """Peer → its different settings, in words."""

@@ -129,12 +129,14 @@ class Splits:
         return None
 
     def _is_back(self, peer: str) -> bool:
-        """Whether the peer's POSTs come, again if it was left out, and it has finished the recovery before this epoch.
+        """Whether the peer's POSTs come with the own strategy, again if it was left out, and it has finished the
+        recovery before this epoch.
 
-        Until it has finished, it needs the own digest of that recovery.
+        Until it has finished, it needs the own digest of that recovery. With another strategy it would not take part in
+        a new one.
         """
         rounds = self._rounds
-        is_heard = rounds.is_heard(peer) and peer in rounds.newest and not self._settings.refuses(peer)
+        is_heard = rounds.is_heard(peer) and peer in rounds.newest and self._settings.shares(peer)
         return is_heard and (peer not in self._journal.missing or rounds.heard_ns[peer] > self._split_ns)
 
     def take(self, peer: str, post: Post) -> bool:

@@ -40,9 +40,9 @@ _QUEUE: Final = 1 << 10
 
 @dataclass(kw_only=True)
 class Node:
-    """The log of one node. `at` has the places of its rows in `rows`; `fates` (numbers of FATES) and `decided` (the place
-    in this log of the row that did; -1: none) are by transaction; `order` has the confirmed synchronous ones as they
-    took effect.
+    """The log of one node. `at` has the places of its rows in `rows`; `fates` (numbers of FATES) and `decided` (the
+    place in this log of the row that did; -1: none) are by transaction; `order` has the confirmed synchronous ones as
+    they took effect.
     """
 
     log: NodeLog
