@@ -95,6 +95,9 @@ class Line:
                 self._tell(done, error)
             else:
                 self._tell(done, result)
+        if self._connected is not None:
+            with suppress(Exception):  # what was asked last may have opened it again
+                self._connected.close()
 
     def _tell(self, done: asyncio.Future[Any], result: Any) -> None:
         def settle() -> None:

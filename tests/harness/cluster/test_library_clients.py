@@ -111,6 +111,26 @@ def test_a_connection_whose_deadline_passed_carries_nothing_more(process: int) -
     assert scripts.made[0].is_closed.is_set()
 
 
+def test_a_library_that_dials_again_while_it_is_given_up_is_closed_again() -> None:
+    """If it failed, every such operation would leave a connection behind, until the store takes no more of them."""
+
+    has_dialled = threading.Event()
+
+    def dials_again(connection: Scripted) -> Outcome:
+        assert connection.is_closed.wait(PATIENCE_S)
+        connection.is_closed.clear()
+        has_dialled.set()
+        return Done((1,))
+
+    async def story(clients: LibraryClients) -> None:
+        assert await clients.perform(1, "n1", WRITE, SHORT_NS) == Completion("info", None, "timeout")
+
+    scripts = Scripts(dials_again)
+    scripts.play(story)
+    assert has_dialled.wait(PATIENCE_S)
+    assert scripts.made[0].is_closed.wait(PATIENCE_S)
+
+
 def test_an_error_that_comes_after_its_caller_gave_up_is_not_printed() -> None:
     """If it failed, the screen of a run would show tracebacks of its own."""
     told: list[object] = []

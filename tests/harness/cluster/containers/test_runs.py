@@ -362,7 +362,7 @@ def test_cuts_of_nodes_in_containers_are_right_and_restored(client: Any, tmp_pat
 
 def test_a_wrong_cut_is_found_in_containers(client: Any, tmp_path: Path) -> None:
     """If it failed, a right cut in containers would say nothing."""
-    words = ("--faults", "none", "--time-limit", "10", "--seed", "7", "--workers", "15", "-o", "restores=1")
+    words = ("--faults", "slow", "--calm", "0.5", "--time-limit", "10", "--seed", "7", "--workers", "15")
     verdict = run(
         tmp_path, *CUTS, *words, "-o", "cut_every_s=0.3", "--rate", "150", "--bug", "finish-at-once"
     )
