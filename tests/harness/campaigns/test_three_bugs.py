@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests import needs
+
 ROOT = Path(__file__).parents[3]
 PLAN = ROOT / "plans" / "three-bugs.toml"
 SEEDS, CLUSTERS, LIMIT = "seeds = 4", 'cluster = ["sim", "local", "docker"]', "time_limit_s = 20"
@@ -114,6 +116,7 @@ def test_exactly_the_cells_with_a_bug_are_anomalies_after_a_kill(tmp_path: Path)
 @pytest.mark.docker
 def test_so_they_are_on_real_clusters_and_a_kill_leaves_no_containers(tmp_path: Path) -> None:
     """If it failed, what the simulator finds would look like another anomaly elsewhere, or a kill would leave nodes."""
+    needs.docker().close()
     clusters = ["docker"]
     plan = shorter(tmp_path, clusters, 10)
     process = start(plan, tmp_path / "results")

@@ -45,7 +45,7 @@ def rare_turns_told(sample: Sample) -> set[str]:
 @pytest.mark.docker
 def test_runs_in_containers_are_certified(tmp_path: Path) -> None:
     """If it failed, a release could be certified in the simulator alone, or its image would not be named."""
-    needs.docker()
+    needs.docker().close()
     sample = certificate_of(tmp_path, cluster="docker", faults="isolate-one")
     (image, digest), *others = sample.certificate.given.images.items()
     assert image.startswith("qsync-node:") and digest.startswith("sha256:") and not others

@@ -98,5 +98,6 @@ def test_real_tarantool_loses_power(tmp_path: Path) -> None:
 @pytest.mark.docker
 def test_a_mounted_disk_reaches_into_containers(tmp_path: Path) -> None:
     """If it failed, disk faults in containers would befall a folder that no node sees."""
+    needs.docker().close()
     words = ("--cluster", "docker", "--disk", "mounted", "--faults", "power-one", "--time-limit", "10")
     until_in_effect(lambda: run(tmp_path, *words, "--seed", "3"), "power-one")
