@@ -23,12 +23,14 @@ from harness.clients.operations import Completion
 from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.errors import HarnessError
+from harness.faults.failover import FAILOVER
 from harness.faults.fault import Fault
 from harness.judge import Case, Left, judge
 from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import SECOND_NS, Drawn, Operation, Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
+from harness.run.failover import owner_within_ns
 from harness.systems.plans import planned
 from harness.workloads.generators.generator import Value
 
@@ -202,12 +204,14 @@ class Stepped:
         return tuple(self._conductor.active.values())
 
     def begin(self, name: str, does: Any, **fields: Any) -> int | None:
-        """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it."""
+        """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it.
+
+        A failover waits until its node is the owner, but not for ever: other faults may keep it from that.
+        """
         number = len(self._begun)
         now_ns = self.now_ns()
-        fault = Fault(
-            id=number, name=name, does=does, at_ns=now_ns, until_ns=now_ns + LASTS_NS, seed=number, **fields
-        )
+        until_ns = now_ns + (owner_within_ns(self.plan) if does == FAILOVER else LASTS_NS)
+        fault = Fault(id=number, name=name, does=does, at_ns=now_ns, until_ns=until_ns, seed=number, **fields)
         if self._conductor.excludes(fault) or len(self._conductor.active) >= OVERLAP_MAX:
             return None
         self._begun[number] = fault
@@ -219,7 +223,7 @@ class Stepped:
         if number in self._healing:
             return
         fault = self._begun[number]
-        self._faults.append(msgspec.structs.replace(fault, until_ns=self.now_ns()))
+        self._faults.append(msgspec.structs.replace(fault, until_ns=min(fault.until_ns, self.now_ns())))
         task = self._healing[number] = self._spawn(self._conductor.end(fault))
         is_late = self._timer(patience_ms)
         self._until(lambda: task.done() or is_late())

@@ -47,8 +47,9 @@ class Suite:
     """Tests that run together.
 
     `minutes`: on two cores that have nothing else to do. `needs`: the findings of `qsync doctor` without which tests of
-    the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most. `by_file`: the
-    tests of a file share what is dear to make (a cluster, a Spark session) and stay in one process.
+    the suite are skipped (in CI they fail). `workers`: how many processes share the tests, at most. `waits`: tests wait
+    for clusters, so there is one process more than cores. `by_file`: the tests of a file share what is dear to make (a
+    cluster, a Spark session) and stay in one process.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Suite:
     what: str
     needs: tuple[str, ...] = ()
     workers: int = 2
+    waits: bool = False
     by_file: bool = True
 
     @property
@@ -72,14 +74,21 @@ CHECKED = "checks"
 LONG = "long"
 NIGHTLY = "nightly"
 SPREAD: Any = {"workers": 4, "by_file": False}
+WAITING: Any = {"workers": 3, "waits": True}
 REAL_NEEDS = ("tarantool", "faketime", "sshd", "fuse")
 SUITES = (
     Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
-    Suite(LONG, 8, "whole runs, seeded bugs, clusters; checkers with machine code, all examples", **SPREAD),
+    Suite(
+        LONG,
+        8,
+        "whole runs, seeded bugs, clusters; checkers with machine code, more examples",
+        waits=True,
+        **SPREAD,
+    ),
     Suite("browser", 2.5, "pages in Chromium", ("chromium",), workers=4),
-    Suite("real", 5, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS),
-    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue")),
+    Suite("real", 5, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS, **WAITING),
+    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue"), **WAITING),
     Suite("spark", 7, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
     Suite(NIGHTLY, 95, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
@@ -217,7 +226,7 @@ def _expression(suite: Suite) -> str:
 
 def _spread(suite: Suite) -> list[str]:
     """pytest's options for parallel tests: idle processes take tests from the others, or each takes whole files."""
-    workers = min(os.cpu_count() or 1, suite.workers)
+    workers = min((os.cpu_count() or 1) + suite.waits, suite.workers)
     how = "loadfile" if suite.by_file else "worksteal"
     return ["-n", str(workers if workers > 1 else 0), "--dist", how]
 

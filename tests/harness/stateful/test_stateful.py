@@ -146,6 +146,22 @@ def test_operations_faults_and_time_are_as_told() -> None:
     assert run.now_ns() - began_ns > 3_000_000_000
 
 
+def test_a_failover_that_cannot_succeed_is_given_up() -> None:
+    """If it failed, a machine that promotes a node which is cut off would hang for hours."""
+    run = Stepped(**QSYNC)
+    for node in ("n1", "n2"):
+        run.begin("partition", "cut", links=(("n3", node), (node, "n3")))
+    began_ns = run.now_ns()
+    failover = run.begin("failover", "failover", nodes=("n3",))
+    assert failover is not None
+    assert 1_000_000_000 < run.now_ns() - began_ns < 10_000_000_000
+    run.end(failover)
+    verdict = run.finish()
+    assert verdict["violations"] == []
+    (found,) = (fault for fault in verdict["evidence"]["faults"] if fault["name"] == "failover")
+    assert not found["took_effect"]
+
+
 def test_the_steps_are_a_plan_that_runs() -> None:
     """If it failed, the plan that is kept of a failure could not be looked at."""
     run = Stepped(**QSYNC, bugs=("confirm-early",))
