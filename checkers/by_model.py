@@ -55,6 +55,8 @@ class Model:
     weaker: bool = False
     transactional: Any = None  # the name of a workload, which is a Literal over there
     domain: tuple[str, ...] = ()
+    is_strict: bool = False
+    """Only linearizable can be promised: nothing is judged of such an object without an order."""
 
     @property
     def promises(self) -> tuple[str, ...]:
@@ -65,11 +67,17 @@ class Model:
             return (STRICT_SERIALIZABLE, *(name for name in ISOLATION if name != STRICT_SERIALIZABLE))
         if self.linearizable is None:
             return (EVENTUAL,)
+        if self.is_strict:
+            return ("linearizable",)
         return tuple(PROMISES) if self.weaker else ("linearizable", EVENTUAL)
 
 
 def _model(summary: str, f: str, **fields: Any) -> Model:
     return Model(summary=summary, f=frozenset(f.split()), **fields)
+
+
+def _strict(name: str, summary: str, f: str) -> dict[str, Model]:
+    return {name: _model(f"{summary}: {f.replace(' ', ', ')}", f, linearizable=name, is_strict=True)}
 
 
 MODELS: dict[str, Model] = {
@@ -94,6 +102,19 @@ MODELS: dict[str, Model] = {
         linearizable="queue",
         domain=("queues",),
     ),
+    "unordered-queue": _model(
+        "any element may come out: enqueue, dequeue",
+        "enqueue dequeue",
+        linearizable="unordered-queue",
+        domain=("unordered-queues",),
+    ),
+    **_strict("stack", "last in, first out", "push pop"),
+    **_strict("priority-queue", "the greatest number first", "insert poll"),
+    **_strict("mutex", "a lock a key, held once at most", "acquire release"),
+    **_strict("owner-aware-mutex", "a lock that its owner alone releases", "acquire release"),
+    **_strict("reentrant-mutex", "a lock that its owner may acquire again", "acquire release"),
+    **_strict("fenced-mutex", "a lock with growing fences, {client, fence}", "acquire release"),
+    **_strict("reentrant-fenced-mutex", "a reentrant lock with growing fences", "acquire release"),
     "counter": _model("a sum: add, read", "add read", linearizable="counter", domain=("counter",)),
     "append": _model(
         "transactions over lists: txn [[append k v] [r k [v …]]]", "txn", transactional="append"
@@ -123,6 +144,9 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
     "set-full": lambda history, strict, observes: domain.set_full.check(history),
     "queues": lambda history, strict, observes: domain.queues.check(
         history, fifo=strict, failed_cas_observes=observes
+    ),
+    "unordered-queues": lambda history, strict, observes: domain.queues.check(
+        history, fifo=False, failed_cas_observes=observes
     ),
     "counter": lambda history, strict, observes: domain.counter.check(history, final_only=not strict),
     "unique-ids": lambda history, strict, observes: domain.unique_ids.check(history),

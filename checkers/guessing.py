@@ -9,6 +9,12 @@ from checkers.history.history import History
 from checkers.history.line_kernels import PLAIN
 from checkers.history.operation import Operation
 
+LOOSER = {
+    "queue": ("unordered-queue", "any element may come out"),
+    "mutex": ("reentrant-mutex", "an owner may acquire its lock again"),
+}
+"""By a model that may be a wrong guess: the model that allows more for the same operations, and what it allows."""
+
 
 def guess(history: History) -> str | None:
     """The model that fits the operations' names and values; None if none does."""
@@ -80,6 +86,9 @@ _SIGNS: tuple[tuple[Callable[[set[str]], Any], Guess], ...] = (
     (lambda names: {"append", "read"} <= names, "list"),
     (lambda names: names & {"get", "put", "append"}, "kv"),
     (lambda names: names & {"enqueue", "dequeue", "drain"}, "queue"),
+    (lambda names: names & {"push", "pop"}, "stack"),
+    (lambda names: names & {"acquire", "release"}, "mutex"),
+    (lambda names: {"insert", "poll"} <= names, "priority-queue"),
     (lambda names: "transfer" in names, "bank"),
     (lambda names: "generate" in names, "unique-ids"),
     (lambda names: "insert" in names, "write-once"),

@@ -31,6 +31,8 @@ Process = int | str
 FASTEST_NS = 10
 """No record has an event in less time than this, on average. Logs of other tools may have no times: then the order of
 their lines stands for it (`checkers.history.foreign`), and seconds would be made up."""
+TAKES = frozenset({"dequeue", "pop", "poll"})
+"""The operations that take an element out of a queue or stack, if it has one."""
 EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
 """The errors of a dequeue that was refused because the queue held nothing."""
 NOTHING_THERE = "nothing-there"
@@ -96,8 +98,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def saw_empty(self) -> bool:
-        """A dequeue that found the queue empty: answered with nothing, or refused with such an error."""
-        if self.f != "dequeue":
+        """A dequeue (pop, poll) that found nothing: answered with nothing, or refused with such an error."""
+        if self.f not in TAKES:
             return False
         return self.value is None if self.type == "ok" else self.type == "fail" and self.error in EMPTY
 

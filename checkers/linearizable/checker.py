@@ -24,6 +24,7 @@ from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
 from checkers.linearizable.calls import Calls, of_columns
 from checkers.linearizable.columns import Columns, of_registers
+from checkers.linearizable.containers import Queue
 from checkers.linearizable.decide import (
     COLD_CALLS,
     Way,
@@ -35,7 +36,6 @@ from checkers.linearizable.decide import (
 from checkers.linearizable.drains import DrainedQueue, are_several_calls
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.models import Action, Model, Register
-from checkers.linearizable.objects import Queue
 from checkers.linearizable.order import placed_columns
 from checkers.linearizable.search import Call, Decision
 from checkers.linearizable.search import Limits as Budget

@@ -19,8 +19,8 @@ from msgspec import structs
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
 from checkers.history.values import identity
+from checkers.linearizable.containers import Queue
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
-from checkers.linearizable.objects import Queue
 
 
 @dataclass(frozen=True, slots=True)

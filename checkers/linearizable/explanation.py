@@ -71,9 +71,14 @@ def _deed(operation: Operation) -> str:
             return f"got the answer that the value is not {value_words(value[0])}"
         case "cas", _:
             return f"asked to change {value_words(value[0])} to {value_words(value[1])} ({_fate(operation)})"
-        case "dequeue", _ if operation.saw_empty:
-            return "got the answer that the queue is empty"
-        case (("get" | "dequeue"), "ok"):
+        case (("dequeue" | "pop" | "poll"), _) if operation.saw_empty:
+            return f"got the answer that the {'stack' if operation.f == 'pop' else 'queue'} is empty"
+        case (("acquire" | "release"), _):
+            named = f" as {value_words(value)}" if value is not None else ""
+            did = f"{operation.f}d" if operation.type == "ok" else f"asked to {operation.f}"
+            fate = "" if operation.type == "ok" else f" ({_fate(operation)})"
+            return f"{did} {_lock(operation)}{named}{fate}"
+        case (("get" | "dequeue" | "pop" | "poll"), "ok"):
             return f"was given {value_words(value)} ({operation.f})"
         case "txn", "ok":
             return "; ".join(
@@ -92,6 +97,10 @@ def _deed_of(operation: Operation) -> str:
     if operation.is_deletion:
         return f"the deletion by process {operation.process}"
     return f"the write of {value_words(operation.value)} by process {operation.process}"
+
+
+def _lock(operation: Operation) -> str:
+    return "the lock" if operation.key is None else f"lock {operation.key}"
 
 
 def _place(operation: Operation) -> str:

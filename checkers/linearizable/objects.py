@@ -1,4 +1,4 @@
-"""The meaning of operations on objects that are not registers. `models` explains models.
+"""The meaning of operations on objects that are not registers, nor `containers` or `locks`. `models` explains models.
 
 | name | operations | state |
 |---|---|---|
@@ -6,12 +6,9 @@
 | kv | get, put, append | a text, empty at first |
 | counter | add n, read | the sum |
 | set | add element, read → [elements] | what was added |
-| queue | enqueue element, dequeue → element or nothing | first in, first out |
 | list | append element, read → [elements] | the elements in their order |
 
-Failed operations left no trace. Of an operation with unknown outcome, only what it does counts. A dequeue that failed
-with "empty" is an observation, like a refused cas, only if the server promises that what it saw was confirmed
-(`failed_cas_observes`).
+Failed operations left no trace. Of an operation with unknown outcome, only what it does counts.
 """
 
 from __future__ import annotations
@@ -27,13 +24,13 @@ from checkers.history.values import exact, identity, value_words
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
 
 
-def _strange(operation: Operation, expected: str) -> ModelError:
+def strange(operation: Operation, expected: str) -> ModelError:
     came = f"{operation.f} with value {value_words(operation.value, 60)}"
     return ModelError(expected=expected, came=came, index=operation.invoke_index)
 
 
 @dataclass(frozen=True, slots=True)
-class _Object:
+class Sequential:
     """The common part of these models: a failed operation proves nothing, an update leaves an unpredictable state."""
 
     failed_cas_observes: bool = True
@@ -65,7 +62,7 @@ class _Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Counter(_Object):
+class Counter(Sequential):
     """A sum: add and read."""
 
     name: str = "counter"
@@ -76,12 +73,12 @@ class Counter(_Object):
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f not in ("add", "read"):
-            raise _strange(operation, "add or read")
+            raise strange(operation, "add or read")
         if operation.f == "read" and not answered:
             return None
         value = exact(operation.value)
         if value is None:
-            raise _strange(operation, "a number to add, or read")
+            raise strange(operation, "a number to add, or read")
         return Action("observe" if operation.f == "read" else "update", operation.f, (value,))
 
     def step(self, state: Any, action: Action) -> State | Illegal:
@@ -93,20 +90,20 @@ class Counter(_Object):
 
 
 @dataclass(frozen=True, slots=True)
-class GrowingSet(_Object):
+class GrowingSet(Sequential):
     """Elements are added, never taken away; a read shows all."""
 
     name: str = "set"
     initial: State = frozenset()
 
     def state(self, value: Any) -> State:
-        return frozenset(_start_elements(value))
+        return frozenset(start_elements(value))
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "add":
             return Action("update", "add", (identity(operation.value),))
         if operation.f != "read":
-            raise _strange(operation, "add or read")
+            raise strange(operation, "add or read")
         if not answered:
             return None
         return Action("observe", "read", (frozenset(_elements(operation)),))
@@ -119,20 +116,20 @@ class GrowingSet(_Object):
 
 
 @dataclass(frozen=True, slots=True)
-class Appended(_Object):
+class Appended(Sequential):
     """A list: append puts an element at its end, a read shows all."""
 
     name: str = "list"
     initial: State = ()
 
     def state(self, value: Any) -> State:
-        return _start_elements(value)
+        return start_elements(value)
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f == "append":
             return Action("update", "append", (identity(operation.value),))
         if operation.f != "read":
-            raise _strange(operation, "append or read")
+            raise strange(operation, "append or read")
         return Action("observe", "read", (tuple(_elements(operation)),)) if answered else None
 
     def step(self, state: Any, action: Action) -> State | Illegal:
@@ -143,44 +140,7 @@ class Appended(_Object):
 
 
 @dataclass(frozen=True, slots=True)
-class Queue(_Object):
-    """First in, first out. A dequeue without an answer took the first element, if there was one."""
-
-    name: str = "queue"
-    initial: State = ()
-
-    def state(self, value: Any) -> State:
-        return _start_elements(value)
-
-    def action(self, operation: Operation) -> Action | None:
-        if operation.type == "fail" and operation.saw_empty and self.failed_cas_observes:
-            return Action("observe", "empty", ())
-        return _Object.action(self, operation)
-
-    def done(self, operation: Operation, answered: bool) -> Action | None:
-        if operation.f == "enqueue":
-            return Action("update", "enqueue", (identity(operation.value),))
-        if operation.f != "dequeue":
-            raise _strange(operation, "enqueue or dequeue")
-        if not answered:
-            return Action("update", "take", ())
-        if operation.saw_empty:
-            return Action("observe", "empty", ())
-        return Action("update", "dequeue", (identity(operation.value),))
-
-    def step(self, state: Any, action: Action) -> State | Illegal:
-        match action.word:
-            case "enqueue":
-                return (*state, action.values[0])
-            case "dequeue":
-                return tuple(state[1:]) if state and state[0] == action.values[0] else ILLEGAL
-            case "take":
-                return tuple(state[1:])
-        return ILLEGAL if state else state
-
-
-@dataclass(frozen=True, slots=True)
-class KeyValue(_Object):
+class KeyValue(Sequential):
     """A text: get, put, append. A get that shows nothing showed the empty text."""
 
     name: str = "kv"
@@ -191,12 +151,12 @@ class KeyValue(_Object):
 
     def done(self, operation: Operation, answered: bool) -> Action | None:
         if operation.f not in ("get", "put", "append"):
-            raise _strange(operation, "get, put or append")
+            raise strange(operation, "get, put or append")
         if operation.f == "get" and not answered:
             return None
         value = "" if operation.f == "get" and operation.value is None else operation.value
         if not isinstance(value, str):
-            raise _strange(operation, "a text")
+            raise strange(operation, "a text")
         match operation.f:
             case "get":
                 return Action("observe", "get", (value,))
@@ -218,7 +178,7 @@ MICRO = {"r": "r", "read": "r", "w": "w", "write": "w"}
 
 
 @dataclass(frozen=True, slots=True)
-class MultiRegister(_Object):
+class MultiRegister(Sequential):
     """A value for each key (none at first); a transaction reads and writes several at one moment, in its order."""
 
     name: str = "multi-register"
@@ -259,7 +219,7 @@ class MultiRegister(_Object):
         if not well or not all(
             isinstance(micro, list | tuple) and len(micro) == 3 and micro[0] in MICRO for micro in value
         ):
-            raise _strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
+            raise strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
         return [(MICRO[word], str(key), identity(shown)) for word, key, shown in value]
 
 
@@ -270,7 +230,7 @@ def _start(state: State, expected: str, came: Any) -> State:
     return state
 
 
-def _start_elements(value: Any) -> tuple[State, ...]:
+def start_elements(value: Any) -> tuple[State, ...]:
     if not isinstance(value, list | tuple):
         raise ModelError(
             expected="a list of elements as the start value", came=value_words(value, 60), index=None
@@ -280,5 +240,5 @@ def _start_elements(value: Any) -> tuple[State, ...]:
 
 def _elements(operation: Operation) -> Iterable[State]:
     if not isinstance(operation.value, list | tuple):
-        raise _strange(operation, "a list of elements")
+        raise strange(operation, "a list of elements")
     return (identity(element) for element in operation.value)

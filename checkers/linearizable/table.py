@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from checkers.linearizable.containers import PriorityQueue, Queue, Stack, UnorderedQueue
+from checkers.linearizable.locks import Mutex
 from checkers.linearizable.models import Model, Register
-from checkers.linearizable.objects import Appended, Counter, GrowingSet, KeyValue, MultiRegister, Queue
+from checkers.linearizable.objects import Appended, Counter, GrowingSet, KeyValue, MultiRegister
 
 MODELS: dict[str, Callable[..., Model]] = {
     "register": Register,
@@ -15,5 +18,15 @@ MODELS: dict[str, Callable[..., Model]] = {
     "counter": Counter,
     "set": GrowingSet,
     "queue": Queue,
+    "unordered-queue": UnorderedQueue,
+    "stack": Stack,
+    "priority-queue": PriorityQueue,
     "list": Appended,
+    "mutex": Mutex,
+    **{
+        name: partial(
+            Mutex, name=name, has_owner=True, is_reentrant="reentrant" in name, is_fenced="fenced" in name
+        )
+        for name in ("owner-aware-mutex", "reentrant-mutex", "fenced-mutex", "reentrant-fenced-mutex")
+    },
 }

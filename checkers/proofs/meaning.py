@@ -8,16 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from checkers.history.operation import Operation
+from checkers.history.operation import TAKES, Operation
 from checkers.history.values import Set
 
 OPEN = float("inf")
 WRONG = object()
-FIRST = {"counter": 0, "set": frozenset(), "queue": (), "list": (), "kv": "", "multi-register": frozenset()}
+FIRST: Mapping[str, Any] = {
+    "counter": 0,
+    "set": frozenset(),
+    "list": (),
+    "kv": "",
+    "multi-register": frozenset(),
+    "queue": (),
+    "stack": (),
+    "priority-queue": (),
+    "unordered-queue": ((), 0),
+}
+LOCKS = ("mutex", "owner-aware-mutex", "reentrant-mutex", "fenced-mutex", "reentrant-fenced-mutex")
+FREE = (
+    None,
+    0,
+    0,
+    -OPEN,
+)  # a lock: its owner, how often it is held, its fence (0: none), the greatest fence so far
 LOOKS = ("read", "get", "refused", "empty")
 STEPS: dict[tuple[str, str], Callable[[Any, Any], Any]] = {  # state and value to the state after, or WRONG
     ("register", "read"): lambda state, value: state if state == value else WRONG,
@@ -34,11 +52,60 @@ STEPS: dict[tuple[str, str], Callable[[Any, Any], Any]] = {  # state and value t
     ("queue", "dequeue"): lambda state, value: state[1:] if state[:1] == (value,) else WRONG,
     ("queue", "take"): lambda state, value: state[1:],
     ("queue", "empty"): lambda state, value: WRONG if state else state,
+    ("stack", "push"): lambda state, value: (*state, value),
+    ("stack", "pop"): lambda state, value: state[:-1] if state[-1:] == (value,) else WRONG,
+    ("stack", "take"): lambda state, value: state[:-1],
+    ("stack", "empty"): lambda state, value: WRONG if state else state,
+    ("priority-queue", "insert"): lambda state, value: (*state, value),
+    ("priority-queue", "poll"): lambda state, value: (
+        _without(state, value) if state and max(state) == value else WRONG
+    ),
+    ("priority-queue", "take"): lambda state, value: _without(state, max(state)) if state else state,
+    ("priority-queue", "empty"): lambda state, value: WRONG if state else state,
+    # Elements, each with the number of unanswered takes before it went in; the number of such takes.
+    ("unordered-queue", "enqueue"): lambda state, value: ((*state[0], (value, state[1])), state[1]),
+    ("unordered-queue", "take"): lambda state, value: (state[0], min(state[1] + 1, len(state[0]))),
+    ("unordered-queue", "empty"): lambda state, value: state if len(state[0]) == state[1] else WRONG,
     ("kv", "get"): lambda state, value: state if state == (value or "") else WRONG,
     ("kv", "put"): lambda state, value: value,
     ("kv", "append"): lambda state, value: state + value,
     ("multi-register", "txn"): lambda state, value: _transaction(dict(state), value),
 }
+
+
+def _without(elements: tuple[Any, ...], element: Any) -> tuple[Any, ...]:
+    place = elements.index(element)
+    return (*elements[:place], *elements[place + 1 :])
+
+
+def _any_out(state: tuple[tuple[tuple[Any, int], ...], int], value: Any) -> Any:
+    """An unordered queue without the value: the first n takes took n of what was there before, for each n."""
+    elements, takes = state
+    there = [each for each in elements if each[0] == value]
+    if not there:
+        return WRONG
+    left = _without(elements, max(there, key=lambda each: each[1]))
+    enough = all(sum(before < count for _, before in left) >= count for count in range(1, takes + 1))
+    return (left, takes) if enough else WRONG
+
+
+def _locked(model: str, word: str, state: tuple[Any, int, Any, Any], value: tuple[Any, Any]) -> Any:
+    (owner, held, fence, greatest), (who, its) = state, value
+    is_named, owner_is_named = who[0], owner is not None and owner[0]
+    is_same = model == "mutex" or owner == who or (is_named and not owner_is_named)
+    if word == "release":
+        return (owner, held - 1, fence if held > 1 else 0, greatest) if held and is_same else WRONG
+    if held and not (is_same and "reentrant" in model):
+        return WRONG
+    if "fenced" not in model or not its:
+        return who, held + 1, fence, greatest
+    if held and fence:
+        return (who, held + 1, fence, greatest) if its == fence else WRONG
+    return (who, held + 1, its, its) if its > greatest else WRONG
+
+
+STEPS["unordered-queue", "dequeue"] = _any_out
+STEPS |= {(model, word): partial(_locked, model, word) for model in LOCKS for word in ("acquire", "release")}
 
 
 def every_read(role: str | None, mode: str | None) -> bool:
@@ -86,14 +153,19 @@ def first_of(model: str, starts: Mapping[str | None, Any]) -> Any:
     if model == "multi-register":
         return frozenset(given.items())
     if not given:
-        return FIRST.get(model)
+        return FREE if model in LOCKS else FIRST.get(model)
     (value,) = (start for start in starts.values() if start is not None)
     if model == "counter":
         return Fraction(str(value))
     elements = tuple(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
-    return {"set": frozenset(elements) if model == "set" else None, "list": elements, "queue": elements}.get(
-        model, plain(value)
-    )
+    match model:
+        case "set":
+            return frozenset(elements)
+        case "priority-queue":
+            return tuple(Fraction(str(element)) for element in value)
+        case "unordered-queue":
+            return tuple((element, 0) for element in elements), 0
+    return elements
 
 
 def keys_of(operation: Operation, model: str) -> set[str | None]:
@@ -112,8 +184,8 @@ def op_of(operation: Operation, model: str) -> Op:
         word = "refused"
     elif word == "cas" and value[0] == value[1]:
         word, value = "read", value[0]
-    elif word == "dequeue":
-        word = "dequeue" if known else "take"
+    elif word in TAKES:
+        word = word if known else "take"
     elif model == "multi-register":
         micros = value if word == "txn" else ((word, operation.key, value),)
         word, value = "txn", tuple((m[0][0], str(m[1]), m[2]) for m in micros if known or m[0][0] == "w")
@@ -124,7 +196,13 @@ def op_of(operation: Operation, model: str) -> Op:
 def _value_of(operation: Operation, model: str) -> Any:
     """A sum's as a number of any size and fineness; what a collection showed as its elements."""
     value = operation.value
-    if model == "counter" and type(value) in (int, float):
+    if model in LOCKS:
+        client, fence = (
+            (value.get("client"), value.get("fence")) if isinstance(value, dict) else (value, None)
+        )
+        owner = (False, operation.process) if client is None else (True, plain(client))
+        return owner, Fraction(str(fence or 0))
+    if model in ("counter", "priority-queue") and type(value) in (int, float):
         return Fraction(str(value))
     return plain(list(value) if isinstance(value, Set) and model in ("set", "list") else value)
 

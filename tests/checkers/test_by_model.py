@@ -121,6 +121,8 @@ def test_every_promise_implies_itself_first() -> None:
         ((0, "write", "1"), "register"),
         ((0, "put", "1"), "kv"),
         ((0, "enqueue", "1"), "queue"),
+        ((0, "push", "1"), "stack"),
+        ((0, "acquire", "nil"), "mutex"),
         ((0, "add", "1"), "set"),
         ((0, "read", "[[:r x 1]]"), "long-fork"),
         ((0, "read", "[1 2 3]"), "causal-reverse"),

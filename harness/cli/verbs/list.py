@@ -10,16 +10,19 @@ import click
 from harness.cli.param_types import Text
 
 if TYPE_CHECKING:
+    from checkers.by_model import Model
     from harness.systems.promise import Promise
 
-TABLES = ("systems", "promises", "clusters", "workloads", "faults", "checkers", "starts", "bugs")
+TABLES = ("systems", "promises", "clusters", "workloads", "models", "faults", "checkers", "starts", "bugs")
 
 
 @click.command()
 @click.argument("table", required=False, type=click.Choice(TABLES))
 @click.option("--cluster", type=Text(), help="The faults that this cluster supports, and why not the rest.")
 def command(table: str | None, cluster: str | None) -> int:
-    """The tables of names: systems and what they promise, clusters, workloads, faults, checkers, stored logs, bugs."""
+    """The tables of names: systems and what they promise, clusters, workloads, models of histories, faults, checkers,
+    stored logs, bugs.
+    """
     from harness.run.assemble import CLUSTERS
 
     if cluster is not None and cluster not in CLUSTERS:
@@ -34,6 +37,7 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
+    from checkers.by_model import MODELS
     from checkers.logs.wal import NAME as AUDIT
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
@@ -50,6 +54,8 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             return CLUSTERS
         case "workloads":
             return {name: workload.summary for name, workload in WORKLOADS.items()}
+        case "models":
+            return {name: _model(model) for name, model in MODELS.items()}
         case "faults":
             return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":
@@ -68,6 +74,13 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             return {name: text for system in SYSTEMS.values() for name, text in system.starts.items()}
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
+
+
+def _model(model: Model) -> str:
+    """The operations that a history of this model has, and what it can be judged by; the first is the default."""
+    promises, many = model.promises, 4
+    more = f", and {len(promises) - many} more" if len(promises) > many else ""
+    return f"{model.summary}; promises: {', '.join(promises[:many])}{more}"
 
 
 def _promises() -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from checkers import by_model
 from checkers.by_model import MODELS, Judgement
-from checkers.guessing import guess
+from checkers.guessing import LOOSER, guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
@@ -88,7 +88,18 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
         )
     except ModelError as error:
         raise WrongUse(f"--initial: {error}") from error
-    return _document(asked, history, judgement)
+    return _document(asked, history, judgement, _if_another_model(asked, history, judgement))
+
+
+def _if_another_model(asked: Asked, history: History, judgement: Judgement) -> str:
+    """The looser model with which the anomaly would vanish, where the model was guessed."""
+    if asked.model is not None or not judgement.violations or judgement.model not in LOOSER:
+        return ""
+    model, allows = LOOSER[judgement.model]
+    looser = by_model.judge(
+        history, model, limits=asked.limits, failed_cas_observes=asked.failed_cas_observes
+    )
+    return f" If {allows}, say --model {model}." if looser.result == "valid" else ""
 
 
 def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Terms]:
@@ -124,7 +135,7 @@ def left_out(history: History, model: str) -> set[str]:
     return history.names - MODELS[model].f - {"dump"}
 
 
-def _document(asked: Asked, history: History, judgement: Judgement) -> dict[str, Any]:
+def _document(asked: Asked, history: History, judgement: Judgement, hint: str) -> dict[str, Any]:
     evidence = _evidence(history, left_out(history, judgement.model))
     outcome = outcome_of([judgement.result], evidence["missing"])
     return {
@@ -132,7 +143,7 @@ def _document(asked: Asked, history: History, judgement: Judgement) -> dict[str,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}",
+        "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}{hint}",
         "promise": {
             promised.checker: promised.model
             for promised in judgement.verdicts

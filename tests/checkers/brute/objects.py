@@ -112,6 +112,71 @@ def queue(held: Any, call: Call) -> Any:
     return elements[1:] if not call.answered or first == call.value else IMPOSSIBLE
 
 
+def stack(held: Any, call: Call) -> Any:
+    """Last in, first out: push; pop takes what went in last, or shows null where nothing is."""
+    elements = held or ()
+    if call.f == "push":
+        return (*elements, call.value)
+    last = elements[-1] if elements else None
+    return elements[:-1] if not call.answered or last == call.value else IMPOSSIBLE
+
+
+def priority_queue(held: Any, call: Call) -> Any:
+    """The greatest first: insert; poll takes the greatest number, or shows null where nothing is."""
+    elements = sorted(held or ())
+    if call.f == "insert":
+        return (*elements, call.value)
+    greatest = elements[-1] if elements else None
+    return tuple(elements[:-1]) if not call.answered or greatest == call.value else IMPOSSIBLE
+
+
+def unordered_queue(held: Any, call: Call) -> Any:
+    """Any element may come out: enqueue; dequeue takes one, or shows null where nothing is.
+
+    One without answer may have taken any. So what is held are all contents that the queue may have now.
+    """
+    after: set[tuple[Any, ...]] = set()
+    for elements in held or {()}:
+        if call.f == "enqueue":
+            after.add(tuple(sorted((*elements, call.value))))
+        elif not elements and (not call.answered or call.value is None):
+            after.add(())
+        after |= {
+            (*elements[:place], *elements[place + 1 :])
+            for place, element in enumerate(elements)
+            if call.f == "dequeue" and (not call.answered or element == call.value)
+        }
+    return after or IMPOSSIBLE
+
+
+def lock(model: str) -> Step:
+    """acquire, release; a value names the client and the fence, else the process is the client.
+
+    What is held: who acquired it and did not release it yet, with their fences; and the fences that were given.
+    """
+
+    def step(held: Any, call: Call) -> Any:
+        holders, fences = held or ((), ())
+        value = call.value if isinstance(call.value, dict) else {"client": call.value} if call.value else {}
+        who = value.get("client", call.process) if model != "mutex" else "anybody"
+        fence = value.get("fence") if "fenced" in model else None
+        if call.f == "release":
+            return (holders[:-1], fences) if holders and _is(holders[-1][0], who) else IMPOSSIBLE
+        if holders and not ("reentrant" in model and _is(holders[-1][0], who)):
+            return IMPOSSIBLE
+        known = [its for _, its in holders if its]
+        if fence and (known[:1] != [fence] if known else any(its >= fence for its in fences)):
+            return IMPOSSIBLE
+        return (*holders, (who, fence)), (*fences, *([fence] if fence else []))
+
+    return step
+
+
+def _is(holder: Any, who: Any) -> bool:
+    """A client with a name may have begun as a process that got no answer."""
+    return bool(holder == who or (isinstance(holder, int) and isinstance(who, str)))
+
+
 def multi_register(held: Any, call: Call) -> Any:
     """A value for each key, null at first: read, write of one; txn [["r", key, value], ["w", key, value], …]."""
     values = dict(held or {})
@@ -134,7 +199,20 @@ STEPS: dict[str, Step] = {
     "list": grow_list,
     "set": grow_set,
     "queue": queue,
+    "unordered-queue": unordered_queue,
+    "stack": stack,
+    "priority-queue": priority_queue,
     "counter": counter,
+    **{
+        model: lock(model)
+        for model in (
+            "mutex",
+            "owner-aware-mutex",
+            "reentrant-mutex",
+            "fenced-mutex",
+            "reentrant-fenced-mutex",
+        )
+    },
 }
 """By the names of `checkers.by_model`."""
 

@@ -57,8 +57,15 @@ def question(rng: random.Random, model: str, fresh: list[int], unique: bool) -> 
             return rng.choice((("read", None), ("add", value)))
         case "counter":
             return rng.choice((("read", None), ("add", rng.choice((-2, -1, 1, 1, 2, 3)))))
-        case "queue":
+        case "queue" | "unordered-queue":
             return rng.choice((("dequeue", None), ("enqueue", value)))
+        case "stack":
+            return rng.choice((("pop", None), ("push", value)))
+        case "priority-queue":
+            return rng.choice((("poll", None), ("insert", rng.randint(1, 9) if unique else value)))
+        case _ if model.endswith("mutex"):
+            named = {"client": rng.choice("ab")} if unique and model != "mutex" else None
+            return rng.choice((("acquire", named), ("acquire", named), ("release", named)))
         case _:
             raise AssertionError(model)
 
@@ -72,6 +79,10 @@ class _Running:
     done: bool = False
     refused: bool = False
     mismatch: bool = False
+    client: Any = None
+
+
+LOOKS = ("read", "get", "dequeue", "pop", "poll")
 
 
 def apply(model: str, held: Any, running: _Running) -> tuple[Any, Any]:
@@ -92,10 +103,16 @@ def apply(model: str, held: Any, running: _Running) -> tuple[Any, Any]:
             return sorted({*(held or []), asked}), asked
         case "append" if model == "kv":
             return (held or "") + asked, asked
-        case "append" | "enqueue":
+        case "append" | "enqueue" | "push":
             return [*(held or []), asked], asked
+        case "insert":
+            return sorted([*(held or []), asked]), asked
         case "dequeue":
             return (held or [])[1:], (held or [None])[0]
+        case "pop" | "poll":
+            return (held or [])[:-1], (held or [None])[-1]
+        case "acquire" | "release":
+            return _lock(model, held or (None, 0, 0, 0), running)
         case "txn":
             values, told = dict(held or {}), []
             for word, key, value in asked:
@@ -105,6 +122,22 @@ def apply(model: str, held: Any, running: _Running) -> tuple[Any, Any]:
             return values, told
         case _:
             raise AssertionError(f)
+
+
+def _lock(model: str, held: Any, running: _Running) -> tuple[Any, Any]:
+    owner, count, fence, given = held
+    asked, who = running.asked, (running.asked or {}).get("client", running.client)
+    may = owner == who or model == "mutex"
+    running.mismatch = (
+        not (count and may) if running.f == "release" else count > 0 and not (may and "reentrant" in model)
+    )
+    if running.mismatch:
+        return held, asked
+    if running.f == "release":
+        return (owner if count > 1 else None, count - 1, fence, given), asked
+    fence = fence if count else given + 1
+    shown = {**(asked or {}), "fence": fence} if "fenced" in model else asked
+    return (who, count + 1, fence, max(given, fence)), shown
 
 
 def answered(rng: random.Random, model: str, unique: bool, weakness: str) -> list[Line]:
@@ -148,10 +181,8 @@ def answered(rng: random.Random, model: str, unique: bool, weakness: str) -> lis
             if left:
                 left -= 1
                 f, asked = question(rng, model, fresh, unique)
-                one = _Running(f, asked, rng.choice(keys), refused=rng.random() < 0.08)
-                recorder.add(
-                    client, "invoke", f, None if f in ("read", "get", "dequeue") else asked, key=one.key
-                )
+                one = _Running(f, asked, rng.choice(keys), refused=rng.random() < 0.08, client=client)
+                recorder.add(client, "invoke", f, None if f in LOOKS else asked, key=one.key)
                 running[client] = one
         elif not running[client].done:
             if rng.random() < lost / 2:
@@ -166,7 +197,7 @@ def answered(rng: random.Random, model: str, unique: bool, weakness: str) -> lis
 
 
 def _answer(recorder: Recorder, client: int, one: _Running, outcome: str) -> None:
-    value = one.answer if outcome == "ok" else None if one.f in ("read", "get", "dequeue") else one.asked
+    value = one.answer if outcome == "ok" else None if one.f in LOOKS else one.asked
     error = ("mismatch" if one.mismatch else "refused") if outcome == "fail" else None
     recorder.add(client, outcome, one.f, value, key=one.key, error=error)
 
@@ -189,8 +220,8 @@ def guessed(rng: random.Random, model: str, unique: bool) -> list[Line]:
             _answer(recorder, client, one, outcome)
         elif questions:
             f, asked = questions.pop(0)
-            one = _Running(f, asked, rng.choice(keys))
-            recorder.add(client, "invoke", f, None if f in ("read", "get", "dequeue") else asked, key=one.key)
+            one = _Running(f, asked, rng.choice(keys), client=client)
+            recorder.add(client, "invoke", f, None if f in LOOKS else asked, key=one.key)
             running[client] = one
     return recorder.lines
 

@@ -19,6 +19,12 @@ MODELS = (
     "counter",
     "set",
     "queue",
+    "unordered-queue",
+    "stack",
+    "priority-queue",
+    "mutex",
+    "reentrant-mutex",
+    "fenced-mutex",
     "list",
     "kv",
     "multi-register",
@@ -83,9 +89,12 @@ def _answers(
 def _spoil(model: str, chance: random.Random, asked: list[Any], answers: list[tuple[Any, str]]) -> None:
     place = chance.randrange(len(asked))
     f, _, _ = asked[place]
-    if answers[place][1] == "ok" and f in ("read", "get", "dequeue", "txn"):
+    if answers[place][1] == "ok" and f in ("read", "get", "dequeue", "pop", "poll", "txn"):
         answers[place] = (_OTHER[model](chance, answers[place][0]), "ok")
-    elif (f == "cas" or _is_deletion(f, asked[place][2])) and answers[place][1] in ("ok", "fail"):
+    elif (f in ("cas", "acquire", "release") or _is_deletion(f, asked[place][2])) and answers[place][1] in (
+        "ok",
+        "fail",
+    ):
         answers[place] = (asked[place][2], "fail" if answers[place][1] == "ok" else "ok")
 
 
@@ -124,6 +133,37 @@ def _queue(state: Any, f: str, value: Any) -> Answer:
     if f == "enqueue":
         return [*state, value], value, "ok"
     return (state[1:], state[0], "ok") if state else (state, None, "ok")
+
+
+def _stack(state: Any, f: str, value: Any) -> Answer:
+    """A priority queue is a sorted one."""
+    if f in ("push", "insert"):
+        return [*state, value] if f == "push" else sorted([*state, value]), value, "ok"
+    return state[:-1], state[-1] if state else None, "ok"
+
+
+def _mutex(state: Any, f: str, value: Any) -> Answer:
+    return (f == "acquire", value, "ok") if state == (f == "release") else (state, value, "fail")
+
+
+def _reentrant(state: Any, f: str, value: Any) -> Answer:
+    """Owner and depth."""
+    owner, depth = state
+    if f == "acquire":
+        return ((value, depth + 1), value, "ok") if owner in (None, value) else (state, value, "fail")
+    if owner != value:
+        return state, value, "fail"
+    return ((owner, depth - 1) if depth > 1 else (None, 0)), value, "ok"
+
+
+def _fenced(state: Any, f: str, value: Any) -> Answer:
+    """Owner and fences given so far."""
+    owner, given = state
+    if f == "acquire" and owner is None:
+        return (value["client"], given + 1), {**value, "fence": given + 1}, "ok"
+    if f == "release" and owner == value["client"]:
+        return (None, given), value, "ok"
+    return state, value, "fail"
 
 
 def _text(state: Any, f: str, value: Any) -> Answer:
@@ -169,6 +209,10 @@ def _ask(f: str, values: Callable[[random.Random, int], Any], look: str = "read"
     return ask
 
 
+def _ask_lock(owner: Callable[[random.Random], Any]) -> Callable[..., Any]:
+    return lambda chance, place: (chance.choice(("acquire", "release")), "x", owner(chance))
+
+
 def _ask_text(chance: random.Random, place: int) -> Any:
     f = chance.choice(("get", "get", "put", "append"))
     return f, chance.choice("xxy"), None if f == "get" else chance.choice("ab")
@@ -199,12 +243,20 @@ _ASK: dict[str, Callable[..., Any]] = {
     "counter": _ask("add", lambda chance, place: chance.choice((1, 1, 2, -1))),
     "set": _ask("add", lambda chance, place: chance.randint(1, 5)),
     "queue": _ask("enqueue", lambda chance, place: chance.choice((place, place, 1)), "dequeue"),
+    "unordered-queue": _ask("enqueue", lambda chance, place: chance.choice((place, place, 1)), "dequeue"),
+    "stack": _ask("push", lambda chance, place: chance.choice((place, place, 1)), "pop"),
+    "priority-queue": _ask("insert", lambda chance, place: chance.randint(1, 4), "poll"),
+    "mutex": _ask_lock(lambda chance: None),
+    "reentrant-mutex": _ask_lock(lambda chance: chance.choice("ab")),
+    "fenced-mutex": _ask_lock(lambda chance: {"client": chance.choice("ab")}),
     "list": _ask("append", lambda chance, place: chance.randint(1, 4)),
     "kv": _ask_text,
     "multi-register": _ask_transaction,
 }
 _FIRST: dict[str, Callable[[], Any]] = {
     "counter": int, "set": list, "queue": list, "list": list, "kv": str, "multi-register": dict,
+    "unordered-queue": list, "stack": list, "priority-queue": list, "mutex": bool,
+    "reentrant-mutex": lambda: (None, 0), "fenced-mutex": lambda: (None, 0),
 }  # fmt: skip
 _ANSWER: dict[str, Callable[[Any, str, Any], Answer]] = {
     "register": _register,
@@ -214,6 +266,12 @@ _ANSWER: dict[str, Callable[[Any, str, Any], Answer]] = {
     "counter": _counter,
     "set": _set,
     "queue": _queue,
+    "unordered-queue": _queue,
+    "stack": _stack,
+    "priority-queue": _stack,
+    "mutex": _mutex,
+    "reentrant-mutex": _reentrant,
+    "fenced-mutex": _fenced,
     "list": _collection,
     "kv": _text,
     "multi-register": _transaction,
@@ -225,7 +283,10 @@ _OTHER: dict[str, Callable[[random.Random, Any], Any]] = {
     "deleting-register": lambda chance, shown: chance.choice((None, 1, 2, 3)),
     "counter": lambda chance, shown: shown + chance.choice((-1, 1)),
     "set": _other_elements,
-    "queue": lambda chance, shown: chance.choice((None, 0, 1, 2, 3)),
+    **dict.fromkeys(
+        ("queue", "unordered-queue", "stack", "priority-queue"),
+        lambda chance, shown: chance.choice((None, 0, 1, 2, 3)),
+    ),
     "list": _other_elements,
     "kv": lambda chance, shown: shown + chance.choice("ab") if chance.random() < 0.5 else shown[1:],
     "multi-register": _other_transaction,
