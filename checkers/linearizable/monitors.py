@@ -14,25 +14,29 @@ A drain is dequeues and an "empty" (`drains`) in a sequence. Its elements were e
 enqueue took effect no sooner than the enqueues before it in the sequence began, and no later than the enqueues behind
 it returned. With times narrowed so, the patterns and the order are those of single dequeues.
 
+**Unordered queues** have the same patterns but for the third. Each element goes in as late, and out as early, as its
+calls allow: it is inside at no moment at which it need not be, and each "empty" has its moment between the elements.
+
 A dequeue without an answer took one of the elements that never came out, or none. The earlier it was asked, the more it
 may have done, and elements leave in the order in which they came. So the first of the missing elements goes to the
 first of these dequeues, and so on; where their order is open, each order is tried (`TRIED_MAX`).
 
 The answer is None (ask the search) if an element was put in twice, or stood there before; if a queue did not begin
-empty; or if no order was found of those that were tried, and there are more. A crashed add or enqueue of an element
-that no call returned is skipped: it can only be in the way.
+empty; if a dequeue of an unordered queue got no answer; or if no order was found of those that were tried, and there
+are more. A crashed add or enqueue of an element that no call returned is skipped: it can only be in the way.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import Any
 
+from checkers.linearizable.containers import UnorderedQueue
 from checkers.linearizable.drains import DrainedQueue, are_in_sequence
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Decision
@@ -51,6 +55,8 @@ def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
     if model.name == "set":
         first: Any = model.initial
         return _set(calls, first)
+    if model.name == "unordered-queue":
+        return _unordered(calls) if model.initial == UnorderedQueue().initial else None
     first = model.first_elements if isinstance(model, DrainedQueue) else model.initial
     return _queue(calls) if model.name == "queue" and first == () else None
 
@@ -168,6 +174,36 @@ def _queue(calls: Sequence[Call]) -> Decision | None:
     return _no(_named(calls, *returns[first]))
 
 
+def _unordered(calls: Sequence[Call]) -> Decision | None:
+    queue = _known_queue(calls, EVER)
+    if queue is None:
+        return None
+    # A dequeue without an answer may have taken any element: only what is wrong with it is sure.
+    has_takes = any(call.action.word == "take" for call in calls)
+    if wrong := [*queue.wrong, *(() if has_takes else _not_empty(queue))]:
+        return _no(min(wrong)[1])
+    if queue.optional or has_takes:
+        return None
+    steps: list[tuple[float, int]] = []
+    for element in queue.elements.values():
+        out = element.took[0] + 0.5
+        if element.took_by is not None:
+            steps.append((out, element.took_by))
+        if element.took_by is not None or element.put[1] < EVER:
+            steps.append((min(element.put[1] - 0.5, out - 0.25), element.put_by))
+    steps += zip(_moments(queue), (place for _, place, _ in queue.empty), strict=True)
+    order = [place for _, place in sorted(steps)]
+    return _yes(order) if _replays(calls, order, in_order=False) else None
+
+
+def _moments(queue: _Queue) -> Iterator[float]:
+    """For each "empty" the last moment of its call at which nothing need be inside."""
+    filled = _filled(queue)
+    for (_, returned), _, _ in queue.empty:
+        at = bisect_left(filled, returned, key=lambda stretch: stretch[0]) - 1
+        yield filled[at][0] - 0.5 if at >= 0 and returned - 0.5 < filled[at][1] else returned - 0.5
+
+
 def _named(calls: Sequence[Call], until: int, place: int) -> int:
     """The call that a pattern names, of the calls that returned at that event (a drain has several); else `place`."""
     queue = _known_queue(calls, until)
@@ -198,7 +234,10 @@ def _known_queue(calls: Sequence[Call], until: float) -> _Queue | None:
 
 
 def _narrow(queue: _Queue) -> None:
-    """Narrow the times to those that the sequence of each drain leaves open."""
+    """Narrow the times to those that the sequence of each drain leaves open, and put each element in before it is out.
+
+    Without the second the line of elements may leave calls no time, where many of them run at once.
+    """
     for taken in _drains(queue.elements.values()).values():
         begun = accumulate((element.put[0] for element in taken), max)
         returned = [*accumulate((element.put[1] for element in reversed(taken)), min)]
@@ -206,6 +245,9 @@ def _narrow(queue: _Queue) -> None:
             element.put = times[0], times[1]
             if element.put[0] > element.put[1] and element.took_by is not None:
                 queue.wrong.append((element.took[1], element.took_by))
+    for element in queue.elements.values():
+        (put, was_put), (took, was_taken) = element.put, element.took
+        element.put, element.took = (put, min(was_put, was_taken)), (max(put, took), was_taken)
 
 
 def _drains(elements: Iterable[_Element]) -> dict[Any, list[_Element]]:
@@ -263,7 +305,7 @@ def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until:
     }
     for values in _lines(dict(sorted(missing.items(), key=lambda item: item[1].put)), len(begun)):
         taken = {
-            value: replace(missing[value], took=(float(invoke), EVER), took_by=place)
+            value: replace(missing[value], took=(max(missing[value].put[0], invoke), EVER), took_by=place)
             for value, (invoke, place) in zip(values, begun, strict=False)
         }
         yield _Queue({**queue.elements, **out, **taken}, queue.empty)
@@ -323,6 +365,17 @@ def _overtaken(queue: _Queue) -> Iterator[tuple[float, int]]:
 
 def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
     """Answers "empty" that came while at every moment some element surely was in the queue."""
+    filled = _filled(queue)
+    at = 0
+    for (begun, returned), place, _ in sorted(queue.empty, key=lambda answer: answer[0]):
+        while at < len(filled) and filled[at][1] < begun:
+            at += 1
+        if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
+            yield returned, place
+
+
+def _filled(queue: _Queue) -> list[Times]:
+    """The stretches in which some element surely was in the queue."""
     filled: list[Times] = []
     for begins, ends in sorted((element.put[1], element.took[0]) for element in queue.elements.values()):
         if begins >= ends:
@@ -331,12 +384,7 @@ def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
             filled[-1] = (filled[-1][0], max(filled[-1][1], ends))
         else:
             filled.append((begins, ends))
-    at = 0
-    for (begun, returned), place, _ in sorted(queue.empty, key=lambda answer: answer[0]):
-        while at < len(filled) and filled[at][1] < begun:
-            at += 1
-        if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
-            yield returned, place
+    return filled
 
 
 def _scheduled(queue: _Queue) -> list[int] | None:
@@ -441,10 +489,10 @@ def _with_empties(
     return order
 
 
-def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
+def _replays(calls: Sequence[Call], order: Sequence[int], *, in_order: bool = True) -> bool:
     """Whether a queue gives these answers in this order, and the order keeps real time and each drain's sequence, and
-    leaves nothing out."""
-    inside: deque[Any] = deque()
+    leaves nothing out. `in_order`: elements come out as they went in."""
+    inside: OrderedDict[Any, None] = OrderedDict()
     latest = -1.0
     for place in order:
         call = calls[place]
@@ -453,14 +501,17 @@ def _replays(calls: Sequence[Call], order: Sequence[int]) -> bool:
             return False
         latest = max(latest, begun)
         if call.action.word == "enqueue":
-            inside.append(call.action.values[0])
+            inside[call.action.values[0]] = None
         elif call.action.word == "take":
-            inside.popleft()
+            inside.popitem(last=False)
         elif call.action.word in FOUND_EMPTY:
             if inside:
                 return False
-        elif not inside or inside.popleft() != call.action.values[0]:
-            return False
+        else:
+            element = call.action.values[0]
+            if element not in inside or (in_order and element != next(iter(inside))):
+                return False
+            del inside[element]
     named = set(order)
     return (
         len(named) == len(order)
