@@ -279,6 +279,8 @@ def find_runs(root: Path) -> list[RunSummary]:
 
 def resolve(path: Path) -> RunFolder:
     """The run of a path that a user gave: its folder, or a file in it; WrongUse if there is none."""
+    if not path.exists():
+        raise WrongUse(f"{path} does not exist; try: results/latest, or the path from another folder")
     folder = path if path.is_dir() else path.parent
     is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, "plan.json"}
     if not is_of_a_run or not (folder / HISTORY).exists():

@@ -25,7 +25,7 @@ SECOND_OPINION_S = 600.0
 
 
 @click.command()
-@click.argument("path", type=InputPath())
+@click.argument("paths", type=InputPath(), nargs=-1, required=True, metavar="PATH…")
 @click.option(
     "--model",
     type=Text(),
@@ -50,6 +50,11 @@ SECOND_OPINION_S = 600.0
 @click.option(
     "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
 )
+@click.option(
+    "--jobs",
+    type=Whole(1),
+    help="Processes for many files; by default all cores where there is much to read.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")
 @click.option("--html", type=OutputFile(), help="Write the report to this file.")
 @click.option("--edn", type=OutputFile(), help="Write the history as Jepsen's EDN to this file.")
@@ -73,33 +78,51 @@ SECOND_OPINION_S = 600.0
     help="spark: checks, keys and segments of long keys (or many runs) are spread over workers.",
 )
 @spark_options
-def command(path: Path, as_json: bool, engine: str, master: str, conf: tuple[str, ...], **given: Any) -> int:
-    """Check a stored run again, or a history file, or all runs in a folder.
+def command(
+    paths: tuple[Path, ...],
+    as_json: bool,
+    engine: str,
+    master: str,
+    conf: tuple[str, ...],
+    jobs: int | None,
+    **given: Any,
+) -> int:
+    """Check a stored run again, or a history file, or all runs or histories in a folder.
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
     Porcupine's key-value file, elle-cli's JSON. Nothing is written beside a file. A run's address in an object store
     (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there. A bundle (qsync bundle) is judged
-    as the run that it holds.
+    as the run that it holds. Of several paths, and of a folder with histories of other tools (or with folders of
+    Jepsen's store), each history gets a line, and the exit code is the gravest.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
     is, and a verdict on a part is never VALID. --model, --failed-cas and --initial are for histories of other tools.
     """
     from harness.results.bundle import is_bundle
 
-    path = _here(path)
-    if not is_bundle(path) and (engine == "spark" or _holds_runs(path)):
+    path = _here(paths[0])
+    if len(paths) == 1 and not is_bundle(path) and (engine == "spark" or _holds_runs(path)):
         from harness.cli.verbs.check_spread import check_spread
 
         return check_spread(path, as_json, engine, master, conf, given)
-    options = _Options(as_json=as_json, **given)
+    options = Options(as_json=as_json, **given)
+    if len(paths) > 1 or (path.is_dir() and not (path / "history.jsonl").exists()):
+        from harness.cli.verbs.check_many import check_many, histories_in
+
+        if engine == "spark":
+            raise click.UsageError("--engine spark takes one path")
+        histories = histories_in([path, *map(_here, paths[1:])])
+        if len(histories) > 1 or len(paths) > 1:
+            return check_many(histories, options, jobs)
+        (path,) = histories
     if is_bundle(path):
         return _check_bundle(path, engine, options)
-    folder = _run_folder(path)
+    folder = run_folder(path)
     return _check_file(path, options) if folder is None else _check_run(folder, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class Options:
     """The options of the command line."""
 
     as_json: bool
@@ -153,7 +176,7 @@ def _holds_runs(path: Path) -> bool:
     )
 
 
-def _run_folder(path: Path) -> RunFolder | None:
+def run_folder(path: Path) -> RunFolder | None:
     """The run that is meant; None if `path` is a file that belongs to no run of ours."""
     from harness.results import resolve
 
@@ -165,7 +188,7 @@ def _run_folder(path: Path) -> RunFolder | None:
 _OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
 
 
-def _check_bundle(path: Path, engine: str, options: _Options) -> int:
+def _check_bundle(path: Path, engine: str, options: Options) -> int:
     """Judge the run in a bundle as that run. The unpacked files are removed afterwards."""
     from harness.cluster.scratch import scratch
     from harness.errors import WrongUse
@@ -182,12 +205,11 @@ def _check_bundle(path: Path, engine: str, options: _Options) -> int:
         return _check_run(resolve(folder), options, bundle=path)
 
 
-def _check_run(folder: RunFolder, options: _Options, bundle: Path | None = None) -> int:
+def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) -> int:
     """`bundle`: the file that the folder was unpacked from."""
     import msgspec
 
     from checkers.by_model import only_key
-    from harness.errors import WrongUse
     from harness.judge import Asked, repeat_line
     from harness.judge.time_limit import limited
     from harness.pages.terminal.file_screen import asked_lines
@@ -196,16 +218,7 @@ def _check_run(folder: RunFolder, options: _Options, bundle: Path | None = None)
     from harness.run.assemble import parts_of
     from harness.systems import plans
 
-    for option, value in (
-        ("--model", options.model),
-        ("--failed-cas", options.failed_cas),
-        ("--initial", options.initial),
-    ):
-        if value is not None:
-            raise WrongUse(
-                f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
-                "to read its record as such a history, copy history.jsonl to another folder and check that file"
-            )
+    for_a_run(folder, options)
     plan = plans.read(folder.plan_file)
     key, promise = options.key, options.promise
     parts_of(plan if promise is None else msgspec.structs.replace(plan, promise=promise))
@@ -241,17 +254,49 @@ def _check_run(folder: RunFolder, options: _Options, bundle: Path | None = None)
     return ExitCode(verdict["exit_code"])
 
 
-def _check_file(path: Path, options: _Options) -> int:
+def for_a_run(folder: RunFolder, options: Options) -> None:
+    """Raises WrongUse for an option that is for histories of other tools."""
     from harness.errors import WrongUse
-    from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
-    from harness.judge.time_limit import limited
+
+    for option, value in (
+        ("--model", options.model),
+        ("--failed-cas", options.failed_cas),
+        ("--initial", options.initial),
+    ):
+        if value is not None:
+            raise WrongUse(
+                f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
+                "to read its record as such a history, copy history.jsonl to another folder and check that file"
+            )
+
+
+def _check_file(path: Path, options: Options) -> int:
+    from harness.errors import WrongUse
     from harness.pages.terminal import file_screen
-    from harness.pages.terminal.working import working
 
     if options.shiviz is not None:
         raise WrongUse(
             f"--shiviz: {path} is a history, and has no messages between nodes; try: a run's folder"
         )
+    history, verdict = judged_file(path, options)
+    _write_graph(options.graph, verdict)
+    if options.html is not None:
+        from harness.pages import file_page
+
+        file_page.write(options.html, Path(verdict["file"]), history, verdict)
+    if options.as_json:
+        print_json(verdict)
+    else:
+        click.echo(file_screen.screen(verdict, colour=has_colour()))
+    return ExitCode(verdict["exit_code"])
+
+
+def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
+    """The history in the file, and the verdict on it in the form of verdict.json."""
+    from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
+    from harness.judge.time_limit import limited
+    from harness.pages.terminal.working import working
+
     asked = Asked(
         path=_record(path),
         model=options.model,
@@ -271,16 +316,7 @@ def _check_file(path: Path, options: _Options) -> int:
 
             verified.add_to(verdict, history, verified.verifiers(questions()))
         _ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
-    _write_graph(options.graph, verdict)
-    if options.html is not None:
-        from harness.pages import file_page
-
-        file_page.write(options.html, asked.path, history, verdict)
-    if options.as_json:
-        print_json(verdict)
-    else:
-        click.echo(file_screen.screen(verdict, colour=has_colour()))
-    return ExitCode(verdict["exit_code"])
+    return history, verdict
 
 
 def _record(path: Path) -> Path:
@@ -291,7 +327,7 @@ def _record(path: Path) -> Path:
 
 
 def _ask_others(
-    options: _Options,
+    options: Options,
     verdict: dict[str, Any],
     history: History,
     file: Path | None,

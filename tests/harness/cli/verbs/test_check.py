@@ -43,6 +43,17 @@ def test_a_stored_run_is_judged_again(qsync: Qsync, stored: RunFolder) -> None:
     assert json.loads(qsync("check", stored.history, "--json").out)["outcome"] == first["outcome"] == "valid"
 
 
+def test_runs_and_files_go_together(qsync: Qsync, stored: RunFolder, tmp_path: Path) -> None:
+    """If it failed, a run among files would be judged without its plan, or as a file of another tool."""
+    file = tmp_path / "history.edn"
+    told = [(kind, f) for f in ("write", "read") for kind in ("invoke", "ok")]
+    file.write_text("".join(f"{{:process 0 :type :{kind} :f :{f} :value 1}}\n" for kind, f in told))
+    done = qsync("check", file, stored.path)
+    assert (done.code, [line.split()[0] for line in done.out.splitlines()[:2]]) == (0, ["valid", "valid"])
+    done = qsync("check", file, stored.path, "--model", "register")
+    assert done.code == 64 and "judged by its plan" in done.out.splitlines()[1]
+
+
 def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:
     """If it failed, nobody could ask whether a run was more than it had to be."""
     slow = small(
@@ -137,10 +148,10 @@ def test_a_run_that_ended_in_the_middle_is_no_evidence(qsync: Qsync, stored: Run
 @pytest.mark.parametrize(
     "words", [("check", "nowhere"), ("report", "nowhere"), ("check", "nowhere/history.jsonl")]
 )
-def test_a_path_that_is_no_run_is_one_line_with_64(qsync: Qsync, words: tuple[str, ...]) -> None:
-    """If it failed, a mistyped path would be a traceback."""
+def test_a_path_that_is_not_there_is_one_line_with_64(qsync: Qsync, words: tuple[str, ...]) -> None:
+    """If it failed, a mistyped path would be a traceback, or be called something else."""
     done = qsync(*words)
-    assert "is no run" in done.line
+    assert f"{words[1]} does not exist" in done.line
     assert done.code == 64
 
 

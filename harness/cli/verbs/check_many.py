@@ -1,0 +1,135 @@
+"""`qsync check` of several paths, or of a folder with histories of other tools: a line each, a table at the end.
+
+What cannot be read or judged is a line, too, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.printing import print_json
+from harness.cli.verbs.check import Options, for_a_run, judged_file, run_folder
+from harness.errors import HarnessError, WrongUse, broke
+
+SUFFIXES = (".edn", ".json", ".jsonl", ".parquet", ".txt", ".log")
+"""The ends of names of files that may be histories."""
+OF_JEPSEN = ("history.edn", "history.txt", "jepsen.log")
+"""The record of a test in a folder of Jepsen's store: the first of these that is there."""
+OF_A_RUN = ("history.jsonl", "plan.json")
+MUCH = 16 << 20
+"""So many bytes are worth starting several processes for."""
+OF_ONE = ("key", "html", "edn", "shiviz", "graph", "second_opinion")
+"""The options that are for one history."""
+REFUSED = "refused"
+OUTCOMES = ("anomaly", REFUSED, "unknown", "inconclusive", "valid")
+
+
+def histories_in(paths: Iterable[Path]) -> list[Path]:
+    """The files and the folders of runs that are meant by these paths. Raises WrongUse if there are none."""
+    histories: dict[Path, None] = {}
+    for path in paths:
+        found = list(_in_folder(path)) if path.is_dir() else [path]
+        if not found:
+            raise WrongUse(f"{path} holds no run and no history: expected files like {', '.join(SUFFIXES)}")
+        histories |= dict.fromkeys(found)
+    return list(histories)
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    """Links are left out: Jepsen's `latest` and our own name what is there already."""
+    if any((folder / name).exists() for name in OF_A_RUN):
+        yield folder
+        return
+    for name in OF_JEPSEN:
+        if (folder / name).is_file():
+            yield folder / name
+            return
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _in_folder(path)
+        elif path.suffix in SUFFIXES:
+            yield path
+
+
+def check_many(histories: Sequence[Path], options: Options, jobs: int | None) -> int:
+    """Judge each, and print a line as soon as all before it are judged. The exit code is the gravest."""
+    for name in OF_ONE:
+        if getattr(options, name) is not None:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for one history, and these are {len(histories)}"
+            )
+    rows = []
+    for row in _judged(histories, options, jobs):
+        rows.append(row)
+        if options.as_json:
+            print_json(row)
+        else:
+            click.echo(f"{row['outcome']:<12} {row['path']}: {row['sentence']}")
+    if not options.as_json:
+        for line in _table(rows):
+            click.echo(line)
+    return gravest(ExitCode(row["exit_code"]) for row in rows)
+
+
+def _judged(histories: Sequence[Path], options: Options, jobs: int | None) -> Iterator[Mapping[str, Any]]:
+    judge = partial(_row, replace(options, as_json=True))  # no spinner beside the lines
+    if jobs is None:
+        size = sum(path.stat().st_size for path in histories if path.is_file())
+        jobs = (os.cpu_count() or 1) if size > MUCH else 1
+    jobs = min(jobs, len(histories))
+    if jobs == 1:
+        yield from map(judge, histories)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as processes:
+        yield from processes.map(judge, histories)
+
+
+def _row(options: Options, path: Path) -> Mapping[str, Any]:
+    """The line of one history: what `--json` prints of it."""
+    try:
+        verdict = _verdict(path, options)
+    except HarnessError as error:
+        sentence = str(error).removeprefix(f"{path}: ")
+        return {"path": str(path), "outcome": REFUSED, "exit_code": error.exit_code, "sentence": sentence}
+    except Exception as error:
+        return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": broke(error)}
+    fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence", "violations")}
+    counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
+    return {"path": str(path), **fields, "model": verdict["run"]["workload"], **counts}
+
+
+def _verdict(path: Path, options: Options) -> Mapping[str, Any]:
+    from harness.judge.time_limit import limited
+    from harness.run.finish import finish
+    from harness.systems import plans
+
+    folder = run_folder(path)
+    if folder is None:
+        return judged_file(path, options)[1]
+    for_a_run(folder, options)
+    with limited(options.limits):
+        return finish(folder, plans.read(folder.plan_file))
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How many histories came to each outcome, and how many operations they have."""
+    yield ""
+    yield f"{'':<12} {'histories':>9} {'operations':>12}"
+    for outcome in OUTCOMES:
+        of_outcome = [row for row in rows if row["outcome"] == outcome]
+        if not of_outcome:
+            continue
+        operations = sum(row.get(name, 0) for row in of_outcome for name in ("ok", "fail", "info"))
+        yield f"{outcome:<12} {len(of_outcome):>9,} {operations:>12,}"

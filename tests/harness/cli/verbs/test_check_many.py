@@ -1,0 +1,92 @@
+"""`check` of several histories: one that is refused hides none of the others, and the gravest decides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.cli.verbs.conftest import Qsync
+
+WRITE = "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 1}\n"
+READ = "{:process 0 :type :invoke :f :read}\n{:process 0 :type :ok :f :read :value %d}\n"
+VALID, ANOMALY = WRITE + READ % 1, WRITE + READ % 2
+STRANGE = "{:process 0 :type :invoke :f :dance}\n{:process 0 :type :ok :f :dance}\n"
+TORN = "{:process 0 :type"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (
+        ("a.edn", VALID),
+        ("b.edn", ANOMALY),
+        ("c.edn", STRANGE),
+        ("d.edn", TORN),
+        ("e.md", "#"),
+    ):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_folder_of_histories_is_a_line_each_and_a_table(folder: Path, qsync: Qsync) -> None:
+    """If it failed, somebody with fifty files would write a loop, or one bad file would hide the others."""
+    done = qsync("check", folder)
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert [line.split()[0] for line in lines[:4]] == ["valid", "anomaly", "refused", "refused"]
+    assert "give --model" in lines[2] and lines[3].count("d.edn") == 1
+    assert [line.split() for line in lines[5:]] == [
+        ["histories", "operations"],
+        ["anomaly", "1", "2"],
+        ["refused", "2", "0"],
+        ["valid", "1", "2"],
+    ]
+
+
+def test_lines_of_json_have_a_document_each(folder: Path, qsync: Qsync) -> None:
+    """If it failed, a program could not tell which file was refused and why."""
+    done = qsync("check", folder / "a.edn", folder / "c.edn", folder / "none.edn", "--json")
+    documents = [json.loads(line) for line in done.out.splitlines()]
+    assert [each["outcome"] for each in documents] == ["valid", "refused", "refused"]
+    assert (documents[0]["model"], documents[0]["ok"]) == ("register", 2)
+    assert "none.edn does not exist" in documents[2]["sentence"]
+    assert done.code == 64
+
+
+def test_several_processes_say_the_same_in_the_same_order(folder: Path, qsync: Qsync) -> None:
+    """If it failed, a line would stand beside the wrong file, or an error end all."""
+    one, two = (qsync("check", folder, "--jobs", jobs) for jobs in (1, 2))
+    assert (one.code, one.out) == (two.code, two.out)
+
+
+def test_the_record_of_each_test_in_a_store_is_taken_once(tmp_path: Path, qsync: Qsync) -> None:
+    """If it failed, Jepsen's results and its links to the latest test would be judged as histories."""
+    for name in ("1", "2"):
+        test = tmp_path / "store" / "etcd" / name
+        test.mkdir(parents=True)
+        for file in ("history.edn", "history.txt", "results.edn"):
+            (test / file).write_text(VALID)
+    (tmp_path / "store" / "latest").symlink_to(tmp_path / "store" / "etcd" / "2")
+    done = qsync("check", tmp_path / "store")
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert [line.split()[1].split("/")[-3:] for line in lines[:2]] == [
+        ["etcd", "1", "history.edn:"],
+        ["etcd", "2", "history.edn:"],
+    ]
+    done = qsync("check", tmp_path / "store" / "etcd" / "1")
+    assert (done.code, done.out.split()[0]) == (0, "VALID"), "a folder with one history is that history"
+
+
+def test_what_is_for_one_history_is_refused_for_many(folder: Path, qsync: Qsync) -> None:
+    """If it failed, the page of the last history would stand for all."""
+    done = qsync("check", folder, "--html", folder / "page.html")
+    assert done.code == 64 and "--html is for one history, and these are 4" in done.err
+    assert not (folder / "page.html").exists()
+
+
+def test_a_folder_without_histories_is_told(tmp_path: Path, qsync: Qsync) -> None:
+    """If it failed, nothing at all would be valid."""
+    done = qsync("check", tmp_path)
+    assert done.code == 64 and "holds no run and no history" in done.line
