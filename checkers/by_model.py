@@ -127,6 +127,11 @@ MODELS: dict[str, Model] = {
     "write-once": _model("rows written once: insert, read", "insert read", domain=("write-once",)),
     "monotonic": _model("rows with timestamps: add, read", "add read", domain=("monotonic",)),
     "long-fork": _model("reads of several keys: write, read", "read write txn", domain=("long-fork",)),
+    "log": _model(
+        "logs with offsets: send, poll, txn [[send k v] [poll]], assign, subscribe",
+        "send poll txn assign subscribe crash debug-topic-partitions",
+        domain=("offsets",),
+    ),
     "causal-reverse": _model("a growing collection: write, read", "read write", domain=("causal-reverse",)),
 }
 """By the name that `--model` takes."""
@@ -153,6 +158,7 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
     "write-once": lambda history, strict, observes: domain.write_once.check(history),
     "monotonic": lambda history, strict, observes: domain.monotonic.check(history),
     "long-fork": lambda history, strict, observes: domain.long_fork.check(history),
+    "offsets": lambda history, strict, observes: domain.offsets.check(history),
     "causal-reverse": lambda history, strict, observes: domain.causal_reverse.check(history),
 }
 """Domain checkers, given the history, whether linearizable was promised, and whether refusals observe something."""

@@ -40,6 +40,8 @@ def _guess_of_transactions(operations: Iterable[Operation]) -> str:
         for micro in operation.value
         if isinstance(micro, list) and micro
     }
+    if words & {"send", "poll"}:
+        return "log"
     return "append" if "append" in words else "rw-register"
 
 
@@ -82,13 +84,14 @@ def _guess_of_adds(operations: Iterable[Operation]) -> str:
 
 Guess = str | Callable[[Iterable[Operation]], str]
 _SIGNS: tuple[tuple[Callable[[set[str]], Any], Guess], ...] = (
+    (lambda names: {"insert", "poll"} <= names, "priority-queue"),
+    (lambda names: names & {"send", "poll"}, "log"),
     (lambda names: "txn" in names, _guess_of_transactions),
     (lambda names: {"append", "read"} <= names, "list"),
     (lambda names: names & {"get", "put", "append"}, "kv"),
     (lambda names: names & {"enqueue", "dequeue", "drain"}, "queue"),
     (lambda names: names & {"push", "pop"}, "stack"),
     (lambda names: names & {"acquire", "release"}, "mutex"),
-    (lambda names: {"insert", "poll"} <= names, "priority-queue"),
     (lambda names: "transfer" in names, "bank"),
     (lambda names: "generate" in names, "unique-ids"),
     (lambda names: "insert" in names, "write-once"),

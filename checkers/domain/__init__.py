@@ -10,6 +10,7 @@
 | `long_fork` | read and write of several keys | two reads that each miss what the other saw |
 | `causal_reverse` | write, read | a later write seen without an earlier one |
 | `queues` | enqueue, dequeue, drain | elements lost, doubled, out of order |
+| `offsets` | send, poll, txn | what was sent lost, doubled, out of order |
 | `durability` | all of these | an acknowledged write missing from a final state |
 | `rollback_honesty` | all of these | a read that shows a write that surely failed |
 | `write_once` | insert, read | rows of one transaction in part, out of order, or lost |
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("bank", "set_full", "counter", "unique_ids", "monotonic", "long_fork", "causal_reverse", "queues"),
+    "offsets",
     *("durability", "rollback_honesty", "queue_order", "write_once"),
 )
 sys.modules[__name__].__class__ = Checkers

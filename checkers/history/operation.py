@@ -189,7 +189,7 @@ def answers(invoke: Event, completion: Event) -> bool:
     if asked is None or answered is None:
         return True
     if invoke.f == "txn":
-        return completion.type != "ok" or _of_transaction(asked) == _of_transaction(answered)
+        return completion.type != "ok" or _of_transaction(asked) == _of_transaction(answered, is_answer=True)
     if invoke.f not in ASKED or (completion.type != "ok" and type(asked) is not type(answered)):
         return True
     if invoke.f == "cas" and isinstance(asked, list) and isinstance(answered, list):
@@ -198,18 +198,23 @@ def answers(invoke: Event, completion: Event) -> bool:
     return is_row or identity(asked) == identity(answered)
 
 
-def _of_transaction(value: Any) -> Any:
-    """The question of each micro-operation, without predicates' reads, to which an answer may add."""
+def _of_transaction(value: Any, *, is_answer: bool = False) -> Any:
+    """The question of each micro-operation. Left out are predicates' reads, to which an answer may add, and polls."""
     if not isinstance(value, list):
         return value
     return [
-        [*map(identity, micro if micro[0] not in _SHOWS else micro[:2])]
+        [*map(identity, _question(micro, is_answer=is_answer))]
         for micro in value
-        if isinstance(micro, list) and len(micro) > 1 and micro[0] != "rp"
+        if isinstance(micro, list) and len(micro) > 1 and micro[0] not in ("rp", "poll")
     ]
 
 
-_SHOWS = ("r", "read")
+def _question(micro: list[Any], *, is_answer: bool) -> list[Any]:
+    if micro[0] in ("r", "read"):
+        return micro[:2]
+    if micro[0] == "send" and is_answer and isinstance(micro[-1], list):
+        return [*micro[:-1], *micro[-1][1:]]  # the answer has the offset, too
+    return micro
 
 
 def _kept_once(word: str | None) -> str | None:

@@ -123,6 +123,8 @@ def test_every_promise_implies_itself_first() -> None:
         ((0, "enqueue", "1"), "queue"),
         ((0, "push", "1"), "stack"),
         ((0, "acquire", "nil"), "mutex"),
+        ((0, "poll", "[[:poll]]"), "log"),
+        ((0, "txn", "[[:send 1 2] [:poll]]"), "log"),
         ((0, "add", "1"), "set"),
         ((0, "read", "[[:r x 1]]"), "long-fork"),
         ((0, "read", "[1 2 3]"), "causal-reverse"),

@@ -1,0 +1,270 @@
+"""Logs whose entries have offsets, as those of Kafka: what is sent is polled, once, in one order.
+
+| f | value |
+|---|---|
+| send, poll, txn | micro-operations: `[send, key, value]` is answered with `[send, key, [offset, value]]` (offset null: unknown), `[poll]` with `[poll, {key: [[offset, value], …]}]` |
+| assign, subscribe | the keys that the client polls from now on |
+| crash, debug-topic-partitions | not judged |
+
+Names are those of `jepsen.tests.kafka`. An entry is known if its send was acknowledged with an offset, or a client
+polled it. Offsets may have gaps, where transactions keep their marks.
+
+| rule | what must not be |
+|---|---|
+| inconsistent-offsets | two values at one offset |
+| lost-write | an acknowledged value that nobody polled, at or below an offset that somebody did |
+| duplicate | a value at two offsets |
+| aborted-read, never-sent | a value was polled whose send surely failed, or that nobody sent |
+| precommitted-read | a transaction polled what it sent itself |
+| nonmonotonic-send, int-nonmonotonic-send | of two values that a client sent, the second one has no greater offset |
+| int-nonmonotonic-poll, int-poll-skip | within a transaction, polls go back, or leave out a known entry |
+| nonmonotonic-poll, poll-skip | the same between a client's polls, as long as it polls the same keys |
+
+Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
+last two rules are findings then. Cannot see: cycles of transactions; sends whose offset nobody learnt. Cost: n log n.
+"""  # noqa: E501 (rows of a table)
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from checkers.domain.proof import shown, verdict, witness
+from checkers.history.errors import ModelError
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.history.values import Value, identity
+from checkers.verdict import Verdict, Witness
+
+NAME = "offsets"
+MODEL = "what is sent to a log is polled, once, in one order"
+
+MOVES = ("assign", "subscribe")
+IF_ASSIGNED = ("nonmonotonic-poll", "poll-skip")
+"""Rules that hold only where clients choose their keys themselves."""
+
+
+class _Entry(NamedTuple):
+    """A value that an operation sent or polled. `offset`: None if it is unknown."""
+
+    key: str
+    offset: int | None
+    value: Any
+    operation: Operation
+
+    @property
+    def name(self) -> tuple[str, Value]:
+        return self.key, identity(self.value)
+
+    def __str__(self) -> str:
+        return f"{shown(self.value)} of log {self.key}"
+
+
+@dataclass(slots=True)
+class _Log:
+    """The entries of one key that are known."""
+
+    at: dict[int, list[_Entry]] = field(default_factory=lambda: defaultdict(list))
+    """By offset those who sent or polled something there."""
+    places: dict[int, int] = field(default_factory=dict)
+    """Offset → how many known entries are before it."""
+
+    def skipped(self, before: _Entry, after: _Entry) -> bool:
+        """Whether a known entry is between these two."""
+        assert before.offset is not None and after.offset is not None
+        return self.places[after.offset] - self.places[before.offset] > 1
+
+
+def check(history: History) -> Verdict:
+    """Whether the logs keep what was sent. `details`: sent, polled, logs, findings."""
+    operations = history.select(f=("send", "poll", "txn", *MOVES))
+    sends = [entry for operation in operations for entry in _sends(operation)]
+    polls = [entry for operation in operations for entry in _polls(operation)]
+    logs = _logs(sends, polls)
+    found = [
+        *_inconsistent(logs),
+        *_lost(sends, polls),
+        *_duplicates(logs),
+        *_from_nowhere(sends, polls),
+        *_of_clients(operations, logs),
+    ]
+    moves = any(operation.f == "subscribe" for operation in operations)
+    allowed = [each for each in found if moves and each.rule in IF_ASSIGNED]
+    witnesses = [each for each in found if not moves or each.rule not in IF_ASSIGNED]
+    details: dict[str, Any] = {"sent": len(sends), "polled": len(polls), "logs": len(logs)}
+    if allowed:
+        did = "went back, or left something out"
+        details["findings"] = [f"{len(allowed)} times a client that subscribes {did}: {allowed[0].summary}"]
+    valid = f"{len(polls)} polled entries of {len(logs)} logs are what was sent, in one order"
+    return verdict(NAME, MODEL, witnesses, details, judged=len(polls), valid=valid)
+
+
+# ---- reading operations
+
+
+def _micros(operation: Operation) -> Iterator[Sequence[Any]]:
+    if operation.f in MOVES or operation.value is None:
+        return
+    for micro in operation.value if isinstance(operation.value, list | tuple) else [None]:
+        if not isinstance(micro, list | tuple) or not micro or micro[0] not in ("send", "poll"):
+            raise _strange(operation, "[[send, key, value], [poll], …]")
+        yield micro
+
+
+def _sends(operation: Operation) -> Iterator[_Entry]:
+    for micro in _micros(operation):
+        if micro[0] != "send":
+            continue
+        if len(micro) != 3:
+            raise _strange(operation, "[send, key, value], answered with [send, key, [offset, value]]")
+        offset, value = None, micro[2]
+        if operation.type != "fail" and _is_pair(value):
+            offset, value = value
+        yield _Entry(str(micro[1]), offset, value, operation)
+
+
+def _polls(operation: Operation) -> Iterator[_Entry]:
+    """What the operation showed, in its order."""
+    for micro in _micros(operation) if operation.type != "fail" else ():
+        if micro[0] != "poll" or len(micro) == 1:
+            continue
+        if not isinstance(micro[1], Mapping):
+            raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
+        for key, pairs in micro[1].items():
+            for pair in pairs:
+                if not _is_pair(pair):
+                    raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
+                yield _Entry(str(key), pair[0], pair[1], operation)
+
+
+def _is_pair(value: Any) -> bool:
+    """[offset, value], where the offset may be unknown."""
+    return isinstance(value, list | tuple) and len(value) == 2 and (value[0] is None or type(value[0]) is int)
+
+
+def _strange(operation: Operation, expected: str) -> ModelError:
+    came = f"{operation.f} with value {shown(operation.value)}"
+    return ModelError(expected=expected, came=came, index=operation.invoke_index)
+
+
+def _logs(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> dict[str, _Log]:
+    logs: dict[str, _Log] = defaultdict(_Log)
+    for entry in (*(entry for entry in sends if entry.operation.type == "ok"), *polls):
+        if entry.offset is not None:
+            logs[entry.key].at[entry.offset].append(entry)
+    for log in logs.values():
+        log.places = {offset: place for place, offset in enumerate(sorted(log.at))}
+    return logs
+
+
+# ---- what the logs hold
+
+
+def _inconsistent(logs: Mapping[str, _Log]) -> Iterator[Witness]:
+    for key, log in logs.items():
+        for offset, entries in log.at.items():
+            first = entries[0]
+            other = next((entry for entry in entries if entry.name != first.name), None)
+            if other is not None:
+                values = f"{shown(first.value)} and {shown(other.value)}"
+                summary = f"at offset {offset} of log {key} stand {values}"
+                yield witness("inconsistent-offsets", summary, [first.operation, other.operation], key=key)
+
+
+def _lost(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[Witness]:
+    polled: set[tuple[str, Value]] = set()
+    last: dict[str, _Entry] = {}
+    for entry in polls:
+        polled.add(entry.name)
+        if entry.offset is not None and entry.offset >= (last.get(entry.key, entry).offset or 0):
+            last[entry.key] = entry
+    for entry in sends:
+        top = last.get(entry.key)
+        if entry.operation.type != "ok" or entry.offset is None or top is None or entry.name in polled:
+            continue
+        if entry.offset <= (top.offset or 0):
+            summary = (
+                f"{entry} was acknowledged at offset {entry.offset}, and no client polled it, although process "
+                f"{top.operation.process} polled up to offset {top.offset}"
+            )
+            yield witness("lost-write", summary, [entry.operation, top.operation], key=entry.key)
+
+
+def _duplicates(logs: Mapping[str, _Log]) -> Iterator[Witness]:
+    for key, log in logs.items():
+        first: dict[tuple[str, Value], _Entry] = {}
+        for offset in log.places:
+            for entry in log.at[offset]:
+                earlier = first.setdefault(entry.name, entry)
+                if earlier.offset != offset:
+                    summary = f"{entry} stands at the offsets {earlier.offset} and {offset}"
+                    yield witness("duplicate", summary, [earlier.operation, entry.operation], key=key)
+                    break
+
+
+def _from_nowhere(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[Witness]:
+    senders: dict[tuple[str, Value], list[Operation]] = defaultdict(list)
+    for entry in sends:
+        senders[entry.name].append(entry.operation)
+    told: set[tuple[str, Value]] = set()
+    for entry in polls:
+        by = senders.get(entry.name, [])
+        if entry.operation in by and len(by) == 1:
+            summary = f"process {entry.operation.process} polled {entry} in the transaction that sent it"
+            yield witness("precommitted-read", summary, [entry.operation], key=entry.key)
+        elif entry.name not in told and all(operation.type == "fail" for operation in by):
+            told.add(entry.name)
+            rule, why = (
+                ("aborted-read", "whose send surely failed") if by else ("never-sent", "which nobody sent")
+            )
+            summary = f"process {entry.operation.process} polled {entry}, {why}"
+            yield witness(rule, summary, [*by[:1], entry.operation], key=entry.key)
+
+
+# ---- what clients did, one operation after the other
+
+
+def _of_clients(operations: Iterable[Operation], logs: Mapping[str, _Log]) -> Iterator[Witness]:
+    polled: dict[Any, dict[str, _Entry]] = defaultdict(dict)
+    sent: dict[Any, dict[str, _Entry]] = defaultdict(dict)
+    for operation in operations:
+        of_process = polled[operation.process], sent[operation.process]
+        if operation.f in MOVES:
+            if operation.type != "fail":
+                keys = {str(key) for key in operation.value or ()}
+                for last in of_process:
+                    for key in set(last) - keys:
+                        del last[key]
+        elif operation.type == "ok":
+            yield from _steps(_polls(operation), logs, of_process[0], "poll", skips=True)
+            yield from _steps(_sends(operation), logs, of_process[1], "send", skips=False)
+
+
+def _steps(
+    entries: Iterable[_Entry], logs: Mapping[str, _Log], last: dict[str, _Entry], did: str, *, skips: bool
+) -> Iterator[Witness]:
+    """Where a client goes back, or leaves something out, from one entry to the next. `last`: its last entry by key."""
+    by_key: dict[str, list[_Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.offset is not None:
+            by_key[entry.key].append(entry)
+    for key, own in by_key.items():
+        earlier = [last[key]] if key in last else []
+        for before, after in pairwise((*earlier, *own)):
+            inside = "int-" if before.operation is after.operation else ""
+            if after.offset <= before.offset:  # type: ignore[operator]  # both are known
+                rule, how = f"nonmonotonic-{did}", "and then"
+            elif skips and logs[key].skipped(before, after):
+                rule, how = f"{did}-skip", "and next, leaving something out,"
+            else:
+                continue
+            done = {"poll": "polled", "send": "sent"}[did]
+            summary = (
+                f"process {after.operation.process} {done} {before} at offset {before.offset}, {how} "
+                f"{shown(after.value)} at offset {after.offset}"
+            )
+            yield witness(f"{inside}{rule}", summary, [before.operation, after.operation], key=key)
+        last[key] = own[-1]

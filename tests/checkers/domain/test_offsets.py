@@ -1,0 +1,119 @@
+"""Logs with offsets: what is right, and a history for each rule that it breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers import by_model
+from checkers.domain import offsets
+from checkers.history import Event, Header, History
+from checkers.history.errors import ModelError
+
+Step = tuple[Any, ...]
+
+
+def sent(offset: int | None, value: int, key: str = "k") -> list[Any]:
+    return ["send", key, [offset, value]]
+
+
+def polled(*pairs: tuple[int, int], key: str = "k") -> list[Any]:
+    return ["poll", {key: [list(pair) for pair in pairs]}]
+
+
+def history(*steps: Step) -> History:
+    """One operation after the other: process, f, micro-operations (or keys), and the outcome if it is not "ok"."""
+    events: list[Event] = []
+    for process, f, value, *outcome in steps:
+        for kind in ("invoke", outcome[0] if outcome else "ok"):
+            place = len(events)
+            shown = value if kind == "ok" or f in offsets.MOVES else [_asked(micro) for micro in value]
+            events.append(
+                Event(index=place, time_ns=place, type=kind, process=process, f=f, value=shown)  # type: ignore[arg-type]
+            )
+    return History.of(Header(), events)
+
+
+def _asked(micro: list[Any]) -> list[Any]:
+    return ["poll"] if micro[0] == "poll" else [*micro[:2], micro[2][1]]
+
+
+SENT = [(0, "send", [sent(place, place + 1)]) for place in range(4)]
+ALL = polled((0, 1), (1, 2), (2, 3), (3, 4))
+BROKEN: list[tuple[str, list[Step]]] = [
+    ("inconsistent-offsets", [(0, "send", [sent(0, 1)]), (1, "send", [sent(0, 2)]), (2, "poll", [polled((0, 1))])]),
+    ("lost-write", [*SENT, (1, "poll", [polled((0, 1), (3, 4))])]),
+    ("duplicate", [*SENT, (1, "poll", [ALL, polled((4, 2))])]),
+    ("aborted-read", [(0, "send", [sent(0, 1)], "fail"), (1, "poll", [polled((0, 1))])]),
+    ("never-sent", [(1, "poll", [polled((0, 1))])]),
+    ("precommitted-read", [(0, "txn", [sent(0, 1), polled((0, 1))])]),
+    ("nonmonotonic-send", [(0, "send", [sent(1, 1)]), (0, "send", [sent(0, 2)]), (1, "poll", [polled((0, 2))])]),
+    ("int-nonmonotonic-send", [(0, "send", [sent(1, 1), sent(0, 2)]), (1, "poll", [polled((0, 2), (1, 1))])]),
+    ("int-nonmonotonic-poll", [*SENT, (1, "poll", [polled((1, 2)), ALL])]),
+    ("int-poll-skip", [*SENT, (1, "poll", [ALL]), (2, "poll", [polled((0, 1), (2, 3))])]),
+    ("nonmonotonic-poll", [*SENT, (1, "poll", [ALL]), (1, "poll", [polled((3, 4))])]),
+    ("poll-skip", [*SENT, (2, "poll", [ALL]), (1, "poll", [polled((0, 1))]), (1, "poll", [polled((2, 3), (3, 4))])]),
+]  # fmt: skip
+
+
+def rules(*steps: Step) -> set[str]:
+    return {witness.rule for witness in offsets.check(history(*steps)).witnesses}
+
+
+@pytest.mark.parametrize(("rule", "steps"), BROKEN)
+def test_each_rule_has_a_history_that_breaks_it(rule: str, steps: list[Step]) -> None:
+    """If it failed, a log that loses, doubles or reorders would pass."""
+    assert rule in rules(*steps)
+    assert by_model.judge(history(*steps), "log").result == "invalid"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [*SENT, (1, "poll", [ALL])],
+        # Nobody has come so far yet.
+        [*SENT, (1, "poll", [polled((0, 1))])],
+        # Marks of transactions take offsets.
+        [(0, "send", [sent(0, 1)]), (0, "txn", [sent(3, 2)]), (1, "poll", [polled((0, 1), (3, 2))])],
+        # An offset that its client never learnt, and a send without an answer.
+        [(0, "send", [sent(None, 1)]), (0, "send", [sent(1, 2)], "info"), (1, "poll", [polled((0, 1), (1, 2))])],
+        # A client that polls other keys begins anew.
+        [*SENT, (1, "poll", [ALL]), (1, "assign", ["other"]), (1, "assign", ["k"]), (1, "poll", [ALL])],
+        # Two clients, each with its own place.
+        [*SENT, (1, "poll", [ALL]), (2, "poll", [ALL])],
+        # A poll without an answer moves nobody.
+        [*SENT, (1, "poll", [polled((0, 1), (1, 2))]), (1, "poll", [polled((2, 3))], "info"), (2, "poll", [ALL])],
+    ],
+)  # fmt: skip
+def test_what_is_right_is_valid(steps: list[Step]) -> None:
+    """If it failed, a right log would be accused."""
+    verdict = offsets.check(history(*steps))
+    assert (verdict.result, verdict.summary) == ("valid", verdict.summary)
+
+
+@pytest.mark.parametrize("rule", offsets.IF_ASSIGNED)
+def test_where_clients_subscribe_going_back_is_a_finding(rule: str) -> None:
+    """If it failed, every rebalance of a right store would be an anomaly."""
+    (steps,) = (steps for name, steps in BROKEN if name == rule)
+    verdict = offsets.check(history((1, "subscribe", ["k"]), *steps))
+    assert verdict.result == "valid" and "1 times a client that subscribes" in verdict.details["findings"][0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[["send", "k"]], [["poll", [[0, 1]]]], [["poll", {"k": [7]}]], [["dance", 1]], 5],
+)
+def test_what_is_no_send_or_poll_is_refused(value: Any) -> None:
+    """If it failed, a history of something else would be judged, or end with a traceback."""
+    events = [
+        Event(index=place, time_ns=place, type=kind, process=0, f="txn", value=value)  # type: ignore[arg-type]
+        for place, kind in enumerate(("invoke", "ok"))
+    ]
+    with pytest.raises(ModelError, match="expected"):
+        offsets.check(History.of(Header(), events))
+
+
+def test_without_polls_there_is_nothing_to_judge() -> None:
+    """If it failed, a test that never polled would be a green light."""
+    assert offsets.check(history(*SENT)).result == "unknown"
