@@ -167,10 +167,13 @@ class Numbers:
 
     def but(self, rows: Rows, there: Callable[[Key], Iterable[Any]]) -> Rows:
         """The rows without the values that were there under their key before the first operation."""
-        for key in numpy.unique(rows.key).tolist():
-            values = [self.of_value(value) for value in there(self.key(key))]
-            rows = rows.at((rows.key != key) | ~numpy.isin(rows.value, values))
-        return rows
+        keys = numpy.unique(rows.key).tolist()
+        pairs = [(key, self.of_value(value)) for key in keys for value in there(self.key(key))]
+        key, value = numpy.array(pairs, dtype=numpy.int64).reshape(-1, 2).T
+        number, names = numbered(numpy.concatenate((key, rows.key)), numpy.concatenate((value, rows.value)))
+        was_there = numpy.zeros(len(names), dtype=bool)
+        was_there[number[: len(pairs)]] = True
+        return rows.at(~was_there[number[len(pairs) :]])
 
     def under_keys_of(self, shown: Rows, places: Array) -> Array:
         """The places of operations that may be about a key of `shown`: a transaction may be about any."""

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy
@@ -35,6 +36,7 @@ from checkers.linearizable.decide import (
 )
 from checkers.linearizable.drains import DrainedQueue, are_several_calls
 from checkers.linearizable.explanation import witness
+from checkers.linearizable.longest import longest_prefix
 from checkers.linearizable.models import Action, Model, Register
 from checkers.linearizable.order import placed_columns
 from checkers.linearizable.search import Call, Decision
@@ -88,6 +90,8 @@ def check(
     dequeue refused with "empty" a confirmed state without elements, and a deletion refused with "nothing-there" that
     nothing was there. None: as the history's origin has it. `initial`: what each object held before, or a `Start`;
     None: what the history says.
+    `details["longest_prefix"]`: for each invalid key that has a witness, how far its record is linearizable from its
+    beginning, and the operations that end that (`longest`).
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.proofs.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
@@ -101,6 +105,7 @@ def check(
         limits = budget(memory_limit, steps)
         searches, left_out = _searches(judged, history, reads, limits)
         witnesses = _searched(searches, limits)
+        prefixes = _longest_prefixes(searches, limits)
         with shielded():
             details = {
                 **_counted(searches),
@@ -109,6 +114,7 @@ def check(
                 "model": model,
                 **({} if history.start.is_plain else {"initial": history.start.to_json()}),
                 **_proofs(searches, proof_operations),
+                **({"longest_prefix": prefixes} if prefixes else {}),
             }
             return _verdict(searches, witnesses, details, clock() - started_s)
 
@@ -353,6 +359,20 @@ def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]
         :WITNESSES_MAX
     ]  # what happened first is shown first
     return tuple(_witness(search, for_a_proof(limits, len(wrong))) for search in wrong)
+
+
+def _longest_prefixes(searches: Sequence[Search], limits: Budget) -> list[dict[str, Any]]:
+    """For each invalid key that has a witness, its longest linearizable prefix."""
+    shown = [search for search in searches if search.proof is not None]
+    limits = for_a_proof(limits, len(shown))
+    prefixes = [
+        (
+            search.keys,
+            longest_prefix(search.model, search.operations, partial(_subjects, search.model), limits),
+        )
+        for search in sorted(shown, key=lambda search: search.went_wrong)
+    ]
+    return [{"keys": list(keys), **prefix} for keys, prefix in prefixes if prefix is not None]
 
 
 def _search_all(searches: Sequence[Search], limits: Budget) -> None:

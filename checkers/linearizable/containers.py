@@ -156,6 +156,9 @@ class UnorderedQueue(_Container):
                 return ILLEGAL
         return ILLEGAL if earlier or last else state
 
+    def shown(self, state: Any) -> Any:
+        return [element for bag in state for element, count in bag for _ in range(count)]
+
 
 def _with(bag: frozenset[tuple[State, int]], element: State, count: int) -> frozenset[tuple[State, int]]:
     """The bag with so many more of the element."""

@@ -30,7 +30,7 @@ ANYBODY: State = ("anybody", None)
 class _Held(NamedTuple):
     """The state of a lock: by whom it is held, how often, with which fence, and the greatest fence so far."""
 
-    owner: State = None
+    owner: Any = None
     times: int = 0
     fence: Any = None
     greatest: Any = None
@@ -58,7 +58,8 @@ class Mutex(Sequential):
         if operation.f not in ("acquire", "release"):
             raise strange(operation, "acquire or release")
         owner = _owner(operation) if self.has_owner else ANYBODY
-        fence = _fence(operation) if self.is_fenced and operation.f == "acquire" else None
+        has_fence = answered and self.is_fenced and operation.f == "acquire"
+        fence = _fence(operation) if has_fence else None
         return Action("update", operation.f, (owner, fence))
 
     def step(self, state: Any, action: Action) -> State | Illegal:
@@ -76,6 +77,15 @@ class Mutex(Sequential):
         if held.fence is None or fence is None:
             return self._acquired(again._replace(fence=fence)) if held.fence is None else again
         return again if fence == held.fence else ILLEGAL
+
+    def shown(self, state: Any) -> str:
+        held: _Held = state
+        if not held.times:
+            return "free"
+        kind, name = held.owner
+        by = "" if held.owner == ANYBODY else f" by {kind} {name}"
+        often = "" if held.times == 1 else f", {held.times} times"
+        return f"held{by}{often}" + ("" if held.fence is None else f", fence {held.fence}")
 
     def _acquired(self, held: _Held) -> State | Illegal:
         """The state with the greatest fence; ILLEGAL if its fence is not greater than those before."""

@@ -7,7 +7,7 @@ from it), and what an action makes of a state. Three kinds of action tell the se
 - overwrite: legal in every state, and the state afterwards does not depend on the one before (a write)
 - update: everything else (a compare-and-set)
 
-A new model is a class with the seven members of `Model`; the search asks for nothing else. `objects` has
+A new model is a class with the eight members of `Model`; the search asks for nothing else. `objects` has
 those that are no registers, `table` all by their names.
 """
 
@@ -78,6 +78,10 @@ class Model(Protocol):
         """The keys that the operation touches: each is judged by itself, unless an operation touches several."""
         ...
 
+    def shown(self, state: State) -> Any:
+        """The state for a person: a JSON value, or a text."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
@@ -127,6 +131,9 @@ class Register:
 
     def parts(self, operation: Operation) -> tuple[str | None, ...]:
         return (operation.key,)
+
+    def shown(self, state: State) -> Any:
+        return state
 
     def _read(self, operation: Operation) -> Action | None:
         if operation.type != "ok":

@@ -50,6 +50,9 @@ class Sequential:
     def parts(self, operation: Operation) -> tuple[str | None, ...]:
         return (operation.key,)
 
+    def shown(self, state: Any) -> Any:
+        return state
+
     def action(self, operation: Operation) -> Action | None:
         """The action of an operation that may have happened."""
         if operation.type == "fail":

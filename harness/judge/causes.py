@@ -158,6 +158,7 @@ TABLE: tuple[CheckRank, ...] = (
         "dirty",
         "written",
         *("bank", "balances", "set-full", "counter", "queues", "unique-ids", "long-fork", "causal-reverse"),
+        "offsets",
         *("monotonic", "restored-total", "durability", "kept"),
     ),
     *_rows(

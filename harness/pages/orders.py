@@ -70,6 +70,8 @@ class OrdersOfWitness:
     orders: tuple[Order, ...]
     left_out: int
     possible: tuple[Possible, ...]
+    prefix: str
+    """How far the record of the key is linearizable, in a sentence; "": the verdict does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +131,36 @@ def _view(material: Material, details: Json, witness: Json, number: int) -> Orde
         return None
     first = model.initial if after is None else _left_by(model, after)
     title = as_text(witness.get("summary"), 300)
+    prefix = _prefix(material, details, proof)
+    begun = _text(model.shown(first))
     if len(subjects) > OPERATIONS_MAX:
-        return OrdersOfWitness(title, _text(first), len(subjects), (), 0, ())
+        return OrdersOfWitness(title, begun, len(subjects), (), 0, (), prefix)
     partial = longest_orders(model, [each.call for each in subjects], first) or ()
     orders = tuple(
-        _order(number + place, each, subjects, first) for place, each in enumerate(partial[:ORDERS_MAX])
+        _order(number + place, each, model, subjects, first)
+        for place, each in enumerate(partial[:ORDERS_MAX])
     )
     possible = (
         _possible(material, model, subjects, first, after, until) if isinstance(model, Register) else ()
     )
     return OrdersOfWitness(
-        title, _text(first), len(subjects), orders, len(partial) - len(orders), tuple(possible)
+        title, begun, len(subjects), orders, len(partial) - len(orders), tuple(possible), prefix
     )
+
+
+def _prefix(material: Material, details: Json, proof: Json) -> str:
+    """How far the record of the proof's keys is linearizable from its beginning, in sentences."""
+    for prefix in as_mappings(details.get("longest_prefix")):
+        if prefix.get("keys") == proof.get("keys"):
+            until, count = as_whole(prefix.get("until")), as_whole(prefix.get("operations"))
+            blocked = material.operations.get(as_whole(next(iter(as_list(prefix.get("blocked"))), None)) or 0)
+            by = "" if blocked is None else f": {_words(blocked)}"
+            many = f"{count} operation{'s were' if count != 1 else ' was'} answered before"
+            return (
+                f"The record is linearizable up to event {until}; {many}. The answer at that event leaves no "
+                f"order{by}."
+            )
+    return ""
 
 
 def _proof(details: Json, witness: Json) -> Json | None:
@@ -172,16 +192,16 @@ def _left_by(model: Model, operation: Operation) -> State:
     return action.values[-1]
 
 
-def _order(number: int, partial: Partial, subjects: Sequence[_Subject], start: State) -> Order:
+def _order(number: int, partial: Partial, model: Model, subjects: Sequence[_Subject], start: State) -> Order:
     steps = tuple(
         Step(
             subjects[place].operation.invoke_index,
             _words(subjects[place].operation),
-            _text(state),
+            _text(model.shown(state)),
         )
         for place, state in zip(partial.order, partial.states, strict=True)
     )
-    value = _text(partial.states[-1] if partial.states else start)
+    value = _text(model.shown(partial.states[-1] if partial.states else start))
     refused = [_words(subjects[place].operation) for place in partial.refused[:4]]
     if not refused:
         return Order(number, steps, "Every operation has its place.")
