@@ -97,7 +97,7 @@ class _Reader:
     def __init__(self, file: Arrow, to_events: ToEvents) -> None:
         self._file = file
         self._to_events = to_events
-        self._numbers: dict[str | None, int] = {None: 0}
+        self._words = _Words()
         self._pairing = Pairing(file.metadata.num_rows)
         self._next = 0
         self._others_until = 0
@@ -117,7 +117,7 @@ class _Reader:
         return True
 
     def operations(self) -> Columns | None:
-        return self._pairing.columns(tuple(self._numbers))
+        return self._pairing.columns(tuple(self._words.numbers))
 
     @property
     def untold(self) -> Array:
@@ -136,7 +136,7 @@ class _Reader:
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))
-        events = _events(table, self._numbers)
+        events = _events(table, self._words)
         if events is None:
             return False
         others = table["value"].take(pyarrow.array(numpy.flatnonzero(events.info >> 2 & 3 == OTHER)))
@@ -145,7 +145,7 @@ class _Reader:
             return False
         for text in others.to_pylist():
             msgspec.json.decode(text)
-        return self._pairing.take(events, len(self._numbers))
+        return self._pairing.take(events, len(self._words.numbers))
 
     def _take_others(self, group: int) -> None:
         """The events of this row group that are no client's, once."""
@@ -164,20 +164,25 @@ def operations_in(table: Arrow) -> Columns | None:
 
     None if they do not add up, or have values that are neither whole numbers nor two of them.
     """
-    numbers: dict[str | None, int] = {None: 0}
+    words = _Words()
     pairing = Pairing(len(table))
-    events = _events(table, numbers)
-    if events is None or (events.info >> 2 & 3 == OTHER).any() or not pairing.take(events, len(numbers)):
+    events = _events(table, words)
+    if (
+        events is None
+        or (events.info >> 2 & 3 == OTHER).any()
+        or not pairing.take(events, len(words.numbers))
+    ):
         return None
-    operations = pairing.columns(tuple(numbers))
+    operations = pairing.columns(tuple(words.numbers))
     return None if operations is None or len(pairing.untold) else operations
 
 
-def _events(table: Arrow, numbers: dict[str | None, int]) -> Events | None:
+def _events(table: Arrow, known: _Words) -> Events | None:
     """The rows of clients' events, words by their numbers; None if a type, a phase or an f is none."""
     part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
     kind, part["old"], part["new"] = _values(table["value"])
-    words = {name: _words(table, name, numbers) for name in WORDS}
+    words = {name: known.of(table, name) for name in WORDS}
+    numbers = known.numbers
     type_ = _translated(words["type"], [numbers.get(word, -1) for word in TYPES])
     phase = _translated(words["phase"], [numbers.get(word, -1) for word in ("load", "final")])
     if (type_ < 0).any() or ((phase < 0) & (words["phase"] != 0)).any() or (words["f"] == 0).any():
@@ -186,16 +191,30 @@ def _events(table: Arrow, numbers: dict[str | None, int]) -> Events | None:
     return Events(**part, **{name: words[name] for name in KEPT})
 
 
-def _words(table: Arrow, name: str, numbers: dict[str | None, int]) -> Array:
-    """The words of a column by their numbers, which are the same in all columns and groups."""
-    if name not in table.schema.names:
-        return numpy.zeros(len(table), dtype=numpy.int32)
-    column = table[name]
-    if not hasattr(column, "dictionary"):
-        column = column.dictionary_encode()
-    known = [numbers.setdefault(word, len(numbers)) for word in column.dictionary.to_pylist()]
-    codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-    return numpy.array([*known, 0], dtype=numpy.int32)[codes]
+class _Words:
+    """Words by their numbers, which are the same in all columns and groups."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str | None, int] = {None: 0}
+        self._last: dict[str, tuple[Arrow, Array]] = {}
+        """By column the last dictionary and its numbers: of many keys, the batches of a group share a large one."""
+
+    def of(self, table: Arrow, name: str) -> Array:
+        """The words of a column as numbers."""
+        if name not in table.schema.names:
+            return numpy.zeros(len(table), dtype=numpy.int32)
+        column = table[name]
+        if not hasattr(column, "dictionary"):
+            column = column.dictionary_encode()
+        words, known = self._last.get(name, (None, None))
+        if words is None or not column.dictionary.equals(words):
+            words, numbers = column.dictionary, self.numbers
+            known = numpy.array(
+                [*(numbers.setdefault(word, len(numbers)) for word in words.to_pylist()), 0],
+                dtype=numpy.int32,
+            )
+            self._last[name] = words, known
+        return known[column.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
 
 
 def _translated(codes: Array, known: Sequence[int]) -> Array:

@@ -431,11 +431,12 @@ def _witness(searched: Search, limits: Budget) -> Witness:
 
 def _counted(searches: Sequence[Search]) -> dict[str, Any]:
     """The numbers of keys and operations that were judged, and the methods used."""
+    observed = sum(search.observed for search in searches)
     return {
         "keys": len(searches),
         "operations": sum(search.count for search in searches),
-        "observations": sum(search.observed for search in searches),
-        "vacuous": not any(search.observed for search in searches),
+        "observations": observed,
+        "vacuous": not observed,
         "keys_invalid": sorted(str(search.key) for search in searches if search.decision.result == "no"),
         "keys_undecided": {
             str(search.key): search.decision.reason
@@ -474,7 +475,7 @@ def _valid_last(searched: Search) -> bool:
 def _verdict(
     searches: Sequence[Search], witnesses: tuple[Witness, ...], details: dict[str, Any], seconds: float
 ) -> Verdict:
-    result, summary = _conclusion(searches, witnesses)
+    result, summary = _conclusion(searches, witnesses, details["observations"])
     return Verdict(
         checker=NAME,
         result=result,
@@ -486,10 +487,12 @@ def _verdict(
     )
 
 
-def _conclusion(searches: Sequence[Search], witnesses: Sequence[Witness]) -> tuple[Result, str]:
+def _conclusion(
+    searches: Sequence[Search], witnesses: Sequence[Witness], observed: int
+) -> tuple[Result, str]:
+    """`observed`: how many answers say something about a value."""
     wrong = sum(search.decision.result == "no" for search in searches)
     undecided = sum(search.decision.result == "unknown" for search in searches)
-    observed = sum(search.observed for search in searches)
     if witnesses:
         others = "" if wrong == 1 else f" ({wrong} keys in all are not linearizable)"
         return "invalid", f"not linearizable: {witnesses[0].summary}{others}"
