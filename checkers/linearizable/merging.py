@@ -67,7 +67,10 @@ def _details(parts: Sequence[Mapping[str, Any]], rest: Verdict | None) -> dict[s
     details["model"] = parts[0]["model"]
     proofs = _within(parts if rest is None else [rest.details, *parts[:-1]])
     decided = details["keys"] - len(details["keys_undecided"])
-    return {**details, "proofs": proofs, "decided_without_proof": decided - len(proofs)}
+    details |= {"proofs": proofs, "decided_without_proof": decided - len(proofs)}
+    if rest is not None and "longest_prefix" in rest.details:
+        details["longest_prefix"] = rest.details["longest_prefix"]
+    return details
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
