@@ -8,7 +8,7 @@
 | what its system promises, and what it is judged by | promised.py |
 | the checks, judged; the audit of the nodes' logs | checks.py, audit.py |
 | what the run shows, and what it lacks | evidence/ |
-| anomaly, inconclusive, unknown or valid | outcome.py |
+| anomaly, inconclusive, unknown or valid | outcome.py, outcomes.py |
 | the content of verdict.json, its sentence | verdict.py, words.py, causes.py |
 
 A *violation* is of the promise. A *finding* is allowed, yet weaker than a reader may think: it is shown just as well
@@ -24,13 +24,13 @@ from checkers.on_use import on_use
 
 if TYPE_CHECKING:
     from harness.judge.case import Asked, Case, Left
-    from harness.judge.outcome import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
+    from harness.judge.outcomes import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
     from harness.judge.verdict import judge
     from harness.judge.words import repeat_line
 
 _NAMES = {
     **dict.fromkeys(("Asked", "Case", "Left"), "harness.judge.case"),
-    **dict.fromkeys(("EXIT_CODES", "FORMAT", "VERSION", "Outcome", "outcome_of"), "harness.judge.outcome"),
+    **dict.fromkeys(("EXIT_CODES", "FORMAT", "VERSION", "Outcome", "outcome_of"), "harness.judge.outcomes"),
     "judge": "harness.judge.verdict",
     "repeat_line": "harness.judge.words",
 }

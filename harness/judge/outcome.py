@@ -1,35 +1,21 @@
-"""The outcome of a run. All verbs (`run`, `check`, `audit`, `nightly`, `simulate`) take it from here.
-
-| outcome | exit | when |
-|---|---|---|
-| anomaly | 1 | a promised check is invalid, whatever else is the case |
-| inconclusive | 3 | evidence is missing, such as load, faults in effect or the end of the record |
-| unknown | 2 | a promised check was not judged: it is unknown, was skipped, or there is none |
-| valid | 0 | every promised check was judged and is valid |
-"""
+"""The outcome of a run (`outcomes`) from its verdicts and its evidence: what counts, and what is excused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from checkers.replicas import kept
 from checkers.replicas.convergence import NAME as CONVERGENCE
-from checkers.verdict import Result, Verdict, merged
+from checkers.verdict import Result, Verdict
 from harness.judge.case import Case
 from harness.judge.causes import OF_CUTS
 from harness.judge.checks import Checked
 from harness.judge.evidence import Evidence
+from harness.judge.outcomes import Outcome, outcome_of
 from harness.plan.plan import Plan
 from harness.systems.cut_lines import unfinished
 from harness.systems.promise import Promise
-
-FORMAT = "qsync-verdict"
-VERSION = 1
-Outcome = Literal["valid", "anomaly", "unknown", "inconclusive"]
-
-EXIT_CODES: dict[Outcome, int] = {"valid": 0, "anomaly": 1, "unknown": 2, "inconclusive": 3}
 
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
 """Checks that have nothing to judge if all reads are dirty."""
@@ -56,19 +42,6 @@ class Weighed:
     outcome: Outcome
     decisive: Sequence[Verdict]
     missing: Sequence[str]
-
-
-def outcome_of(
-    results: Iterable[Result], missing: Sequence[str] = (), left_out: Sequence[str] = ()
-) -> Outcome:
-    """`results`: of the promised checks. `missing`: why the run is inconclusive. `left_out`: the parts that the user
-    excluded, in words."""
-    result = merged(results)
-    if result == "invalid":  # first: an anomaly counts however little else the run shows
-        return "anomaly"
-    if missing:
-        return "inconclusive"
-    return "valid" if result == "valid" and not left_out else "unknown"
 
 
 def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:

@@ -11,7 +11,8 @@ from harness.judge.causes import TermOf
 from harness.judge.checks import Checked, checked
 from harness.judge.evidence import Evidence, evidence_of
 from harness.judge.evidence.versions import versions_json
-from harness.judge.outcome import EXIT_CODES, FORMAT, VERSION, Weighed, weighed
+from harness.judge.outcome import Weighed, weighed
+from harness.judge.outcomes import EXIT_CODES, FORMAT, VERSION
 from harness.judge.words import repeat_line, sentence
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from checkers.verdict import Verdict
 from harness.judge.causes import TermOf, headline, no_term
-from harness.judge.outcome import Outcome
+from harness.judge.outcomes import Outcome
 from harness.plan.plan import Options, Plan
 from harness.systems.long_options import long_options
 

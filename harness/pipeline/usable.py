@@ -23,7 +23,7 @@ import msgspec
 from checkers.history import HistoryError, jsonl, parquet, segments
 from checkers.verdict import Result
 from harness.errors import StoreError
-from harness.judge.outcome import Outcome
+from harness.judge.outcomes import Outcome
 from harness.results import LeftOut, StoredRun, hashes
 from harness.results.remote_runs import at_once
 from harness.results.run_folder import COLUMNS, HISTORY, PLAN, VERDICT

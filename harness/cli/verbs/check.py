@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +12,10 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import spark_options
 from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 from harness.cli.printing import has_colour, print_json, print_run
+from harness.cli.verbs.check_one import Options, ask_others, for_a_run, judged_file, run_folder
 
 if TYPE_CHECKING:
-    from checkers.history.history import History
-    from checkers.limits import Limits
-    from checkers.proofs.meaning import Terms
     from harness.results import RunFolder
-
-SECOND_OPINION_S = 600.0
 
 
 @click.command()
@@ -121,48 +115,17 @@ def command(
     return _check_file(path, options) if folder is None else _check_run(folder, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of the command line."""
-
-    as_json: bool
-    model: str | None
-    promise: str | None
-    key: str | None
-    timeout_s: float | None
-    memory_mib: float | None
-    budget: int | None
-    failed_cas: str | None
-    initial: str | None
-    verifies: bool
-    html: Path | None
-    edn: Path | None
-    shiviz: Path | None
-    graph: Path | None
-    second_opinion: str | None
-
-    @property
-    def limits(self) -> Limits:
-        from checkers.limits import Limits
-
-        return Limits(self.timeout_s, self.memory_mib, self.budget)
-
-    @property
-    def asks_others(self) -> bool:
-        """Whether another program gets the history."""
-        return self.edn is not None or self.second_opinion is not None
-
-
 def _here(path: Path) -> Path:
     """The path on this machine; a run at an address is fetched first."""
-    from harness.cli.options import results_folder
-    from harness.pages.terminal.working import working
     from harness.results.objects import address_of
-    from harness.results.remote_runs import copy_of_run
 
     address = address_of(path)
     if address is None:
         return path
+    from harness.cli.options import results_folder
+    from harness.pages.terminal.working import working
+    from harness.results.remote_runs import copy_of_run
+
     with working(f"fetching {address}"):
         return copy_of_run(address, results_folder() / "_fetched")
 
@@ -174,18 +137,6 @@ def _holds_runs(path: Path) -> bool:
         and not (path / "history.jsonl").exists()
         and any(True for depth in ("*", "*/*") for _ in path.glob(f"{depth}/plan.json"))
     )
-
-
-def run_folder(path: Path) -> RunFolder | None:
-    """The run that is meant; None if `path` is a file that belongs to no run of ours."""
-    from harness.results import resolve
-
-    if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
-        return None
-    return resolve(path)
-
-
-_OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
 
 
 def _check_bundle(path: Path, engine: str, options: Options) -> int:
@@ -237,7 +188,7 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
             whole = run.case.history
             history = whole if key is None else only_key(whole, key)
             questions = partial(verified.judged_in_run, run.case)
-            _ask_others(options, verdict, history, None, questions)
+            ask_others(options, verdict, history, None, questions)
     if options.shiviz is not None:
         from harness.pages import shiviz
 
@@ -252,22 +203,6 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
         for line in asked_lines(verdict, colour=has_colour()):
             click.echo(line)
     return ExitCode(verdict["exit_code"])
-
-
-def for_a_run(folder: RunFolder, options: Options) -> None:
-    """Raises WrongUse for an option that is for histories of other tools."""
-    from harness.errors import WrongUse
-
-    for option, value in (
-        ("--model", options.model),
-        ("--failed-cas", options.failed_cas),
-        ("--initial", options.initial),
-    ):
-        if value is not None:
-            raise WrongUse(
-                f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
-                "to read its record as such a history, copy history.jsonl to another folder and check that file"
-            )
 
 
 def _check_file(path: Path, options: Options) -> int:
@@ -289,71 +224,6 @@ def _check_file(path: Path, options: Options) -> int:
     else:
         click.echo(file_screen.screen(verdict, colour=has_colour()))
     return ExitCode(verdict["exit_code"])
-
-
-def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
-    """The history in the file, and the verdict on it in the form of verdict.json."""
-    from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
-    from harness.judge.time_limit import limited
-    from harness.pages.terminal.working import working
-
-    asked = Asked(
-        path=_record(path),
-        model=options.model,
-        promise=options.promise,
-        key=options.key,
-        limits=options.limits,
-        failed_cas_observes=None if options.failed_cas is None else options.failed_cas == "observes",
-        initial=options.initial,
-    )
-    with working("reading", is_quiet=options.as_json):
-        history = asked_history(asked, recognized(asked.path, options.initial))
-    with working("judging", is_quiet=options.as_json), limited(options.limits):
-        verdict = judged(asked, history)
-        questions = partial(judged_in_file, asked, history, verdict)
-        if options.verifies:
-            from harness.judge.files import verified
-
-            verified.add_to(verdict, history, verified.verifiers(questions()))
-        _ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
-    return history, verdict
-
-
-def _record(path: Path) -> Path:
-    """The file to read; for a run's folder, its record."""
-    from harness.results import resolve
-
-    return path if path.is_file() else resolve(path).history
-
-
-def _ask_others(
-    options: Options,
-    verdict: dict[str, Any],
-    history: History,
-    file: Path | None,
-    questions: Callable[[], Mapping[str, Terms]],
-) -> None:
-    """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
-
-    That checker gets what is left of the time limit. `questions`: by check, the question that its verdict must answer.
-    """
-    if not options.asks_others:
-        return
-    from checkers.history.foreign import jepsen_edn
-    from checkers.limits import left_s
-    from checkers.linearizable import promised_linearizable
-    from harness.judge.files.second_opinion import ask, ask_about_registers
-    from harness.pages.file_page import write_file
-
-    text = jepsen_edn.write(history, reads=promised_linearizable)
-    if options.edn is not None:
-        write_file(options.edn, text.encode(), "the EDN")
-    if options.second_opinion is not None:
-        left = left_s()
-        seconds = SECOND_OPINION_S if left is None else left
-        opinion = ask_about_registers(options.second_opinion, history, questions(), seconds)
-        opinion = opinion or ask(options.second_opinion, text, file, seconds)
-        verdict["second_opinion"] = opinion.beside(verdict)
 
 
 def _write_graph(graph: Path | None, verdict: dict[str, Any]) -> None:

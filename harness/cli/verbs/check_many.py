@@ -18,7 +18,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.printing import print_json
-from harness.cli.verbs.check import Options, for_a_run, judged_file, run_folder
+from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder
 from harness.errors import HarnessError, WrongUse, broke
 
 SUFFIXES = (".edn", ".json", ".jsonl", ".parquet", ".txt", ".log")

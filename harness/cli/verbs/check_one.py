@@ -1,0 +1,144 @@
+"""`qsync check` of one history: its options, the file or the run that is meant, and the verdict on a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from checkers.history.history import History
+    from checkers.limits import Limits
+    from checkers.proofs.meaning import Terms
+    from harness.results import RunFolder
+
+SECOND_OPINION_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of the command line."""
+
+    as_json: bool
+    model: str | None
+    promise: str | None
+    key: str | None
+    timeout_s: float | None
+    memory_mib: float | None
+    budget: int | None
+    failed_cas: str | None
+    initial: str | None
+    verifies: bool
+    html: Path | None
+    edn: Path | None
+    shiviz: Path | None
+    graph: Path | None
+    second_opinion: str | None
+
+    @property
+    def limits(self) -> Limits:
+        from checkers.limits import Limits
+
+        return Limits(self.timeout_s, self.memory_mib, self.budget)
+
+    @property
+    def asks_others(self) -> bool:
+        """Whether another program gets the history."""
+        return self.edn is not None or self.second_opinion is not None
+
+
+def run_folder(path: Path) -> RunFolder | None:
+    """The run that is meant; None if `path` is a file that belongs to no run of ours."""
+    if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
+        return None
+    from harness.results import resolve
+
+    return resolve(path)
+
+
+_OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
+
+
+def for_a_run(folder: RunFolder, options: Options) -> None:
+    """Raises WrongUse for an option that is for histories of other tools."""
+    from harness.errors import WrongUse
+
+    for option, value in (
+        ("--model", options.model),
+        ("--failed-cas", options.failed_cas),
+        ("--initial", options.initial),
+    ):
+        if value is not None:
+            raise WrongUse(
+                f"{option} is for histories of other tools, and {folder.path} is a run, which is judged by its plan; "
+                "to read its record as such a history, copy history.jsonl to another folder and check that file"
+            )
+
+
+def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
+    """The history in the file, and the verdict on it in the form of verdict.json."""
+    from harness.judge.files.judged import Asked, asked_history, judged, judged_in_file, recognized
+    from harness.judge.time_limit import limited
+    from harness.pages.terminal.working import working
+
+    asked = Asked(
+        path=_record(path),
+        model=options.model,
+        promise=options.promise,
+        key=options.key,
+        limits=options.limits,
+        failed_cas_observes=None if options.failed_cas is None else options.failed_cas == "observes",
+        initial=options.initial,
+    )
+    with working("reading", is_quiet=options.as_json):
+        history = asked_history(asked, recognized(asked.path, options.initial))
+    with working("judging", is_quiet=options.as_json), limited(options.limits):
+        verdict = judged(asked, history)
+        questions = partial(judged_in_file, asked, history, verdict)
+        if options.verifies:
+            from harness.judge.files import verified
+
+            verified.add_to(verdict, history, verified.verifiers(questions()))
+        ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
+    return history, verdict
+
+
+def _record(path: Path) -> Path:
+    """The file to read; for a run's folder, its record."""
+    if path.is_file():
+        return path
+    from harness.results import resolve
+
+    return resolve(path).history
+
+
+def ask_others(
+    options: Options,
+    verdict: dict[str, Any],
+    history: History,
+    file: Path | None,
+    questions: Callable[[], Mapping[str, Terms]],
+) -> None:
+    """Write the history as a file for other tools, or pass it to a checker and add its result to the verdict.
+
+    That checker gets what is left of the time limit. `questions`: by check, the question that its verdict must answer.
+    """
+    if not options.asks_others:
+        return
+    from checkers.history.foreign import jepsen_edn
+    from checkers.limits import left_s
+    from checkers.linearizable import promised_linearizable
+    from harness.judge.files.second_opinion import ask, ask_about_registers
+    from harness.pages.file_page import write_file
+
+    text = jepsen_edn.write(history, reads=promised_linearizable)
+    if options.edn is not None:
+        write_file(options.edn, text.encode(), "the EDN")
+    if options.second_opinion is not None:
+        left = left_s()
+        seconds = SECOND_OPINION_S if left is None else left
+        opinion = ask_about_registers(options.second_opinion, history, questions(), seconds)
+        opinion = opinion or ask(options.second_opinion, text, file, seconds)
+        verdict["second_opinion"] = opinion.beside(verdict)
