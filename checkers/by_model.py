@@ -103,8 +103,8 @@ MODELS: dict[str, Model] = {
         domain=("queues",),
     ),
     "unordered-queue": _model(
-        "any element may come out: enqueue, dequeue",
-        "enqueue dequeue",
+        "any element may come out: enqueue, dequeue, drain",
+        "enqueue dequeue drain",
         linearizable="unordered-queue",
         domain=("unordered-queues",),
     ),

@@ -25,7 +25,7 @@ from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
 from checkers.linearizable.calls import Calls, of_columns
 from checkers.linearizable.columns import Columns, of_registers
-from checkers.linearizable.containers import Queue
+from checkers.linearizable.containers import Queue, UnorderedQueue
 from checkers.linearizable.decide import (
     COLD_CALLS,
     Way,
@@ -34,7 +34,7 @@ from checkers.linearizable.decide import (
     in_rounds,
     must_not_wait,
 )
-from checkers.linearizable.drains import DrainedQueue, are_several_calls
+from checkers.linearizable.drains import Drained, are_several_calls, drained
 from checkers.linearizable.explanation import witness
 from checkers.linearizable.longest import longest_prefix
 from checkers.linearizable.models import Action, Model, Register
@@ -267,8 +267,10 @@ def _searches(
         begun = (
             model if history.start.is_plain else model.beginning({key: history.start.of(key) for key in keys})
         )
-        if isinstance(begun, Queue) and any(operation.f == "drain" for operation in operations):
-            begun = DrainedQueue.of(begun)
+        if isinstance(begun, Queue | UnorderedQueue) and any(
+            operation.f == "drain" for operation in operations
+        ):
+            begun = drained(begun)
         searches.append(_KeySearch(begun, keys, operations, _subjects(begun, operations)))
     return searches, left_out
 
@@ -337,7 +339,7 @@ def _subjects(model: Model, operations: Sequence[Operation]) -> list[Subject]:
 
 
 def _actions(model: Model, operations: Sequence[Operation]) -> Iterator[tuple[Operation, Action]]:
-    if isinstance(model, DrainedQueue):
+    if isinstance(model, Drained):
         yield from model.actions(operations)
         return
     for operation in operations:

@@ -19,23 +19,22 @@ from msgspec import structs
 from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
 from checkers.history.values import identity
-from checkers.linearizable.containers import Queue
+from checkers.linearizable.containers import Queue, UnorderedQueue
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
+from checkers.linearizable.objects import Sequential
 
 
-@dataclass(frozen=True, slots=True)
-class DrainedQueue(Queue):
-    """A queue with drains. The state: the elements, and by drain how many it has taken, as pairs."""
+class Drained(Sequential):
+    """What queues with drains share; it stands before the queue's own class. The state: that of the queue, and by drain
+    how many it has taken, as pairs.
+    """
 
-    initial: State = ((), ())
-
-    @classmethod
-    def of(cls, queue: Queue) -> DrainedQueue:
-        """The same queue."""
-        return cls(failed_cas_observes=queue.failed_cas_observes, initial=(queue.initial, ()))
+    __slots__ = ()
+    initial: State
 
     @property
     def first_elements(self) -> Any:
+        """The queue's own state at the beginning."""
         initial: Any = self.initial
         return initial[0]
 
@@ -44,18 +43,24 @@ class DrainedQueue(Queue):
         match action.word, action.values:
             case "drained", (element, drain, place):
                 taken = dict(progress)
-                if taken.get(drain, 0) != place or elements[:1] != (element,):
+                if taken.get(drain, 0) != place:
                     return ILLEGAL
                 taken[drain] = taken.get(drain, 0) + 1
-                return elements[1:], tuple(sorted(taken.items()))
+                progress = tuple(sorted(taken.items()))
+                action = Action("update", "dequeue", (element,))
             case "emptied", (drain, place):
-                return state if not elements and dict(progress).get(drain, 0) == place else ILLEGAL
-        after = Queue.step(self, elements, action)
+                if dict(progress).get(drain, 0) != place:
+                    return ILLEGAL
+                action = Action("observe", "empty", ())
+        after: State | Illegal = super().step(elements, action)  # type: ignore[misc]  # the queue's own
         return after if after is ILLEGAL else (after, progress)
+
+    def shown(self, state: Any) -> Any:
+        return super().shown(state[0])
 
     def actions(self, operations: Sequence[Operation]) -> Iterator[tuple[Operation, Action]]:
         """Each operation with its action; a drain as the dequeues that it stands for."""
-        left = len(self.first_elements)
+        left = len(super().shown(self.first_elements))
         for operation in operations:
             left += operation.f == "enqueue" and operation.type != "fail"
             left -= operation.f == "dequeue" and operation.type == "ok" and not operation.saw_empty
@@ -70,6 +75,26 @@ class DrainedQueue(Queue):
             elif operation.type == "info":
                 dequeue = structs.replace(operation, f="dequeue", value=None)
                 yield from ((dequeue, Action("update", "take", ())) for _ in range(left))
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedQueue(Drained, Queue):
+    """A queue with drains."""
+
+    initial: State = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedUnorderedQueue(Drained, UnorderedQueue):
+    """An unordered queue with drains."""
+
+    initial: State = ((frozenset(),), ())
+
+
+def drained(queue: Queue | UnorderedQueue) -> DrainedQueue | DrainedUnorderedQueue:
+    """The same queue, with drains."""
+    kind = DrainedQueue if isinstance(queue, Queue) else DrainedUnorderedQueue
+    return kind(failed_cas_observes=queue.failed_cas_observes, initial=(queue.initial, ()))
 
 
 def _as_dequeues(drain: Operation) -> Iterator[tuple[Operation, Action]]:

@@ -37,7 +37,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from checkers.linearizable.containers import UnorderedQueue
-from checkers.linearizable.drains import DrainedQueue, are_in_sequence
+from checkers.linearizable.drains import Drained, are_in_sequence
 from checkers.linearizable.models import Model
 from checkers.linearizable.search import Call, Decision
 
@@ -55,9 +55,9 @@ def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
     if model.name == "set":
         first: Any = model.initial
         return _set(calls, first)
+    first = model.first_elements if isinstance(model, Drained) else model.initial
     if model.name == "unordered-queue":
-        return _unordered(calls) if model.initial == UnorderedQueue().initial else None
-    first = model.first_elements if isinstance(model, DrainedQueue) else model.initial
+        return _unordered(calls) if first == UnorderedQueue().initial else None
     return _queue(calls) if model.name == "queue" and first == () else None
 
 
@@ -175,7 +175,10 @@ def _queue(calls: Sequence[Call]) -> Decision | None:
 
 
 def _unordered(calls: Sequence[Call]) -> Decision | None:
-    queue = _known_queue(calls, EVER)
+    has_drains = any(
+        call.action.word == "drained" for call in calls
+    )  # their sequence says nothing of when it went in
+    queue = None if has_drains else _known_queue(calls, EVER)
     if queue is None:
         return None
     # A dequeue without an answer may have taken any element: only what is wrong with it is sure.
