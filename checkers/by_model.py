@@ -136,6 +136,17 @@ MODELS: dict[str, Model] = {
 }
 """By the name that `--model` takes."""
 
+ALIASES = {"list-append": "append", "fifo-queue": "queue", "kafka": "log", "lock": "mutex"}
+"""Other names of models: those of Elle, Knossos and Jepsen."""
+PROMISE_ALIASES = {
+    **dict.fromkeys(("strong-serializable", "PL-SS"), STRICT_SERIALIZABLE),
+    **dict.fromkeys(("conflict-serializable", "PL-3"), "serializable"),
+    "PL-2.99": "repeatable-read",
+    "PL-SI": "snapshot-isolation",
+    "PL-2": "read-committed",
+}
+"""Other names of isolation models: those of Elle, and of Adya's thesis."""
+
 PROMISES: dict[str, tuple[str, ...]] = {
     "linearizable": ("linearizable", *sessions.GUARANTEES),
     sessions.GUARANTEES[0]: sessions.GUARANTEES,
@@ -202,7 +213,7 @@ def judge(
     failed_cas_observes: bool | None = None,
     initial: Any = None,
 ) -> Judgement:
-    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise.
+    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise (see `ALIASES`).
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
     a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
@@ -210,7 +221,9 @@ def judge(
     `limits` are for all checks together. Raises ModelError for a start value that the model cannot have.
     A file or a data frame may stand in the place of the history.
     """
-    history = history_in(history)
+    history, model = history_in(history), ALIASES.get(model, model)
+    if promise is not None:
+        promise = PROMISE_ALIASES.get(promise, promise)
     if initial is not None:
         history = history.starting_at(initial)
     with _within(limits):

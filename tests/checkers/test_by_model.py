@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checkers import by_model, sessions
 from checkers.by_model import MODELS, PROMISES, judge, strongest_of
-from checkers.guessing import guess
+from checkers.guessing import LOOSER, guess
 from checkers.history import History, foreign
 from tests import examples
 
@@ -227,3 +227,20 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
         assert verdict.checker == "linearizable" or not broke, (
             verdict.summary
         )  # that family has tests of its own
+
+
+@pytest.mark.parametrize(("alias", "name"), [*by_model.ALIASES.items(), *by_model.PROMISE_ALIASES.items()])
+def test_names_of_other_tools_mean_a_model_of_ours(alias: str, name: str) -> None:
+    """Somebody would have to learn our names for what Elle and Knossos call otherwise."""
+    history = told((0, "txn", "[[:append x 1]]"), (0, "txn", "[[:r x [1]]]"))
+    if alias in by_model.ALIASES:
+        assert name in MODELS and alias not in MODELS
+    else:
+        judged = judge(history, "list-append", promise=alias)
+        assert (judged.model, judged.promise, judged.result) == ("append", name, "valid")
+
+
+def test_what_is_guessed_wrongly_has_a_looser_model() -> None:
+    """A hint would name a model that there is not, or one for other operations."""
+    for guessed, (looser, _) in LOOSER.items():
+        assert MODELS[guessed].f <= MODELS[looser].f

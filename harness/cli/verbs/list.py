@@ -37,7 +37,7 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
-    from checkers.by_model import MODELS
+    from checkers.by_model import ALIASES, MODELS
     from checkers.logs.wal import NAME as AUDIT
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
@@ -55,7 +55,8 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
         case "workloads":
             return {name: workload.summary for name, workload in WORKLOADS.items()}
         case "models":
-            return {name: _model(model) for name, model in MODELS.items()}
+            others = {name: f"another name of {model}" for name, model in ALIASES.items()}
+            return {name: _model(model) for name, model in MODELS.items()} | others
         case "faults":
             return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":

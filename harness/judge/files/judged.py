@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import MODELS, Judgement
+from checkers.by_model import ALIASES, MODELS, PROMISE_ALIASES, Judgement
 from checkers.guessing import LOOSER, guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
@@ -74,7 +74,7 @@ def asked_history(asked: Asked, history: History) -> History:
 def judged(asked: Asked, history: History) -> dict[str, Any]:
     """The content of verdict.json for the history. WrongUse for an unknown model or promise, or a wrong `initial`."""
     model = _model(asked, history)
-    promise = asked.promise or MODELS[model].promises[0]
+    promise = _promise(asked, model)
     if promise not in MODELS[model].promises:
         known = by_model.names_of(MODELS[model].promises)
         raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
@@ -105,15 +105,21 @@ def _if_another_model(asked: Asked, history: History, judgement: Judgement) -> s
 def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Terms]:
     """The terms of the checks of `judged`, by their names. `verdict`: for the model's name, which may be a guess."""
     model = str(verdict["run"]["workload"])
-    promise = asked.promise or MODELS[model].promises[0]
+    promise = _promise(asked, model)
     observes = asked.failed_cas_observes
     return by_model.judged_by(
         model, promise, failed_cas_observes=history.failed_cas_observes if observes is None else observes
     )
 
 
+def _promise(asked: Asked, model: str) -> str:
+    """The promise to judge by, under its own name; the strictest one if none is asked for."""
+    promise = asked.promise or MODELS[model].promises[0]
+    return PROMISE_ALIASES.get(promise, promise)
+
+
 def _model(asked: Asked, history: History) -> str:
-    model = asked.model or guess(history)
+    model = guess(history) if asked.model is None else ALIASES.get(asked.model, asked.model)
     if model is None:
         names = ", ".join(sorted(history.names)[:8])
         raise WrongUse(
