@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.campaigns import compare, documents, journal, order, shared
+from harness.campaigns import compare, documents, interruption, journal, order, shared
 from harness.campaigns.journal import Ended, Journal, Task, ToJudge
 from harness.campaigns.judging import Judge, judge_here
 from harness.campaigns.known import KnownList
@@ -137,6 +137,7 @@ class Nightly:
             self._begin(book, runs, waiting, covered, began_s)
             while runs.running:
                 time.sleep(POLL_S)
+                interruption.look()
                 for run in runs.ended():
                     self._note(book, run)
                 self._begin(book, runs, waiting, covered, began_s)

@@ -8,15 +8,13 @@ is asked for and not before, so that `--help` pays for none of them.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
+from harness.campaigns.interruption import by_sigterm
 from harness.cli.exit_codes import ExitCode
 from harness.cli.verbs import VERBS
 from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
@@ -60,21 +58,8 @@ def qsync() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own by default) and return its exit code."""
-    with _ended_in_order():
+    with by_sigterm():  # cleaning up runs, and temporary folders are removed
         return _main(arguments)
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """SIGTERM acts as Ctrl-C: cleaning up runs, and temporary folders are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _main(arguments: Sequence[str] | None) -> int:
