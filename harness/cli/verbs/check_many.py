@@ -76,7 +76,8 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
         if options.as_json:
             print_json(row)
         else:
-            click.echo(f"{row['outcome']:<12} {row['path']}: {row['sentence']}")
+            jepsen = f" (Jepsen said {row['jepsen']})" if "jepsen" in row else ""
+            click.echo(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}")
     if not options.as_json:
         for line in _table(rows):
             click.echo(line)
@@ -107,7 +108,8 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
         return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": broke(error)}
     fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence", "violations")}
     counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
-    return {"path": str(path), **fields, "model": verdict["run"]["workload"], **counts}
+    jepsen = {"jepsen": verdict["jepsen"]} if "jepsen" in verdict else {}
+    return {"path": str(path), **fields, "model": verdict["run"]["workload"], **counts, **jepsen}
 
 
 def _verdict(path: Path, options: Options) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 from harness.judge.causes import headline
+from harness.judge.files.jepsen_results import said_by_jepsen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,9 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
         )
     except ModelError as error:
         raise WrongUse(f"--initial: {error}") from error
-    return _document(asked, history, judgement, _if_another_model(asked, history, judgement))
+    document = _document(asked, history, judgement, _if_another_model(asked, history, judgement))
+    said = said_by_jepsen(asked.path)
+    return document if said is None else {**document, "jepsen": said}
 
 
 def _if_another_model(asked: Asked, history: History, judgement: Judgement) -> str:

@@ -79,6 +79,34 @@ def test_the_record_of_each_test_in_a_store_is_taken_once(tmp_path: Path, qsync:
     assert (done.code, done.out.split()[0]) == (0, "VALID"), "a folder with one history is that history"
 
 
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (
+            "{:perf {:valid? true}, :workload {:valid? false, :ops [#x.Op{:f :read}]}, :valid? false}",
+            "invalid",
+        ),
+        ("{:valid? :unknown}", "unknown"),
+        ("{:valid? true}", "valid"),
+        ("{:workload {:valid? true}}", None),
+        ("{:valid", None),
+        ("[1 2]", None),
+    ],
+)
+def test_the_verdict_of_jepsen_itself_stands_beside_ours(
+    results: str, said: str | None, tmp_path: Path, qsync: Qsync
+) -> None:
+    """If it failed, somebody who tries us on an old test would have to look up what Jepsen had said."""
+    (tmp_path / "history.edn").write_text(VALID)
+    (tmp_path / "results.edn").write_text(results)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "history.edn").write_text(VALID)
+    done = qsync("check", tmp_path / "history.edn")
+    assert done.code == 0 and ("Jepsen said" in done.out) == (said is not None)
+    row = json.loads(qsync("check", tmp_path, tmp_path / "other", "--json").out.splitlines()[0])
+    assert row.get("jepsen") == said
+
+
 def test_what_is_for_one_history_is_refused_for_many(folder: Path, qsync: Qsync) -> None:
     """If it failed, the page of the last history would stand for all."""
     done = qsync("check", folder, "--html", folder / "page.html")
