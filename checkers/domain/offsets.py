@@ -20,6 +20,9 @@ polled it. Offsets may have gaps, where transactions keep their marks.
 | int-nonmonotonic-poll, int-poll-skip | within a transaction, polls go back, or leave out a known entry |
 | nonmonotonic-poll, poll-skip | the same between a client's polls, as long as it polls the same keys |
 
+An operation of unknown outcome shows what it polled, too, but its client's place does not count as moved. A client that
+assigns itself other keys begins anew in both directions.
+
 Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
 last two rules are findings then. Cannot see: cycles of transactions; sends whose offset nobody learnt. Cost: n log n.
 """  # noqa: E501 (rows of a table)
@@ -212,7 +215,7 @@ def _from_nowhere(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[
     told: set[tuple[str, Value]] = set()
     for entry in polls:
         by = senders.get(entry.name, [])
-        if entry.operation in by and len(by) == 1:
+        if by and all(operation is entry.operation for operation in by):
             summary = f"process {entry.operation.process} polled {entry} in the transaction that sent it"
             yield witness("precommitted-read", summary, [entry.operation], key=entry.key)
         elif entry.name not in told and all(operation.type == "fail" for operation in by):

@@ -217,6 +217,17 @@ def _question(micro: list[Any], *, is_answer: bool) -> list[Any]:
     return micro
 
 
+def _has_polled(completion: Event) -> bool:
+    """Whether an operation without a sure outcome shows what it polled from a log: that much it surely saw."""
+    return (
+        completion.type == "info"
+        and isinstance(completion.value, list)
+        and any(
+            isinstance(micro, list) and len(micro) > 1 and micro[0] == "poll" for micro in completion.value
+        )
+    )
+
+
 def _kept_once(word: str | None) -> str | None:
     """Each line brings words of its own; millions of operations share a few keys, nodes and errors."""
     return None if word is None else intern(word)
@@ -244,7 +255,7 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
             wait=_kept_once(invoke.wait),
         )
     assert completion.type != "invoke", completion
-    answered = completion.type == "ok" and completion.value is not None
+    answered = completion.value is not None and (completion.type == "ok" or _has_polled(completion))
     return Operation(
         type=completion.type,
         process=invoke.process,
