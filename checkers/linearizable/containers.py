@@ -26,7 +26,7 @@ from checkers.linearizable.objects import Sequential, start_elements, strange
 
 
 @dataclass(frozen=True, slots=True)
-class _Container(Sequential):
+class Container(Sequential):
     """The common part. The state is a tuple of elements; the last one of the words of actions is "take" or "empty"."""
 
     initial: State = ()
@@ -58,7 +58,7 @@ class _Container(Sequential):
 
 
 @dataclass(frozen=True, slots=True)
-class Queue(_Container):
+class Queue(Container):
     """First in, first out."""
 
     name: str = "queue"
@@ -75,7 +75,7 @@ class Queue(_Container):
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(_Container):
+class Stack(Container):
     """Last in, first out."""
 
     name: str = "stack"
@@ -94,7 +94,7 @@ class Stack(_Container):
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityQueue(_Container):
+class PriorityQueue(Container):
     """The greatest number first. The state is sorted."""
 
     name: str = "priority-queue"
@@ -125,7 +125,7 @@ class PriorityQueue(_Container):
 
 
 @dataclass(frozen=True, slots=True)
-class UnorderedQueue(_Container):
+class UnorderedQueue(Container):
     """Any element may come out.
 
     A take without an answer took one of the elements that were there: which one, may show later, or never. So the state

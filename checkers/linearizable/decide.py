@@ -5,6 +5,7 @@
 | a register's reads and writes, every value written once | `zones`: linear |
 | a set's or a queue's, every element put in once | `monitors`: n log n |
 | a text's or a list's, reads show in which state each append took place | `appends`, and those of a register |
+| any of a queue or a stack, if an order is met soon | `depth_first` |
 | few, or the compiled search is not loaded yet | `search`, for as many steps as loading would take |
 | any, and compiling would take until a time limit | `search` |
 | any other | `forward`, the compiled search, however long loading takes; `search` where there is no compiler |
@@ -21,8 +22,9 @@ from typing import Literal
 
 from checkers.compiled import is_loaded, stays_plain, waiting_for
 from checkers.limits import left_s, look
-from checkers.linearizable import appends, forward, monitors, search, search_kernels, zones
+from checkers.linearizable import appends, depth_first, forward, monitors, search, search_kernels, zones
 from checkers.linearizable.columns import NOTHING, Columns, register_columns, tied
+from checkers.linearizable.containers import Container
 from checkers.linearizable.models import Action, Kind, Model, Register, State
 from checkers.linearizable.search import Call, Decision, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFUSE, UPDATE
@@ -65,6 +67,8 @@ def decide(
         watched = monitors.decide(model, calls) or appends.decide(model, calls, limits, decide)
         if watched is not None:
             return watched
+        if isinstance(model, Container) and (order := depth_first.find(model, calls)) is not None:
+            return Decision("yes", configurations=1, order=order, algorithm="depth first")
     return _searched(
         len(calls),
         way,
