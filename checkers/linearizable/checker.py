@@ -55,6 +55,7 @@ FOR_PROOFS = 0.25  # of the steps of the search, so many more for shrinking
 FOR_PROOFS_MAX = (
     300_000_000  # steps for shrinking, some two seconds: a smaller witness is not worth what a verdict is
 )
+PREFIXES_MAX = 3
 PROOF_OPERATIONS = 20_000
 CALLS_AT_ONCE = 1 << 18  # laid out for the search at a time, some 100 bytes each
 NOT_LOOKED_AT = Decision("unknown", reason="not looked at")
@@ -90,8 +91,8 @@ def check(
     dequeue refused with "empty" a confirmed state without elements, and a deletion refused with "nothing-there" that
     nothing was there. None: as the history's origin has it. `initial`: what each object held before, or a `Start`;
     None: what the history says.
-    `details["longest_prefix"]`: for each invalid key that has a witness, how far its record is linearizable from its
-    beginning, and the operations that end that (`longest`).
+    `details["longest_prefix"]`: for the invalid keys that went wrong first, how far the record of each is linearizable
+    from its beginning, and the operations that end that (`longest`).
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.proofs.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
@@ -364,15 +365,15 @@ def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]
 
 
 def _longest_prefixes(searches: Sequence[Search], limits: Budget) -> list[dict[str, Any]]:
-    """For each invalid key that has a witness, its longest linearizable prefix."""
-    shown = [search for search in searches if search.proof is not None]
-    limits = for_a_proof(limits, len(shown))
+    """Of the invalid keys that went wrong first, their longest linearizable prefixes."""
+    wrong = [search for search in searches if search.proof is not None]
+    shown = sorted(wrong, key=lambda search: search.went_wrong)[:PREFIXES_MAX]
     prefixes = [
         (
             search.keys,
             longest_prefix(search.model, search.operations, partial(_subjects, search.model), limits),
         )
-        for search in sorted(shown, key=lambda search: search.went_wrong)
+        for search in shown
     ]
     return [{"keys": list(keys), **prefix} for keys, prefix in prefixes if prefix is not None]
 

@@ -25,6 +25,8 @@ OPERATIONS_MAX = 10_000
 """Of a key; a longer record is not cut."""
 ORDER_MAX = 1_000
 """Operations of an order that is kept."""
+CONFIGURATIONS_MAX, STEPS_MAX = 20_000, 50_000_000
+"""Of the search of one beginning: some tenths of a second."""
 SHOWS = frozenset({"read", "get", *TAKES})
 """Operations whose values are answers."""
 
@@ -44,9 +46,14 @@ def longest_prefix(
     if len(operations) > OPERATIONS_MAX:
         return None
 
+    few = Limits(min(limits.configurations, CONFIGURATIONS_MAX), min(limits.steps, STEPS_MAX))
+
     def decided(until: int) -> tuple[Decision, Sequence[Subject]]:
         subjects = subjects_of([known for each in operations if (known := _known(each, until)) is not None])
-        return decide(model, [subject.call for subject in subjects], limits), subjects
+        decision = decide(model, [subject.call for subject in subjects], few)
+        if not decision.is_decided:
+            raise OutOfTime
+        return decision, subjects
 
     answers = sorted(end for each in operations if (end := each.complete_index) is not None)
     try:

@@ -39,7 +39,7 @@ from typing import Any
 from checkers.linearizable.containers import UnorderedQueue
 from checkers.linearizable.drains import Drained, are_in_sequence
 from checkers.linearizable.models import Model
-from checkers.linearizable.search import Call, Decision
+from checkers.linearizable.search import Call, Decision, Limits, search
 
 EVER = float("inf")
 NAME = "monitor"
@@ -67,6 +67,15 @@ def _yes(order: Sequence[int]) -> Decision:
 
 def _no(failing: int) -> Decision:
     return Decision("no", failing, 1, algorithm=NAME)
+
+
+def _no_with_core(calls: Sequence[Call], failing: int) -> Decision:
+    """No, with the calls on the failing one's element if these alone have no order: it came out twice, or too soon."""
+    names = calls[failing].action.values[:1]
+    core = [place for place, call in enumerate(calls) if names and call.action.values[:1] == names]
+    if not core or search(UnorderedQueue(), [calls[place] for place in core], Limits()).result != "no":
+        return _no(failing)
+    return replace(_no(failing), core=core)
 
 
 def _times(call: Call, until: float = EVER) -> Times:
@@ -161,7 +170,7 @@ def _queue(calls: Sequence[Call]) -> Decision | None:
         if queue is None:
             return None
         if wrong := [*queue.wrong, *_overtaken(queue), *_not_empty(queue)]:
-            return _no(min(wrong)[1])
+            return _no_with_core(calls, min(wrong)[1])
         order = None if queue.optional else _scheduled(queue)
         return _yes(order) if order is not None and _replays(calls, order) else None
     order = _order_with_takes(calls, takes)
@@ -184,7 +193,7 @@ def _unordered(calls: Sequence[Call]) -> Decision | None:
     # A dequeue without an answer may have taken any element: only what is wrong with it is sure.
     has_takes = any(call.action.word == "take" for call in calls)
     if wrong := [*queue.wrong, *(() if has_takes else _not_empty(queue))]:
-        return _no(min(wrong)[1])
+        return _no_with_core(calls, min(wrong)[1])
     if queue.optional or has_takes:
         return None
     steps: list[tuple[float, int]] = []

@@ -52,6 +52,14 @@ def of_no(
         values_alone = {"kind": "zones", "keys": list(keys), "values": list(different.values())}
         return values_alone | _shown(subjects, decision, proof)
     assert decision.failing is not None
+    if decision.algorithm == monitors.NAME and decision.core is not None:
+        named = [subjects[place].operation.invoke_index for place in decision.core]
+        return {
+            "kind": "element",
+            "keys": list(keys),
+            "operations": named,
+            **_shown(subjects, decision, proof),
+        }
     if shown := _shown(subjects, decision, proof):
         return {"kind": "witness", "keys": list(keys), **shown}
     until = subjects[decision.failing].call.complete

@@ -11,6 +11,7 @@ is refused.
 | order | valid: this order of operations explains all answers | replaying it, and comparing it with real time |
 | zones | invalid: each of two values' operations must begin before the other's end | two comparisons |
 | witness | invalid: these few operations have no order, and the rest cannot help | trying all orders of them |
+| element | invalid: an element came out of a queue more often than it had been put in | counting |
 | configurations | invalid: after event `until` nothing is possible any more | walking through all that is possible |
 
 Why a witness may leave out operations: one that only looks (a read, a refused compare) changes nothing. A write or
@@ -27,7 +28,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.proofs.meaning import OPEN, STEPS, WRONG, Op, Terms, first_of, keys_of, op_of, plain
+from checkers.proofs.meaning import FIRST, OPEN, STEPS, WRONG, Op, Terms, first_of, keys_of, op_of, plain
 from checkers.verdict import Verdict, Verified
 
 STEPS_MAX = 1_000_000
@@ -73,6 +74,8 @@ def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any], first: Any) 
             _zones(model, ops, [plain(value) for value in proof["values"]], first)
         case "witness":
             _witness(model, ops, set(proof["operations"]), proof["until"], proof["after"], first)
+        case "element":
+            _element(model, ops, set(proof["operations"]), first)
         case "configurations":
             past = list(_until(ops, proof["until"]))
             _need(not _possible(model, past, first), "some order explains all of it")
@@ -143,6 +146,19 @@ def _zones(model: str, ops: Sequence[Op], values: Sequence[Any], start: Any) -> 
     _need(len(set(values)) == 2, "these reads fit their write")
     (first, last), (other_first, other_last) = bounds
     _need(first < other_last and other_first < last, "one may have ended before the other began")
+
+
+def _element(model: str, ops: Sequence[Op], named: set[int], first: Any) -> None:
+    """Whatever becomes of other elements: each time that this one came out, it had been put in once more before."""
+    _need(model in ("queue", "unordered-queue") and first == FIRST[model], "no queue that began empty")
+    values = {op.value for op in ops if op.id in named}
+    _need(len(values) == 1, "its operations are about several elements, or none")
+    of_element = [op for op in ops if op.value in values and op.word in ("enqueue", "dequeue")]
+    for out in (op for op in of_element if op.word == "dequeue"):
+        came = sum(op.word == "dequeue" and op.over <= out.over for op in of_element)
+        if came > sum(op.word == "enqueue" and op.began < out.over for op in of_element):
+            return
+    raise RefusedError("it may have been put in each time before it came out")
 
 
 def _until(ops: Iterable[Op], until: int) -> Iterable[Op]:

@@ -168,7 +168,11 @@ def _proof(details: Json, witness: Json) -> Json | None:
     events = set(witness_indexes(witness))
     for proof in as_mappings(details.get("proofs")):
         operations = as_list(proof.get("operations"))
-        if proof.get("kind") in ("witness", "zones") and operations and events.issuperset(operations):
+        if (
+            proof.get("kind") in ("witness", "zones", "element")
+            and operations
+            and events.issuperset(operations)
+        ):
             return proof
     return None
 

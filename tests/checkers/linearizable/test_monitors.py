@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from checkers.linearizable.drains import DrainedQueue
 from checkers.linearizable.models import Action
 from checkers.linearizable.search import Call, Limits
 from checkers.linearizable.table import MODELS
+from checkers.proofs import verify
+from checkers.proofs.verify import Terms
 from tests import examples
 from tests.checkers.linearizable.test_algorithms import replays
 
@@ -209,6 +213,35 @@ def test_a_long_history_is_decided_without_a_search(name: str) -> None:
     found = decide.decide(MODELS[name](), calls, Limits())
     assert (found.result, found.algorithm) == ("yes", "monitor")
     assert time.process_time() - began_s < 10.0
+
+
+@pytest.mark.parametrize("model", ["queue", "unordered-queue"])
+def test_an_element_that_comes_out_twice_is_proved_by_its_own_calls(model: str) -> None:
+    """If this fails, somebody reads dozens of operations where three say it, and the verifier gives up on them."""
+
+    def history(taken: Sequence[int]) -> History:
+        asked = [("enqueue", each) for each in range(40)] + [("dequeue", each) for each in taken]
+        events = [
+            Event(
+                index=2 * place + ends, time_ns=place, type="ok" if ends else "invoke", process=0, f=f,
+                value=value if ends or f == "enqueue" else None,
+            )
+            for place, (f, value) in enumerate(asked)
+            for ends in (0, 1)
+        ]  # fmt: skip
+        return History.of(Header(), events)
+
+    terms = Terms(model=model)
+    for wrong in ([*range(30), 7], [*range(30), 99]):
+        verdict = linearizable.check(history(wrong), model=model)
+        (proof,) = verdict.details["proofs"]
+        assert (verdict.result, proof["kind"], len(proof["operations"])) == (
+            "invalid", "element", 3 if wrong[-1] == 7 else 1,
+        )  # fmt: skip
+        assert verify.check(history(wrong), verdict, terms).holds
+        forged = replace(verdict, details={**verdict.details, "proofs": [{**proof, "operations": [0, 80]}]})
+        assert not verify.check(history(wrong), forged, terms).holds
+    assert linearizable.check(history(range(30)), model=model).result == "valid"
 
 
 @pytest.mark.parametrize("clients", [3, 10, 30])
