@@ -30,12 +30,8 @@ FIRST: Mapping[str, Any] = {
     "unordered-queue": ((), 0),
 }
 LOCKS = ("mutex", "owner-aware-mutex", "reentrant-mutex", "fenced-mutex", "reentrant-fenced-mutex")
-FREE = (
-    None,
-    0,
-    0,
-    -OPEN,
-)  # a lock: its owner, how often it is held, its fence (0: none), the greatest fence so far
+FREE = (None, 0, 0, -OPEN)
+"""A lock: its owner, how often it is held, its fence (0: none), the greatest fence so far."""
 LOOKS = ("read", "get", "refused", "empty")
 STEPS: dict[tuple[str, str], Callable[[Any, Any], Any]] = {  # state and value to the state after, or WRONG
     ("register", "read"): lambda state, value: state if state == value else WRONG,
@@ -201,7 +197,7 @@ def _value_of(operation: Operation, model: str) -> Any:
             (value.get("client"), value.get("fence")) if isinstance(value, dict) else (value, None)
         )
         owner = (False, operation.process) if client is None else (True, plain(client))
-        return owner, Fraction(str(fence or 0))
+        return owner, Fraction(str(fence or 0)) if operation.type == "ok" else Fraction(0)
     if model in ("counter", "priority-queue") and type(value) in (int, float):
         return Fraction(str(value))
     return plain(list(value) if isinstance(value, Set) and model in ("set", "list") else value)

@@ -159,7 +159,7 @@ def lock(model: str) -> Step:
         holders, fences = held or ((), ())
         value = call.value if isinstance(call.value, dict) else {"client": call.value} if call.value else {}
         who = value.get("client", call.process) if model != "mutex" else "anybody"
-        fence = value.get("fence") if "fenced" in model else None
+        fence = value.get("fence") if "fenced" in model and call.answered else None
         if call.f == "release":
             return (holders[:-1], fences) if holders and _is(holders[-1][0], who) else IMPOSSIBLE
         if holders and not ("reentrant" in model and _is(holders[-1][0], who)):
