@@ -77,19 +77,19 @@ SPREAD: Any = {"workers": 4, "by_file": False}
 WAITING: Any = {"workers": 3, "waits": True}
 REAL_NEEDS = ("tarantool", "faketime", "sshd", "fuse")
 SUITES = (
-    Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
-    Suite(CHECKED, 1.5, "lint, format, types, import contracts, speed"),
+    Suite(DEFAULT, 3.5, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
+    Suite(CHECKED, 1, "lint, format, types, import contracts, speed"),
     Suite(
         LONG,
-        8,
+        7,
         "whole runs, seeded bugs, clusters; checkers with machine code, more examples",
         waits=True,
         **SPREAD,
     ),
-    Suite("browser", 2.5, "pages in Chromium", ("chromium",), workers=4),
-    Suite("real", 5, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS, **WAITING),
-    Suite("docker", 5, "clusters of containers", ("docker", "compose", "nft", "nfqueue"), **WAITING),
-    Suite("spark", 7, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
+    Suite("browser", 2, "pages in Chromium", ("chromium",), workers=4),
+    Suite("real", 4, "Tarantool, ssh, mounted disks, control groups", REAL_NEEDS, **WAITING),
+    Suite("docker", 4, "clusters of containers", ("docker", "compose", "nft", "nfqueue"), **WAITING),
+    Suite("spark", 6, "tables and campaigns on Spark, which .venv gets then (half a gigabyte)"),
     Suite(NIGHTLY, 95, "what takes minutes, with more examples; .ci/nightly runs it", **SPREAD),
 )
 MARKED = tuple(suite.name for suite in SUITES if suite.name not in {DEFAULT, CHECKED})
