@@ -19,8 +19,9 @@ from collections import Counter as Multiset
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from checkers.history.errors import ModelError
 from checkers.history.operation import Operation
-from checkers.history.values import exact, identity
+from checkers.history.values import exact, identity, value_words
 from checkers.linearizable.models import ILLEGAL, Action, Illegal, State
 from checkers.linearizable.objects import Sequential, start_elements, strange
 
@@ -82,28 +83,33 @@ class Stack(Container):
     puts: ClassVar[str] = "push"
     takes: ClassVar[str] = "pop"
 
+    def put(self, elements: tuple[State, ...], element: Any) -> tuple[State, ...]:
+        """The elements with one more; the last of them comes out next."""
+        return (*elements, element)
+
     def step(self, state: Any, action: Action) -> State | Illegal:
-        match action.word:
-            case "push":
-                return (*state, action.values[0])
-            case "pop":
-                return tuple(state[:-1]) if state and state[-1] == action.values[0] else ILLEGAL
-            case "take":
-                return tuple(state[:-1])
-        return ILLEGAL if state else state
+        if action.word == self.puts:
+            return self.put(state, action.values[0])
+        if action.word == "empty":
+            return ILLEGAL if state else state
+        is_wrong = action.word == self.takes and state[-1:] != action.values
+        return ILLEGAL if is_wrong else tuple(state[:-1])
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityQueue(Container):
-    """The greatest number first. The state is sorted."""
+class PriorityQueue(Stack):
+    """The greatest number first: a stack that is sorted."""
 
     name: str = "priority-queue"
     puts: ClassVar[str] = "insert"
     takes: ClassVar[str] = "poll"
 
     def state(self, value: Any) -> State:
-        elements: Any = start_elements(value)
-        return tuple(sorted(elements))
+        start_elements(value)  # refuses what is no list
+        numbers: list[Any] = [exact(element) for element in value]
+        if None in numbers:
+            raise ModelError(expected="numbers as the start value", came=value_words(value, 60), index=None)
+        return tuple(sorted(numbers))
 
     def element(self, operation: Operation) -> State:
         number = exact(operation.value)
@@ -111,17 +117,10 @@ class PriorityQueue(Container):
             raise strange(operation, "a number, which is its own priority")
         return number
 
-    def step(self, state: Any, action: Action) -> State | Illegal:
-        match action.word:
-            case "insert":
-                elements = list(state)
-                insort(elements, action.values[0])
-                return tuple(elements)
-            case "poll":
-                return tuple(state[:-1]) if state and state[-1] == action.values[0] else ILLEGAL
-            case "take":
-                return tuple(state[:-1])
-        return ILLEGAL if state else state
+    def put(self, elements: tuple[State, ...], element: Any) -> tuple[State, ...]:
+        line: list[Any] = list(elements)
+        insort(line, element)
+        return tuple(line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,27 @@ def test_what_a_model_cannot_mean_is_refused(model: str, answers: History) -> No
         linearizable.check(answers, model=model)
 
 
+@pytest.mark.parametrize(
+    ("model", "start", "f", "shown"),
+    [
+        ("priority-queue", [0.5, 2, 1], "poll", 2),
+        ("stack", ["a", "b"], "pop", "b"),
+        ("unordered-queue", [1, 2], "dequeue", 2),
+    ],
+)
+def test_what_was_inside_at_first_comes_out(model: str, start: list[Any], f: str, shown: Any) -> None:
+    """If it failed, a store that was not empty at first would be blamed for what it held."""
+    taken = history((0, f, shown))
+    assert by_model.judge(taken, model).result == "invalid"
+    assert by_model.judge(taken, model, initial=start).result == "valid"
+
+
+def test_a_priority_queue_begins_with_numbers() -> None:
+    """If it failed, a start value that has no order would end with a traceback."""
+    with pytest.raises(ModelError, match="expected numbers as the start value"):
+        by_model.judge(history((0, "poll", 2)), "priority-queue", initial=["a", 2])
+
+
 def test_a_lock_has_no_start_value() -> None:
     """If it failed, a start value that nobody can mean would be dropped in silence."""
     with pytest.raises(ModelError, match="no start value"):
