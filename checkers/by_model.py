@@ -338,6 +338,7 @@ def _linearizable(
         model=model.linearizable,
         failed_cas_observes=failed_cas_observes,
         reads=reads,
+        longest_prefixes=True,
     )
 
 

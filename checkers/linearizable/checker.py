@@ -80,6 +80,7 @@ def check(
     initial: Any = None,
     reads: Reads = promised_linearizable,
     proof_operations: int = PROOF_OPERATIONS,
+    longest_prefixes: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Whether the operations of every key have an order that `model` allows within real time.
@@ -91,8 +92,8 @@ def check(
     dequeue refused with "empty" a confirmed state without elements, and a deletion refused with "nothing-there" that
     nothing was there. None: as the history's origin has it. `initial`: what each object held before, or a `Start`;
     None: what the history says.
-    `details["longest_prefix"]`: for the invalid keys that went wrong first, how far the record of each is linearizable
-    from its beginning, and the operations that end that (`longest`).
+    `longest_prefixes`: `details["longest_prefix"]` says, for the invalid keys that went wrong first, how far the record
+    of each is linearizable from its beginning, and which operations end that (`longest`).
     `proof_operations`: proofs are kept in `details["proofs"]` for as long as they name no more operations than this in
     all; `checkers.proofs.verify` checks them.
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
@@ -106,7 +107,7 @@ def check(
         limits = budget(memory_limit, steps)
         searches, left_out = _searches(judged, history, reads, limits)
         witnesses = _searched(searches, limits)
-        prefixes = _longest_prefixes(searches, limits)
+        prefixes = _longest_prefixes(searches, limits) if longest_prefixes else []
         with shielded():
             details = {
                 **_counted(searches),

@@ -32,7 +32,7 @@ def test_the_answer_that_ends_it_is_found_by_trying_every_prefix(model: str) -> 
     name, seen = tiny_histories.NAMES.get(model, model), 0
     for seed in range(400):
         history = tiny_histories.history(model, random.Random(seed))
-        verdict = linearizable.check(history, model=name)
+        verdict = linearizable.check(history, model=name, longest_prefixes=True)
         if verdict.result != "invalid":
             assert "longest_prefix" not in verdict.details
             continue
@@ -52,7 +52,7 @@ def test_the_order_of_the_prefix_is_one() -> None:
     seen = 0
     for seed in range(200):
         history = tiny_histories.history("cas-register", random.Random(seed))
-        verdict = linearizable.check(history, model="cas-register")
+        verdict = linearizable.check(history, model="cas-register", longest_prefixes=True)
         for prefix in verdict.details.get("longest_prefix", ()):
             before = History.of(history.header, list(history.events)[: prefix["until"]])
             said = linearizable.check(before, model="cas-register")
