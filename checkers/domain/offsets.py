@@ -24,7 +24,7 @@ An operation of unknown outcome shows what it polled, too, but its client's plac
 assigns itself other keys begins anew in both directions.
 
 Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
-last two rules are findings then. Cannot see: cycles of transactions; sends whose offset nobody learnt. Cost: n log n.
+last two rules are findings then. Cannot see: cycles of transactions; sends with an unknown offset. Cost: n log n.
 """  # noqa: E501 (rows of a table)
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _sends(operation: Operation) -> Iterator[_Entry]:
 
 
 def _polls(operation: Operation) -> Iterator[_Entry]:
-    """What the operation showed, in its order."""
+    """The entries that the operation showed, in its order."""
     for micro in _micros(operation) if operation.type != "fail" else ():
         if micro[0] != "poll" or len(micro) == 1:
             continue

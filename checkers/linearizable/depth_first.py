@@ -2,8 +2,7 @@
 
 The forward search holds all states that are possible at once; of nine pushes that run together these are 9!. Where an
 order exists, trying one after the other often meets it at once (Wing and Gong, 1993; with Lowe's memory of what was
-tried, 2017). What is found is an order, because each step of it was allowed. If none is found within the steps, that
-says nothing.
+tried, 2017). The result is an order, because each step of it was allowed. No result within the steps says nothing.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from checkers.linearizable.objects import Sequential
 
 
 class Drained(Sequential):
-    """What queues with drains share; it stands before the queue's own class. The state: that of the queue, and by drain
-    how many it has taken, as pairs.
+    """The common part of queues with drains; it stands before the queue's own class. The state: that of the queue, and
+    by drain how many it has taken, as pairs.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """SIGTERM as Ctrl-C, and not lost.
 
 The handler raises KeyboardInterrupt wherever the process is. Python drops an exception in a finalizer or in a callback
-of a weak reference: then the process would go on as if nobody had asked. What runs for long looks now and then.
+of a weak reference: then the process would go on as if no signal had come. A campaign looks at each turn of its loop.
 """
 
 from __future__ import annotations

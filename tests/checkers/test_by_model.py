@@ -231,7 +231,7 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
 
 @pytest.mark.parametrize(("alias", "name"), [*by_model.ALIASES.items(), *by_model.PROMISE_ALIASES.items()])
 def test_names_of_other_tools_mean_a_model_of_ours(alias: str, name: str) -> None:
-    """Somebody would have to learn our names for what Elle and Knossos call otherwise."""
+    """A person who knows Elle or Knossos would have to learn our names for the same models."""
     history = told((0, "txn", "[[:append x 1]]"), (0, "txn", "[[:r x [1]]]"))
     if alias in by_model.ALIASES:
         assert name in MODELS and alias not in MODELS

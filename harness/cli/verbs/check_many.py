@@ -1,6 +1,6 @@
 """`qsync check` of several paths, or of a folder with histories of other tools: a line each, a table at the end.
 
-What cannot be read or judged is a line, too, and the rest goes on.
+A history that cannot be read or judged is a line, too, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.printing import print_json
 from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder
-from harness.errors import HarnessError, WrongUse, broke
+from harness.errors import TRACEBACK_NOTE, HarnessError, WrongUse, broke, keep_traceback
 
 SUFFIXES = (".edn", ".json", ".jsonl", ".parquet", ".txt", ".log")
 """The ends of names of files that may be histories."""
@@ -104,8 +104,9 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
     except HarnessError as error:
         sentence = str(error).removeprefix(f"{path}: ")
         return {"path": str(path), "outcome": REFUSED, "exit_code": error.exit_code, "sentence": sentence}
-    except Exception as error:
-        return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": broke(error)}
+    except Exception as error:  # a defect of ours: of this history, not of the next ones
+        sentence = f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}"
+        return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": sentence}
     fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence", "violations")}
     counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
     jepsen = {"jepsen": verdict["jepsen"]} if "jepsen" in verdict else {}
@@ -121,6 +122,11 @@ def _verdict(path: Path, options: Options) -> Mapping[str, Any]:
     if folder is None:
         return judged_file(path, options)[1]
     for_a_run(folder, options)
+    if options.promise is not None or options.verifies:
+        option = "--verify" if options.promise is None else "--promise"
+        raise WrongUse(
+            f"{option}: {folder.path} is a run among others; try: qsync check {folder.path} {option} …"
+        )
     with limited(options.limits):
         return finish(folder, plans.read(folder.plan_file))
 

@@ -80,7 +80,7 @@ def test_each_rule_has_a_history_that_breaks_it(rule: str, steps: list[Step]) ->
     "steps",
     [
         [*SENT, (1, "poll", [ALL])],
-        # Nobody has come so far yet.
+        # No client has come so far yet.
         [*SENT, (1, "poll", [polled((0, 1))])],
         # Marks of transactions take offsets.
         [(0, "send", [sent(0, 1)]), (0, "txn", [sent(3, 2)]), (1, "poll", [polled((0, 1), (3, 2))])],

@@ -50,8 +50,13 @@ def test_runs_and_files_go_together(qsync: Qsync, stored: RunFolder, tmp_path: P
     file.write_text("".join(f"{{:process 0 :type :{kind} :f :{f} :value 1}}\n" for kind, f in told))
     done = qsync("check", file, stored.path)
     assert (done.code, [line.split()[0] for line in done.out.splitlines()[:2]]) == (0, ["valid", "valid"])
-    done = qsync("check", file, stored.path, "--model", "register")
-    assert done.code == 64 and "judged by its plan" in done.out.splitlines()[1]
+    for option, said in (
+        (("--model", "register"), "judged by its plan"),
+        (("--promise", "linearizable"), "is a run among others"),
+        (("--verify",), "is a run among others"),
+    ):
+        done = qsync("check", file, stored.path, *option)
+        assert done.code == 64 and said in done.out.splitlines()[1], option
 
 
 def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:

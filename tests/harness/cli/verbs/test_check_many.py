@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.verbs import check_many
 from tests.harness.cli.verbs.conftest import Qsync
 
 WRITE = "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 1}\n"
@@ -42,6 +43,26 @@ def test_a_folder_of_histories_is_a_line_each_and_a_table(folder: Path, qsync: Q
         ["refused", "2", "0"],
         ["valid", "1", "2"],
     ]
+
+
+def test_a_defect_of_ours_is_the_line_of_one_history(
+    folder: Path, qsync: Qsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a bug of ours would hide the anomaly in another file, or pass for a file that is wrong."""
+
+    def breaks(path: Path, options: object) -> object:
+        if path.name == "a.edn":
+            raise RuntimeError("out of order")
+        return judged_file(path, options)  # type: ignore[arg-type]
+
+    judged_file = check_many.judged_file
+    monkeypatch.setattr(check_many, "judged_file", breaks)
+    done = qsync("check", folder / "a.edn", folder / "a.edn", folder / "e.edn")
+    assert done.code == 70
+    assert (
+        "RuntimeError: out of order" in done.out.splitlines()[0] and "traceback" in done.out.splitlines()[0]
+    )
+    assert qsync("check", folder / "a.edn", folder / "b.edn").code == 1, "an anomaly is the gravest"
 
 
 def test_lines_of_json_have_a_document_each(folder: Path, qsync: Qsync) -> None:
