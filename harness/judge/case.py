@@ -17,9 +17,9 @@ from harness.cluster.place import TRACE
 from harness.errors import FAILED, StoreError
 from harness.judge.promised import checks_of, logs_of_members, promise_of, rules_of
 from harness.plan.plan import Plan
+from harness.plan.promise import Promise
 from harness.systems import System, system_of
 from harness.systems.parts import NodeFiles
-from harness.systems.promise import Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.workload import Workload
 

@@ -15,7 +15,7 @@ from harness.doing import doing
 from harness.errors import WrongUse
 from harness.judge.audit import audit
 from harness.judge.case import Case
-from harness.systems.promise import LOGS
+from harness.plan.promise import LOGS
 
 NOT_PROMISED = "not promised here, and not kept: "
 """How a finding begins that would be a violation elsewhere."""

@@ -14,8 +14,8 @@ from harness.judge.checks import Checked
 from harness.judge.evidence import Evidence
 from harness.judge.outcomes import Outcome, outcome_of
 from harness.plan.plan import Plan
+from harness.plan.promise import Promise
 from harness.systems.cut_lines import unfinished
-from harness.systems.promise import Promise
 
 OF_READS = frozenset({"bank", "balances", "counter", "set-full", "transactional"})
 """Checks that have nothing to judge if all reads are dirty."""

@@ -20,8 +20,8 @@ from checkers.history.members import have_changed, left, quorums
 from checkers.logs.wal import LogRules, NodeLog
 from harness.faults.fault import Fault
 from harness.plan.plan import POWER_FAULTS, Drawn, Plan
+from harness.plan.promise import Promise
 from harness.systems import system_of
-from harness.systems.promise import Promise
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import of_submitted
 from harness.workloads.workload import ShowsCells, Workload

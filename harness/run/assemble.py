@@ -23,11 +23,11 @@ from harness.errors import WrongUse
 from harness.faults.overlap import LIMITS
 from harness.faults.table import MOUNTED
 from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
 from harness.plan.schedule import names_for
 from harness.run.draw import faults_of, refuse_impossible
 from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no_limits
 from harness.systems import System, system_of
-from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, WRITES
 from harness.workloads import WORKLOADS, Workload
 from harness.workloads.completed import DUMP
 from harness.workloads.workload import Deletes, Submits, WritesAsynchronously

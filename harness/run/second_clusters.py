@@ -3,7 +3,7 @@
 The first cluster has ended. The files that its nodes left go through the store's own restore, which gives the files for
 a whole second cluster or refuses. No fault meets a second cluster: all nodes come up, clients read everything at each
 of them, go on writing, take one more cut meanwhile, and read again. The history gets a line for each
-(`harness.systems.restoring`); checks of the workload and of the system judge them.
+(`harness.workloads.restoring`); checks of the workload and of the system judge them.
 
 A second cluster and not the first one again: nothing of the first, such as what its nodes agreed on since, can make up
 for what a restore lacks.
@@ -25,7 +25,8 @@ from harness.plan.plan import SECOND_NS, Operation
 from harness.run.assemble import Parts
 from harness.run.draw import operations_of
 from harness.systems.parts import NodeFiles, Rows
-from harness.systems.restoring import (
+from harness.workloads.completed import asked_of
+from harness.workloads.restoring import (
     AGAIN,
     ASKED,
     BROKE,
@@ -36,7 +37,6 @@ from harness.systems.restoring import (
     READ,
     REFUSED,
 )
-from harness.workloads.completed import asked_of
 from harness.workloads.workload import ReadsSecondClusters
 
 WRITERS, WRITES_EACH = 3, 12

@@ -42,9 +42,9 @@ from harness.faults.abilities import Ability
 from harness.faults.membership import Membership
 from harness.plan.expectations import Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
+from harness.plan.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.iproto_wire import IPROTO
 from harness.systems.parts import Members, Reports
-from harness.systems.promise import FINAL_STATE, Promise, must_be_promises
 from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
@@ -99,7 +99,7 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class OwnStore(System):
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
 
-    `start` gives the command of a node at a `Place`; `promised` are fields of `harness.systems.promise.Promise` in
+    `start` gives the command of a node at a `Place`; `promised` are fields of `harness.plan.promise.Promise` in
     which the store promises something else than configuration C ("" for nothing), by the words of `CHOICES` there.
     """
 
@@ -130,7 +130,7 @@ class OwnStore(System):
     cannot_join_says: tuple[str, ...] = ()
     """Words in the last lines of a new node that ends, with exit 1, because no member could take it in."""
     may_end_under: tuple[str, ...] = ()
-    """Faults under which a node may end by itself, as `harness.systems.promise.Promise` has them: ("disk-error",)."""
+    """Faults under which a node may end by itself, as `harness.plan.promise.Promise` has them: ("disk-error",)."""
 
     def __post_init__(self) -> None:
         must_be_promises(self.promised)

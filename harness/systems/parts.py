@@ -19,7 +19,7 @@ from harness.faults.membership import Membership
 from harness.faults.node_options import Value
 from harness.plan.dice import Dice
 from harness.plan.plan import Plan
-from harness.systems.promise import Promise
+from harness.plan.promise import Promise
 from harness.systems.status import Status, Statuses
 from nodes.kernel.node import Node
 from nodes.kernel.trace import Described

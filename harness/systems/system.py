@@ -12,8 +12,8 @@ from harness.cluster.place import Command
 from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.plan.plan import Options, Plan
+from harness.plan.promise import Promise
 from harness.systems.parts import Parts
-from harness.systems.promise import Promise
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 

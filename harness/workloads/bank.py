@@ -20,7 +20,7 @@ from checkers.verdict import Verdict
 from harness.clients.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import Operation, Plan
-from harness.systems.promise import STRICT, WRITES, Promise
+from harness.plan.promise import STRICT, WRITES, Promise
 from harness.workloads.checks import (
     Check,
     Reads,

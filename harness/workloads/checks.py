@@ -20,7 +20,7 @@ from checkers.history.operation import Operation
 from checkers.proofs.meaning import Terms
 from checkers.replicas import availability, convergence, crash, kept, leadership, quorum
 from checkers.replicas.kept import Gone
-from harness.systems.promise import (
+from harness.plan.promise import (
     FINAL_STATE,
     LEADERS,
     QUORUM,

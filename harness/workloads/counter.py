@@ -14,7 +14,7 @@ from checkers.history.history import History
 from harness.clients.operations import Add, Completion, Done, Mismatch, Read, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import WRITES, Promise
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
     fresh_reads,

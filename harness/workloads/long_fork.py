@@ -14,7 +14,7 @@ from checkers.domain import long_fork
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from harness.plan.plan import SECOND_NS, Plan
-from harness.systems.promise import Promise
+from harness.plan.promise import Promise
 from harness.workloads.checks import Check
 from harness.workloads.generators import Context, Draft, Generator, Stagger, Until
 from harness.workloads.generators.generator import Next

@@ -23,7 +23,7 @@ from checkers.history.operation import SUBMITTED
 from harness.clients.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
+from harness.plan.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator

@@ -26,7 +26,7 @@ from harness.clients.operations import (
 )
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import STRICT, WRITES, Promise
+from harness.plan.promise import STRICT, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value

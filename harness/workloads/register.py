@@ -25,7 +25,7 @@ from checkers.replicas import dirty, prefix
 from harness.clients.operations import Cas, Completion, Delete, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
-from harness.systems.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
+from harness.plan.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import (
     fresh_reads,
     is_fresh_at_the_end,

@@ -15,10 +15,10 @@ from checkers.history.operation import Event
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from harness.clients.operations import Read, RestoredCut, Transaction
 from harness.plan.plan import Plan
-from harness.systems.promise import WRITES, Promise
-from harness.systems.restoring import READ
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.bank import ACCOUNTS, SPACE, TOTAL, Bank
 from harness.workloads.checks import Check
+from harness.workloads.restoring import READ
 
 NAME = "restored-total"
 RULE = "every read of a second cluster shows all the money of the bank"

@@ -18,7 +18,7 @@ from checkers.history.operation import Operation as Recorded
 from harness.clients.operations import Completion, Done, Insert, Mismatch, Scan, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import WRITES, Promise
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
     fresh_reads,

@@ -33,7 +33,7 @@ from checkers.verdict import Verdict
 from harness.clients.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.systems.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
+from harness.plan.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
 from harness.workloads.checks import (
     Check,
     Reads,

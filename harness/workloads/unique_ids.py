@@ -13,7 +13,7 @@ from checkers.history.declared import Declared
 from harness.clients.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import Operation, Plan
-from harness.systems.promise import WRITES, Promise
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import Check, of_every_run
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value

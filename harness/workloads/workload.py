@@ -11,7 +11,7 @@ from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from harness.clients.operations import Completion, Done, Mismatch, Transaction
 from harness.plan.plan import Operation, Plan
-from harness.systems.promise import Promise
+from harness.plan.promise import Promise
 from harness.workloads.generators import Generator
 from harness.workloads.generators.generator import Value
 

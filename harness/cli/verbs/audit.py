@@ -13,7 +13,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.logs_given import LogsGiven, log_options, read_given
 from harness.cli.param_types import InputPath
 from harness.cli.printing import has_colour, print_json
-from harness.systems.promise import LOGS
+from harness.plan.promise import LOGS
 
 if TYPE_CHECKING:
     from checkers.verdict import Verdict

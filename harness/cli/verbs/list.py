@@ -11,7 +11,7 @@ from harness.cli.param_types import Text
 
 if TYPE_CHECKING:
     from checkers.by_model import Model
-    from harness.systems.promise import Promise
+    from harness.plan.promise import Promise
 
 TABLES = ("systems", "promises", "clusters", "workloads", "models", "faults", "checkers", "starts", "bugs")
 

@@ -24,7 +24,7 @@ from harness.judge.evidence.rare_turns import rare_turns_of
 from harness.judge.evidence.rollbacks import missing_rollbacks, rollbacks_of
 from harness.judge.evidence.versions import NAME as UPGRADE
 from harness.judge.evidence.versions import incompatible, missing_steps
-from harness.systems.promise import FINAL_STATE
+from harness.plan.promise import FINAL_STATE
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The promises of each configuration of qsync: a row of `harness.systems.promise.Promise` for each letter.
+"""The promises of each configuration of qsync: a row of `harness.plan.promise.Promise` for each letter.
 
 With MVCC off (`without_versions`) owner and replica reads come to dirty reads, in every row, and linearizable reads are
 refused. With elections and a quorum that is no majority (`without_majority`) nothing is left but them.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from harness.errors import WrongUse
 from harness.plan.plan import Plan
-from harness.systems.promise import Promise, promised
+from harness.plan.promise import Promise, promised
 from harness.systems.qsync.configurations import CONFIGURATIONS
 from harness.systems.qsync.options import said_of
 

@@ -22,10 +22,10 @@ from harness.faults.node_options import CHANGE_OPTIONS, Value
 from harness.faults.table import FAULTS, TOGETHER
 from harness.plan.expectations import READ_MIXES
 from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.plan.schedule import draw_faults
 from harness.systems.iproto_wire import IPROTO, Iproto
 from harness.systems.parts import Members, Note
-from harness.systems.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
 from harness.systems.qsync import starts
 from harness.systems.qsync.box_cfg import BoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient, why_refused

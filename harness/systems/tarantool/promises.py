@@ -11,7 +11,7 @@ from __future__ import annotations
 from checkers.check import Check
 from checkers.replicas import overruled, replication
 from checkers.sessions import check_staleness
-from harness.systems.promise import Promise
+from harness.plan.promise import Promise
 from harness.systems.qsync.promises import PROMISES as ROWS
 
 COMMITTED = (

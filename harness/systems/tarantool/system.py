@@ -36,9 +36,9 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Does
 from harness.faults.membership import Membership
 from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.promise import Promise
 from harness.systems.iproto_wire import IPROTO, Iproto
 from harness.systems.parts import Members, Note, Variety
-from harness.systems.promise import Promise
 from harness.systems.qsync.box_cfg import BoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.systems.promise import Promise, promised
+from harness.plan.promise import Promise, promised
 from nodes.twophase.configuration import Concurrency, Isolation
 
 _LOCKED = (

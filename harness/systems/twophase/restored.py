@@ -16,9 +16,9 @@ from checkers.history.operation import Event
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 from harness.plan.plan import Plan
 from harness.systems.parts import NodeFiles, Rows
-from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, READ, REFUSED
 from harness.systems.twophase.logs import Records, damage_in, finished_in, records_in, replayed
 from harness.systems.twophase.options import said_of, servers_of
+from harness.workloads.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, READ, REFUSED
 from nodes.kernel.errors import StartRefused
 from nodes.twophase import bugs
 from nodes.twophase.data import partition_of

@@ -12,10 +12,10 @@ from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse
 from harness.faults.abilities import Ability
 from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.promise import Promise
 from harness.systems.framed_client import FramedClient
 from harness.systems.leaderless import Leaderless
 from harness.systems.parts import Logs, NodeFiles, Note, Rows, SecondClusters
-from harness.systems.promise import Promise
 from harness.systems.status import Statuses
 from harness.systems.twophase.client import CLIENT
 from harness.systems.twophase.cut_operator import CutOperator

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from checkers.logs.txlog.report import PREFIX
-from harness.systems.promise import Promise, promised
+from harness.plan.promise import Promise, promised
 from nodes.txlog.configuration import Strategy
 
 WHY = (

@@ -13,11 +13,11 @@ from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster
 from harness.faults.abilities import Ability
 from harness.plan.plan import SECOND_NS, Plan
+from harness.plan.promise import Promise
 from harness.systems.framed_client import FramedClient
 from harness.systems.framed_wire import Framed
 from harness.systems.leaderless import Leaderless
 from harness.systems.parts import Logs, Members, NodeFiles, Pictures
-from harness.systems.promise import Promise
 from harness.systems.status import Statuses
 from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of

@@ -26,9 +26,9 @@ from harness.judge import EXIT_CODES, Case, judge, repeat_line
 from harness.judge.outcome import without_opportunity
 from harness.judge.words import _NAMED
 from harness.plan.plan import Drawn, Plan, to_json
+from harness.plan.promise import Promise
 from harness.systems import SYSTEMS
 from harness.systems.plans import known_fields, planned
-from harness.systems.promise import Promise
 from harness.systems.qsync.promises import ELECTED, FIXED_OWNER, PROMISES
 from harness.workloads import WORKLOADS
 from harness.workloads.checks import Check

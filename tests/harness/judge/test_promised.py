@@ -11,8 +11,8 @@ from checkers.history.operation import Event
 from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
 from harness.plan.plan import Drawn, Plan
+from harness.plan.promise import WRITES
 from harness.systems.plans import planned
-from harness.systems.promise import WRITES
 
 POWER = Fault(id=0, name="power-one", does="power", at_ns=0, until_ns=1, nodes=("n2",))
 

@@ -9,10 +9,7 @@ import pytest
 
 from harness.errors import WrongUse
 from harness.plan.plan import Drawn, Plan
-from harness.plan.schedule import names_for
-from harness.run.assemble import parts_of
-from harness.systems.plans import planned
-from harness.systems.promise import (
+from harness.plan.promise import (
     DIRTY_READS,
     FINAL_STATE,
     LINEARIZABLE_READS,
@@ -20,6 +17,9 @@ from harness.systems.promise import (
     REPLICA_READS,
     WRITES,
 )
+from harness.plan.schedule import names_for
+from harness.run.assemble import parts_of
+from harness.systems.plans import planned
 from harness.systems.qsync.configurations import CONFIGURATIONS, sizes_of
 from harness.systems.qsync.promises import PROMISES, without_versions
 from nodes.qsync.configuration import Configuration

@@ -18,11 +18,11 @@ from harness.clients.operations import MEMBER_CHANGES, AddMember
 from harness.errors import WrongUse
 from harness.judge import Case, judge, repeat_line
 from harness.plan.plan import Leadership
+from harness.plan.promise import CHOICES
 from harness.run.assemble import parts_of
 from harness.systems import SYSTEMS, system_of
 from harness.systems.own import GROUP, LED, OwnStore
 from harness.systems.plans import planned
-from harness.systems.promise import CHOICES
 from tests.harness.judge.test_judge import good, history, operation
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"

@@ -15,9 +15,9 @@ from harness.cli.main import main
 from harness.cluster.mounted_disk import mounts
 from harness.errors import WrongUse
 from harness.plan.plan import Plan
+from harness.plan.promise import WRITES
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
-from harness.systems.promise import WRITES
 from tests import needs
 from tests.harness.in_effect import TRIES, faults_in_effect, until_in_effect
 

@@ -17,11 +17,11 @@ from harness.faults.node_options import RECONFIGURING
 from harness.faults.overlap import exclude
 from harness.judge.promised import promise_of
 from harness.plan.plan import SECOND_NS, Drawn, Plan
+from harness.plan.promise import CLAUSES, LINEARIZABLE_READS
 from harness.plan.schedule import draw_faults, names_for
 from harness.run.recorder import OPTION
 from harness.systems import SYSTEMS, system_of
 from harness.systems.plans import planned
-from harness.systems.promise import CLAUSES, LINEARIZABLE_READS
 from harness.systems.qsync import rare_turns
 from harness.systems.qsync.node_options import (
     AT_START,

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.judge import Case, judge
-from harness.run.assemble import parts_of
-from harness.systems.plans import planned
-from harness.systems.promise import (
+from harness.plan.promise import (
     DIRTY_READS,
     FINAL_STATE,
     LINEARIZABLE_READS,
@@ -17,6 +15,8 @@ from harness.systems.promise import (
     REPLICA_READS,
     WRITES,
 )
+from harness.run.assemble import parts_of
+from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES, without_majority
 from tests.harness.judge.test_judge import Line, good, history, operation
 

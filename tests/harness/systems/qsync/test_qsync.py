@@ -8,9 +8,9 @@ import pytest
 
 from harness.errors import ClusterError, WrongUse
 from harness.faults.membership import Membership
+from harness.plan.promise import DIRTY_READS, MODELS, OWNER_READS, REPLICA_READS, WRITES
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
-from harness.systems.promise import DIRTY_READS, MODELS, OWNER_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.system import SET_UP_TIMEOUT_NS, Qsync
 from nodes.qsync import bugs
 from nodes.qsync.configuration import Configuration

@@ -20,8 +20,8 @@ from harness.cli.main import main
 from harness.clients.reply import Replied
 from harness.errors import WrongUse
 from harness.judge.promised import checks_of
+from harness.plan.promise import LINEARIZABLE_READS, REPLICA_READS, WRITES
 from harness.systems.plans import planned
-from harness.systems.promise import LINEARIZABLE_READS, REPLICA_READS, WRITES
 from harness.systems.qsync.options import settings_of
 from harness.systems.tarantool.system import FOREVER_S, LUA, VERSIONS, Tarantool
 from nodes.iproto.messages import Answer, Call

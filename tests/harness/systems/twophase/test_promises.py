@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.errors import WrongUse
+from harness.plan.promise import STRICT, WRITES, Promise, promised
 from harness.run.assemble import parts_of
-from harness.systems.promise import STRICT, WRITES, Promise, promised
 from harness.systems.twophase.promises import DOCUMENTED, WEAKER, WHY, promise_of
 from tests.harness.systems.twophase.test_twophase import kept, plan
 from tests.suites import mostly_long

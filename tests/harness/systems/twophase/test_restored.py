@@ -18,12 +18,12 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
-from harness.systems.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, LAST, READ, REFUSED
 from harness.systems.twophase.judging import checks_of_cuts
 from harness.systems.twophase.restored import drawn_cuts, judged
 from harness.workloads import WORKLOADS
 from harness.workloads.restore import NAME as TOTAL
 from harness.workloads.restore import check as check_total
+from harness.workloads.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, LAST, READ, REFUSED
 from nodes.records import framed
 from nodes.twophase.data import partition_of
 from tests.harness.systems.twophase.test_twophase import kept, plan
