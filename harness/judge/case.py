@@ -20,7 +20,7 @@ from harness.plan.plan import Plan
 from harness.plan.promise import Promise
 from harness.systems import System, system_of
 from harness.systems.parts import NodeFiles
-from harness.workloads import WORKLOADS
+from harness.workloads import workload_of
 from harness.workloads.workload import Workload
 
 
@@ -83,7 +83,7 @@ class Case:
 
     @cached_property
     def workload(self) -> Workload:
-        return WORKLOADS[self.plan.workload]
+        return workload_of(self.plan.workload)
 
     @cached_property
     def promise(self) -> Promise:

@@ -22,9 +22,9 @@ from harness.faults.fault import Fault
 from harness.plan.plan import POWER_FAULTS, Drawn, Plan
 from harness.plan.promise import Promise
 from harness.systems import system_of
-from harness.workloads import WORKLOADS
+from harness.workloads import workload_of
 from harness.workloads.checks import of_submitted
-from harness.workloads.workload import ShowsCells, Workload
+from harness.workloads.workload import Workload
 
 
 def promise_of(plan: Plan, history: History) -> Promise:
@@ -55,7 +55,7 @@ def _with_options_as_changed(plan: Plan, history: History) -> Plan:
 def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:
     """All checks of a run of this plan: of its workload, its commit wait mode and its system."""
     submitted = (of_submitted(promise, plan.promise),) if plan.submits else ()
-    workload = WORKLOADS[plan.workload]
+    workload = workload_of(plan.workload)
     of_system = (_of_cells(check, workload) for check in system_of(plan.system).checks(plan))
     of_workload = (_as_asked(check, plan.promise) for check in workload.checks(promise, plan.promise))
     return (*of_workload, *submitted, *of_system)
@@ -68,8 +68,6 @@ def _as_asked(check: Check, stricter: str | None) -> Check:
 
 def _of_cells(check: Check, workload: Workload) -> Check:
     """A system's own check, over a history whose dumps are translated to the names of the workload's operations."""
-    if not isinstance(workload, ShowsCells):
-        return check
     return replace(check, run=lambda history: check.run(workload.as_written(history)))
 
 

@@ -33,9 +33,6 @@ POWER_FAULTS = ("lose-unsynced", "power-owner", "power-one", "power-all")
 DISK_FAULTS = (*POWER_FAULTS, "slow-disk", "full-disk", "io-error")
 DISK_ITSELF: frozenset[Does] = frozenset(("power", "slow-fsync", "disk-error"))
 """Faults of the disk under a node, rather than of its files."""
-ASYNCHRONOUS_WORKLOADS = ("mixed-spaces",)
-RESTORING_WORKLOADS = ("restore",)
-"""Workloads that write to a space with transactions that no quorum confirms."""
 USUAL, ALL = "default", "all"
 """All faults that a correct store survives. "default" begins with a partition, a crash and a wrong clock, in any order
 (`harness.plan.schedule`); a plan that names no faults has it."""
@@ -163,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     can hide that such a row was lost."""
     deletes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writes to the other keys that are deletions, in workloads that know them
-    (`harness.workloads.workload.Deletes`)."""
+    (`harness.workloads.workload.Workload.can_delete`)."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""
@@ -291,16 +288,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def asks_for_all(self) -> bool:
         """Faults that this machine cannot do may be left out, but for those that the plan names."""
         return bool({USUAL, ALL} & {*self.faults})
-
-    @property
-    def writes_asynchronously(self) -> bool:
-        """Clients write to an asynchronous space, too."""
-        return self.workload in ASYNCHRONOUS_WORKLOADS
-
-    @property
-    def restores_cuts(self) -> bool:
-        """Second clusters begin from its cuts (`harness.run.second_clusters`)."""
-        return self.workload in RESTORING_WORKLOADS
 
     @property
     def fails_disks(self) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -28,11 +28,8 @@ from harness.plan.schedule import names_for
 from harness.run.draw import faults_of, refuse_impossible
 from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no_limits
 from harness.systems import System, system_of
-from harness.workloads import WORKLOADS, Workload
+from harness.workloads import WORKLOADS, Workload, workload_of
 from harness.workloads.completed import DUMP
-from harness.workloads.workload import Deletes, Submits, WritesAsynchronously
-
-T = TypeVar("T")
 
 if TYPE_CHECKING:
     from harness.cluster.containers.cluster import ContainerCluster
@@ -70,8 +67,9 @@ def parts_of(plan: Plan, *, runs_here: bool = True) -> Parts:
     the programs of other versions. To judge a run that another machine did needs neither.
     """
     system = system_of(plan.system)
-    workload = _known(WORKLOADS, plan.workload, "workload")
-    _known(CLUSTERS, plan.cluster, "cluster")
+    workload = workload_of(plan.workload)
+    if plan.cluster not in CLUSTERS:
+        raise WrongUse(f"unknown cluster {plan.cluster!r}; try one of: {', '.join(CLUSTERS)}")
     if plan.promise is not None and plan.promise != STRICTER:
         raise WrongUse(f"--promise {plan.promise!r} is not known; try: {STRICTER}")
     plan = _with_disk(system.completed(plan), system)
@@ -177,11 +175,10 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
 def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the plan asks for deletions that the workload does not know or the client cannot say."""
     drawn = () if plan.drawn is None else plan.drawn.operations
-    is_able = isinstance(workload, Deletes)
-    if plan.deletes and not is_able:
-        able = " or ".join(name for name, other in WORKLOADS.items() if isinstance(other, Deletes))
+    if plan.deletes and not workload.can_delete:
+        able = " or ".join(name for name, other in WORKLOADS.items() if other.can_delete)
         raise WrongUse(f"--deletes: the workload {plan.workload} deletes nothing; try: --workload {able}")
-    asks = plan.deletes or (isinstance(workload, Deletes) and any(map(workload.is_deletion, drawn)))
+    asks = plan.deletes or any(map(workload.is_deletion, drawn))
     if asks and Delete not in system.client.speaks:
         raise WrongUse(
             f"--deletes: the client of --system {plan.system} does not speak Delete; leave the deletions out"
@@ -190,8 +187,8 @@ def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
 
 def _check_waits(plan: Plan, workload: Workload) -> None:
     """WrongUse where a write that is only submitted could excuse more than itself: promises to other clients."""
-    if plan.submits and not isinstance(workload, Submits):
-        able = ", ".join(name for name, other in WORKLOADS.items() if isinstance(other, Submits))
+    if plan.submits and not workload.can_submit:
+        able = ", ".join(name for name, other in WORKLOADS.items() if other.can_submit)
         raise WrongUse(
             f"--commit-wait {plan.commit_wait}: of the workload {plan.workload} a write that is only submitted would "
             f"excuse the loss of other writes; try one of: {able}"
@@ -200,19 +197,12 @@ def _check_waits(plan: Plan, workload: Workload) -> None:
 
 def _check_spaces(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the system has no space of the kind that the workload writes to."""
-    wanted = workload.asynchronous if isinstance(workload, WritesAsynchronously) else ()
-    there = system.asynchronous_spaces
+    wanted, there = workload.asynchronous, system.asynchronous_spaces
     if not {*wanted} <= {*there}:
         raise WrongUse(
             f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which "
             f"--system {plan.system} does not have; try: --workload append"
         )
-
-
-def _known(table: Mapping[str, T], name: str, what: str) -> T:
-    if name not in table:
-        raise WrongUse(f"unknown {what} {name!r}; try one of: {', '.join(table)}")
-    return table[name]
 
 
 def header(parts: Parts) -> Header:

@@ -38,7 +38,7 @@ from harness.run.recorder import Progress, Recorder
 from harness.systems.system import System
 from harness.workloads.completed import asked_of, completed
 from harness.workloads.generators.generator import Value
-from harness.workloads.workload import Remembers, Workload
+from harness.workloads.workload import Workload
 
 FINAL_TIMEOUT_NS = 10 * SECOND_NS
 SHORT_STEP_NS = SECOND_NS // 10
@@ -82,13 +82,10 @@ class Conductor:
     _request_timeout_ns: int = field(init=False)
     ended_by: str = ""
     """The violation at which the run ended early, if it did."""
-    _remembering: Remembers | None = field(init=False)
-    """The workload, if it is one: an isinstance of a protocol for each operation costs more than most operations."""
 
     def __post_init__(self) -> None:
         plan, cluster, system = self.plan, self.cluster, self.system
         self._request_timeout_ns = int(plan.request_timeout_s * SECOND_NS)
-        self._remembering = self.workload if isinstance(self.workload, Remembers) else None
         self._clients = performing(system.client, cluster)
         self._recorder = recorder = Recorder(cluster, self.record, self.progress, self._show)
         self._course = course = Course(cluster, step_ns_of(plan))
@@ -222,11 +219,9 @@ class Conductor:
         client: int | None = None,
     ) -> Completion:
         """Perform and record one operation. `client`: the process with the connection, if it is not `process`."""
-        workload, remembering, now_ns = self.workload, self._remembering, self.cluster.now_ns
+        workload, now_ns = self.workload, self.cluster.now_ns
         f, key, mode, wait = operation.f, operation.key, operation.mode, operation.wait
-        value: Value = operation.value
-        if remembering is not None:
-            value = remembering.resolved(operation, seen)
+        value = workload.resolved(operation, seen)
         node = self._present.name(operation.node)
         asked = asked_of(workload, operation, value)
         asked_ns = now_ns()
@@ -272,8 +267,7 @@ class Conductor:
         self.progress.count(done.type)
         for touched in workload.keys(operation):
             self._keys[touched] = None
-        if remembering is not None:
-            remembering.remember(operation, done, seen)
+        workload.remember(operation, done, seen)
         return done
 
     def _patience_ns(self, node: str, phase: str) -> int:

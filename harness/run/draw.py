@@ -26,7 +26,6 @@ from harness.systems.system import System
 from harness.workloads import Workload
 from harness.workloads.completed import asked_of
 from harness.workloads.generators import Context, Draft, Generator
-from harness.workloads.workload import Submits
 
 MIXED_WAITS: tuple[Literal["complete", "submit", "none"], ...] = ("complete", "submit", "none")
 MIXED_SHARES = (0.5, 0.3, 0.2)
@@ -173,7 +172,6 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
 
 def _waiting(operation: Operation, plan: Plan, workload: Workload, chance: random.Random) -> Operation:
     """The operation with the commit wait mode that the plan asks for, if it writes."""
-    assert isinstance(workload, Submits), "`parts_of` refuses it"
     if not workload.may_submit(operation):
         return operation
     is_mixed = plan.commit_wait == "mixed"

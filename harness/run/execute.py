@@ -74,7 +74,7 @@ def execute(
     try:
         with compiling(parts.plan):
             _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
-        if parts.plan.restores_cuts and not interrupts.asked:
+        if parts.workload.everything(parts.plan) and not interrupts.asked:
             restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
         record.close()
     except HarnessError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.errors import WrongUse
 from harness.workloads.append import APPEND
 from harness.workloads.bank import Bank
 from harness.workloads.counter import Counter
@@ -35,4 +36,12 @@ WORKLOADS: dict[str, Workload] = {
 }
 """Their order decides which of them a seed draws: a new one comes last."""
 
-__all__ = ["WORKLOADS", "Workload"]
+
+def workload_of(name: str) -> Workload:
+    """WrongUse if there is none of this name."""
+    if name not in WORKLOADS:
+        raise WrongUse(f"unknown workload {name!r}; try one of: {', '.join(WORKLOADS)}")
+    return WORKLOADS[name]
+
+
+__all__ = ["WORKLOADS", "Workload", "workload_of"]

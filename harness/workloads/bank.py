@@ -30,11 +30,12 @@ from harness.workloads.checks import (
     of_every_run,
     with_a_known_end,
 )
+from harness.workloads.common import mixed, renamed
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import Keyed, mixed, renamed
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 SPACE = "bank"
 ACCOUNTS = ("a1", "a2", "a3", "a4", "a5")
@@ -45,11 +46,12 @@ BALANCES = "every balance lies between what surely and what possibly was transfe
 
 
 @dataclass(frozen=True, slots=True)
-class Bank(Keyed):
+class Bank(Workload):
     summary: str = "transfers between accounts, and reads of all of them at one moment"
     weight: float = 1
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "bank"
+    needs_fresh_reads: bool = True
     uses: frozenset[type] = frozenset({Read, Add, Insert, *MADE_OF})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"open": "writes", "transfer": "both", "read": "reads"}

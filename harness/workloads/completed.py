@@ -28,10 +28,7 @@ def completed(
     """How the operation ended."""
     if isinstance(outcome, Done) and isinstance(asked, Dump):
         return Completion("ok", outcome.results[0])
-    must_fail = getattr(
-        workload, "must_fail", None
-    )  # asking for a protocol would cost more than all else here
-    if must_fail is not None and must_fail(operation, value):
+    if workload.must_fail(operation, value):
         return failed(outcome, value)
     if isinstance(outcome, Completion):
         return outcome

@@ -24,10 +24,11 @@ from harness.workloads.checks import (
     of_objects,
     with_a_known_end,
 )
+from harness.workloads.common import mixed, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import Keyed, mixed, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 SPACE = "counter"
 KEYS = 3
@@ -36,11 +37,13 @@ AMOUNTS = (-3, -2, -1, 1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Counter(Keyed):
+class Counter(Workload):
     summary: str = "additions to counters, and reads of them"
     weight: float = 0.5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "counter"
+    has_single_steps: bool = True
+    needs_fresh_reads: bool = True
     uses: frozenset[type] = frozenset({Read, Add})
     effects: Mapping[str, Declared] = field(default_factory=lambda: {"read": "reads", "add": "writes"})
 

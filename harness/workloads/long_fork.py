@@ -48,6 +48,8 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongFork(Transactions):
+    needs_fresh_reads: bool = True
+
     @property
     def spaces(self) -> tuple[str, ...]:
         return ("rw-register",)

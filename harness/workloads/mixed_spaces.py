@@ -25,11 +25,12 @@ from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.plan.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
+from harness.workloads.common import mixed, unique
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import Keyed, mixed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 SYNCHRONOUS, ASYNCHRONOUS = "once", "notes"
 BOTH = (SYNCHRONOUS, ASYNCHRONOUS)
@@ -41,7 +42,7 @@ ROOM = 10**10
 
 
 @dataclass(frozen=True, slots=True)
-class MixedSpaces(Keyed):
+class MixedSpaces(Workload):
     summary: str = (
         "rows written once, in a synchronous and an asynchronous space; reads of both at one moment"
     )
@@ -49,6 +50,7 @@ class MixedSpaces(Keyed):
     weight: float = 1.5
     asynchronous: tuple[str, ...] = (ASYNCHRONOUS,)
     model: str = "write-once"
+    can_submit: bool = True
     uses: frozenset[type] = frozenset({Insert, Scan, *MADE_OF})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"insert": "asynchronous writes", "read": "reads"}

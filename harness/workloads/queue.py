@@ -28,10 +28,11 @@ from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.plan.promise import STRICT, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
+from harness.workloads.common import HONESTY, mixed, unique, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_write
+from harness.workloads.workload import Workload
 
 SPACE = "queue"
 KEYS = 2
@@ -40,7 +41,7 @@ EMPTY = "empty"
 
 
 @dataclass(frozen=True, slots=True)
-class Queue(Keyed):
+class Queue(Workload):
     summary: str = "elements put into queues and taken out, first in, first out"
     weight: float = 0.5
     spaces: tuple[str, ...] = (SPACE,)

@@ -32,9 +32,11 @@ from harness.workloads.checks import (
     of_every_run,
     of_objects,
 )
+from harness.workloads.common import unread_keys
 from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 SPACE = "register"
 PLACES = range(5)
@@ -46,11 +48,14 @@ ONCE = "-once-"
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class Register(Workload):
     summary: str = "reads, writes and compare-and-set on several keys of a synchronous space"
     weight: float = 5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "cas-register"
+    can_submit: bool = True
+    can_delete: bool = True
+    has_single_steps: bool = True
     has_cas: bool = True
     """False for stores that cannot compare and set."""
     effects: Mapping[str, Declared] = field(
@@ -60,9 +65,6 @@ class Register:
     @property
     def uses(self) -> frozenset[type]:
         return frozenset({Read, Write, *((Cas,) if self.has_cas else ())})
-
-    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
-        return []
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
@@ -83,9 +85,6 @@ class Register:
         mix = Mix(tuple(parts if self.has_cas else parts[:2]))
         mean_ns = int(plan.workers / plan.rate * SECOND_NS)
         return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
-
-    def keys(self, operation: Operation) -> tuple[str, ...]:
-        return () if operation.key is None else (operation.key,)
 
     def is_deletion(self, operation: Operation) -> bool:
         return operation.f == "write" and operation.value is None
@@ -174,13 +173,7 @@ class Register:
         return "delete" if operation.is_deletion else operation.f
 
     def missing(self, history: History) -> Iterator[str]:
-        """The keys that were written, but not read at the end by a read that must be fresh."""
-        reads = history.select(f="read", phase="final")
-        unread = history.keys(f=("write", "cas"), phase="load")
-        unread -= {read.key for read in reads if is_fresh_at_the_end(read)}
-        if unread:
-            example = sorted(map(str, unread))[0]
-            yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"
+        return unread_keys(history, ("write", "cas"), is_fresh_at_the_end)
 
 
 def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> Completion | None:

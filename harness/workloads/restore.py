@@ -26,8 +26,6 @@ RULE = "every read of a second cluster shows all the money of the bank"
 
 @dataclass(frozen=True, slots=True)
 class Restore(Bank):
-    """Implements `harness.workloads.workload.ReadsSecondClusters`."""
-
     summary: str = "a bank under cuts, from which second clusters begin when it is over"
     uses: frozenset[type] = frozenset({*Bank().uses, RestoredCut})
 

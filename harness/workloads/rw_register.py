@@ -9,4 +9,5 @@ RW_REGISTER = Transactions(
     weight=1,
     model="rw-register",
     word="w",
+    is_searched=True,
 )

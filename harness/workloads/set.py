@@ -27,10 +27,11 @@ from harness.workloads.checks import (
     of_every_run,
     of_objects,
 )
+from harness.workloads.common import HONESTY, mixed, unique, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import HONESTY, Keyed, mixed, unique, unread_keys
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 SPACE = "set"
 EPOCH_NS = 2 * SECOND_NS
@@ -39,11 +40,13 @@ ROOM = 10**10
 
 
 @dataclass(frozen=True, slots=True)
-class Set(Keyed):
+class Set(Workload):
     summary: str = "elements added one by one, and reads of the whole set at one moment"
     weight: float = 1
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "set"
+    can_submit: bool = True
+    is_order_free: bool = True
     uses: frozenset[type] = frozenset({Insert, Scan})
     effects: Mapping[str, Declared] = field(default_factory=lambda: {"read": "reads", "add": "writes"})
 

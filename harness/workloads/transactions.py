@@ -42,11 +42,12 @@ from harness.workloads.checks import (
     kept_by,
     of_every_run,
 )
+from harness.workloads.common import HONESTY, mixed, renamed, unique
 from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import HONESTY, mixed, renamed, unique
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.workload import Workload
 
 KEYS = 6
 EPOCH_NS = 2 * SECOND_NS
@@ -61,20 +62,19 @@ NEVER_BACK = "serializable, and no node goes back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transactions:
+class Transactions(Workload):
     """`word` is the writing micro-operation; `model` the form in which `checkers.transactional` knows them."""
 
     summary: str
     weight: float
     model: Words
     word: str
+    can_submit: bool = True
+    is_searched: bool = False
 
     @property
     def spaces(self) -> tuple[str, ...]:
         return (self.model,)
-
-    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
-        return []
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:

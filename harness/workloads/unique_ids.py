@@ -15,9 +15,10 @@ from harness.errors import WrongUse
 from harness.plan.plan import Operation, Plan
 from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import Check, of_every_run
+from harness.workloads.common import mixed
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.keyed import Keyed, mixed
+from harness.workloads.workload import Workload
 
 SPACE = "ids"
 SEQUENCE = "next"
@@ -25,11 +26,12 @@ FINAL = 5
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueIds(Keyed):
+class UniqueIds(Workload):
     summary: str = "numbers of a sequence, each given out once"
     weight: float = 0.3
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "unique-ids"
+    has_single_steps: bool = True
     uses: frozenset[type] = frozenset({Add})
     effects: Mapping[str, Declared] = field(default_factory=lambda: {"generate": "both"})
 

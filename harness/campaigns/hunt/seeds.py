@@ -72,7 +72,7 @@ def try_seed(plan: Plan, has_drawn_faults: bool = False) -> Tried:
     try:
         if in_virtual_time(cluster, conductor):
             raise KeyboardInterrupt
-        if plan.restores_cuts:
+        if parts.workload.everything(plan):
             restore_drawn(parts, writer, cluster.files(), in_memory)
     except HarnessError as error:
         failure = error.message

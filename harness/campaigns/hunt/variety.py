@@ -28,8 +28,7 @@ from harness.plan.plan import Plan
 from harness.plan.schedule import names_for
 from harness.run.assemble import parts_of
 from harness.systems import System, system_of
-from harness.workloads import WORKLOADS
-from harness.workloads.workload import Deletes, Submits
+from harness.workloads import WORKLOADS, workload_of
 
 LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads": 0.4}
 """The load of a drawn seed: long in virtual time, sparse in operations."""
@@ -40,11 +39,9 @@ SURVIVED_BY_A_QUORUM = (*NEVER_FATAL, "isolate-one", "kill")
 """Faults under which a cluster mostly stays in service if its quorum can spare a node and its owner can change."""
 
 
-SEARCHED = "rw-register"
-"""The workload that makes the checker search for an order among all writes of unknown outcome."""
 ALL_NEEDED = 2
 """In a cluster of this size every node is needed: while one is away no operation has an outcome, and the search for
-an order finds no end."""
+an order among all of them (`Workload.is_searched`) finds no end."""
 SHARES = (
     ("stray_writes", 0.4, (0.03, 0.1, 0.25)),
     ("roaming", 0.4, (0.2, 0.5)),
@@ -123,7 +120,7 @@ def _late(plan: Plan, given: frozenset[str]) -> Plan:
         return plan
     field, often, values = DELETES
     chance = plan.streams()[f"variety: {field}"]
-    is_able = isinstance(WORKLOADS.get(plan.workload), Deletes) and Delete in system.client.speaks
+    is_able = workload_of(plan.workload).can_delete and Delete in system.client.speaks
     if is_able and field not in given and chance.random() < often:
         plan = plan.changed(**{field: chance.choice(values)})
     plan = system.variety.varied_late(plan, given)
@@ -146,13 +143,13 @@ def _load(
     if "workload" not in given:
         weights = own.workloads(plan, drawn, _workloads(system))
         if drawn.get("nodes", plan.nodes) == ALL_NEEDED:
-            weights.pop(SEARCHED, None)
+            weights = {name: weight for name, weight in weights.items() if not workload_of(name).is_searched}
         workload = dice.weighted(tuple(weights.items())) if weights else workload
     load: dict[str, Any] = {"workload": workload}
     for field, often, values in SHARES:
         if (own.has_all_loads or field in OF_ANY_SYSTEM) and dice.chance.random() < often:
             load[field] = dice.chance.choice(values)
-    if isinstance(WORKLOADS.get(workload), Submits):
+    if workload_of(workload).can_submit:
         load.update(own.submitting(dice))
     return load
 
@@ -160,7 +157,7 @@ def _load(
 def _workloads(system: System) -> dict[str, float]:
     """The workloads that the client of the system speaks, with their weights."""
     spoken = [name for name, workload in WORKLOADS.items() if workload.uses <= system.client.speaks]
-    usual = {name: WORKLOADS[name].weight for name in spoken if WORKLOADS[name].weight}
+    usual = {name: workload_of(name).weight for name in spoken if workload_of(name).weight}
     return usual or dict.fromkeys(spoken, 1.0)
 
 

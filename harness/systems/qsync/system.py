@@ -75,6 +75,7 @@ from harness.systems.qsync.reconfiguring import in_force, switches_on
 from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.variety import QsyncVariety
 from harness.systems.system import System
+from harness.workloads import workload_of
 from nodes.iproto.messages import Answer, Call, Delete
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -403,7 +404,7 @@ class Qsync(System):
             promise = without_versions(promise)
         if has_elections and not settings.is_majority:
             promise = without_majority(promise, plan.quorum_size, plan.nodes)
-        if plan.writes_asynchronously and fails_over:
+        if workload_of(plan.workload).asynchronous and fails_over:
             promise = with_asynchronous(promise)
         if len(in_force(plan, QUORUM, faults)) == 1:
             return promise

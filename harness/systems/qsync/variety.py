@@ -34,6 +34,7 @@ from harness.systems.qsync.options import USUAL_READS, protocol_of, quorum_follo
 from harness.systems.qsync.rare_turns import RARE_TURNS, counted
 from harness.systems.qsync.reconfiguring import in_force
 from harness.systems.qsync.scenes import READY_MADE
+from harness.workloads import workload_of
 
 READS: Mapping[str, Any] = {"read": "mixed"}
 LINEARIZABLE_ALONE = 0.25
@@ -53,8 +54,6 @@ LEAST_OK = 250
 SLOW_TO_RECOVER = 1.5
 """How much more load and calm there is where few can lead, all are needed or an operator promotes: they serve for less
 of the time."""
-ASYNCHRONOUS = "mixed-spaces"
-"""The workload with asynchronous rows."""
 ASYNCHRONOUS_OF_FIXED = 8
 """How much more often asynchronous spaces are drawn where the owner stays: there they are promised the most."""
 SUBMITTED = 0.2
@@ -71,7 +70,6 @@ SHORT_DELAYS = 0.5
 """How often nodes soon forget which logs an absent follower needs, where that cannot stop them for ever."""
 STARTS = 0.05
 """How often the nodes begin with stored logs."""
-JUDGED_BY_READS = frozenset({"bank", "counter", "long-fork"})
 NO_CHANGE_OF_MEMBERS = frozenset((LOST_DISK, MEMBERSHIP))
 
 
@@ -96,9 +94,12 @@ class QsyncVariety(Variety):
         self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
     ) -> dict[str, float]:
         if settings_of(plan).named.protocol == "2.6":  # its nodes do not say which rows wait
-            return {name: weight for name, weight in weights.items() if name != ASYNCHRONOUS}
+            return {name: weight for name, weight in weights.items() if not workload_of(name).asynchronous}
         if drawn.get("configuration") == "C":
-            return {**weights, ASYNCHRONOUS: weights[ASYNCHRONOUS] * ASYNCHRONOUS_OF_FIXED}
+            return {
+                name: weight * (ASYNCHRONOUS_OF_FIXED if workload_of(name).asynchronous else 1)
+                for name, weight in weights.items()
+            }
         return dict(weights)
 
     def submitting(self, dice: Dice) -> dict[str, Any]:
@@ -110,7 +111,7 @@ class QsyncVariety(Variety):
         Nodes without versions serve no linearizable reads: workloads that only fresh reads judge do without such nodes.
         """
         options = said_of(plan).node_options
-        if plan.workload in JUDGED_BY_READS and "node_options" not in given:
+        if workload_of(plan.workload).needs_fresh_reads and "node_options" not in given:
             plan = plan.changed(
                 node_options=tuple(option for option in options if f":{options_of.MVCC}=" not in option)
             )

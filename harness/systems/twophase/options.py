@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from harness.plan.expectations import Expectations
 from harness.plan.plan import Options, Plan
+from harness.workloads import WORKLOADS, workload_of
 from nodes.twophase.configuration import MILLISECOND, Concurrency, Isolation, LockOrder, Variant
 
 BEAT_NS = 100 * MILLISECOND
@@ -16,9 +17,6 @@ LEAVE_S = 0.6
 lasts 1.3 s or longer: most of its time then shows how the others do without the node."""
 ELECTION_S = 1.5
 """A coordinator that is silent for up to 1 s has a successor; so long it may take in all."""
-
-ONE_STEP = ("register", "read-write", "counter", "unique-ids")
-"""The workloads with one step in each operation."""
 
 
 class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,9 +79,10 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if self.backups >= servers:
             raise ValueError(f"expected fewer backups than servers, got {self.backups} and {servers}")
-        if self.atomic and plan.workload not in ONE_STEP:
+        if self.atomic and not workload_of(plan.workload).has_single_steps:
+            able = ", ".join(name for name, workload in WORKLOADS.items() if workload.has_single_steps)
             raise ValueError(
-                f"expected a workload of single steps for the atomic space {self.atomic} ({', '.join(ONE_STEP)}), "
+                f"expected a workload of single steps for the atomic space {self.atomic} ({able}), "
                 f"got {plan.workload}"
             )
         if self.atomic and self.backups > 1:

@@ -31,6 +31,7 @@ from harness.systems.twophase.options import (
 from harness.systems.twophase.promises import listed, promise_of, promise_of_atomic
 from harness.systems.twophase.variety import TwoPhaseVariety
 from harness.systems.twophase.wire import WIRE, TwoPhaseWire
+from harness.workloads import workload_of
 from nodes.kernel.trace import Described
 from nodes.twophase import bugs
 from nodes.twophase.configuration import MILLISECOND, Configuration
@@ -171,7 +172,7 @@ class TwoPhaseLogs(Logs):
         from harness.systems.twophase.judging import checks_of_cuts  # not before a run is judged
         from harness.systems.twophase.restored import check_of_restored
 
-        restored = (check_of_restored(plan, files),) if plan.restores_cuts else ()
+        restored = (check_of_restored(plan, files),) if workload_of(plan.workload).everything(plan) else ()
         return (*checks_of_cuts(plan, files), *restored)
 
 

@@ -83,8 +83,6 @@ _BY_PHASE: Mapping[Strategy, Mapping[str, str]] = {
         "after it": f"one log again, the branches that lost behind the other one; {_SAME}: {_SIMPLE}",
     },
 }
-ORDER_FREE = ("set",)
-"""Workloads with transactions that come to the same in every order."""
 CHECKERS = ("linearizable", "prefix", "set-full", "convergence")
 OF_LOGS = {
     "order": _AGREED,
@@ -126,7 +124,7 @@ def listed() -> Iterator[tuple[Promise, Mapping[str, str]]]:
 
 
 def promise_of(
-    strategy: Strategy, *, can_split: bool, is_deterministic: bool = True, workload: str = "set"
+    strategy: Strategy, *, can_split: bool, is_deterministic: bool = True, is_order_free: bool = True
 ) -> Promise:
     if not is_deterministic:
         models = ("", "", "")
@@ -135,7 +133,7 @@ def promise_of(
         models = ("linearizable", "monotone-prefix", "converged")
         source = f"{_AGREED} {_GUARANTEED}"
     else:
-        models = ("", "", "" if strategy == "none" or workload not in ORDER_FREE else "converged")
+        models = ("", "", "" if strategy == "none" or not is_order_free else "converged")
         source = f"{_SPLIT} {_NONE if strategy == 'none' else _SIMPLE}"
     writes, reads, final = models
     return promised(

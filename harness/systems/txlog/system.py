@@ -24,6 +24,7 @@ from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import listed, promise_of
 from harness.systems.txlog.variety import TxLogVariety
 from harness.systems.txlog.wire import WIRE
+from harness.workloads import workload_of
 from nodes.txlog import bugs
 from nodes.txlog.configuration import MILLISECOND, Configuration
 
@@ -112,7 +113,7 @@ class TxLogSystem(Leaderless):
             said.strategy,
             can_split=said.can_split,
             is_deterministic=said.is_deterministic,
-            workload=plan.workload,
+            is_order_free=workload_of(plan.workload).is_order_free,
         )
 
     def promises(self) -> Iterator[tuple[Promise, Mapping[str, str]]]:

@@ -25,7 +25,6 @@ from harness.systems.plans import planned
 from harness.systems.qsync.calls import call_of, outcome_of
 from harness.systems.qsync.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
-from harness.workloads.workload import Submits
 from nodes.iproto.messages import Answer
 from nodes.qsync.configuration import COMMIT_WAITS
 from tests.harness.judge.test_judge_attacks import HEADER, PLAN, Run
@@ -34,7 +33,7 @@ from tests.suites import mostly_long
 
 replace = msgspec.structs.replace
 SMALL = planned(cluster="sim", time_limit_s=4, rate=60, workers=5, faults=("isolate-one",))
-ABLE = tuple(name for name, workload in WORKLOADS.items() if isinstance(workload, Submits))
+ABLE = tuple(name for name, workload in WORKLOADS.items() if workload.can_submit)
 
 
 def operations(plan: Plan) -> tuple[Operation, ...]:
@@ -52,7 +51,7 @@ def test_how_writes_wait_changes_nothing_else_that_is_drawn(name: str) -> None:
     assert all(each.wait is None for each in plain)
     assert tuple(replace(each, wait=None) for each in mixed) == plain
     workload = WORKLOADS[name]
-    assert isinstance(workload, Submits)
+    assert workload.can_submit
     assert all((each.wait is not None) == workload.may_submit(each) for each in mixed)
     assert {each.wait for each in mixed} == {None, *MIXED_WAITS}
     assert {each.wait for each in operations(plan.changed(commit_wait="none"))} == {None, "none"}

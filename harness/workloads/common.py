@@ -1,36 +1,19 @@
-"""The common part of workloads with operations on one key, or none."""
+"""What workloads share: the pace of their operations, unique values, keys without a final read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from checkers.domain import rollback_honesty
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
 from checkers.verdict import Verdict
-from harness.plan.plan import SECOND_NS, WORKERS_MAX, Operation, Plan
+from harness.plan.plan import SECOND_NS, WORKERS_MAX, Plan
 from harness.workloads.checks import Check
 from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 
 Draw = Callable[[Context, int], Draft]
-
-
-@dataclass(frozen=True, slots=True)
-class Keyed:
-    """Nothing has to be there at first, an operation's kind is its name, and its key is what is read at the end."""
-
-    def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
-        return []
-
-    def keys(self, operation: Operation) -> tuple[str, ...]:
-        return () if operation.key is None else (operation.key,)
-
-    def kind(self, operation: Recorded) -> str:
-        return operation.f
-
-    def missing(self, history: History) -> Iterator[str]:
-        yield from ()
 
 
 def mixed(plan: Plan, *parts: tuple[float, Draw]) -> Generator:
