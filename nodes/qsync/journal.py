@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from nodes.iproto import xlog
 from nodes.iproto.errors import XlogError
 from nodes.iproto.messages import Row, Type
-from nodes.iproto.transactions import flaw_in
-from nodes.kernel.effects import UNFINISHED, Effect, Persist, Remove, Truncate
+from nodes.kernel.effects import Effect, Persist, Remove, Truncate
 from nodes.kernel.errors import StartRefused
-from nodes.kernel.vclock import Vclock, covers, text
+from nodes.kernel.vclock import Vclock, covers
 from nodes.qsync import snapshot as snapshots
 from nodes.qsync.snapshot import Snapshot
+from nodes.qsync.stored_log import LogFile, StoredLog
 
 LOCAL = 0
 """The replica id of rows that a node keeps for itself."""
@@ -80,16 +80,6 @@ class Write:
         return self.rows[-1].lsn
 
 
-@dataclass(slots=True)
-class LogFile:
-    """One xlog: where it begins, as a vclock and as a position in `rows`, and its length in bytes."""
-
-    name: str
-    vclock: Vclock
-    position: int
-    size: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """The content of a disk: a snapshot (None: a new disk), and the rows behind it, which are to be replayed."""
@@ -136,8 +126,6 @@ class Journal:
         self._end_token = 0
         """The token of the previous file's end marker, while that is not on disk."""
         self._must_begin_file = False
-        self._read_last = ""
-        """The newest file that was there at the start."""
         self._sync_token = 0
         """The token of the record that syncs the log that was read, while it is not on disk."""
         self._lost_header = b""
@@ -166,47 +154,37 @@ class Journal:
         newest = self.snapshots[-1][1] if self.snapshots else {}
         return sum(file.size for file in self.files if covers(file.vclock, newest))
 
-    # ---- reading what is there
+    # ---- the start
 
     def open(self, files: Mapping[str, bytes]) -> tuple[Recovered, list[Effect]]:
-        """Read the disk's files; returns the effects that must be done before anything is appended.
+        """Read the disk's files (`stored_log`); returns the effects that must be done before anything is appended.
 
-        A torn tail of the newest file is cut off: it was never acknowledged. A file without a header was not begun,
-        so the one before it is the newest. Any other damage raises `StartRefused`, also a block with good blocks behind
-        it, and a transaction that is not whole.
+        Raises StartRefused where they have any damage but a torn end.
         """
-        effects: list[Effect] = [Remove(name) for name in sorted(files) if name.endswith(UNFINISHED)]
-        logs = sorted(name for name in files if name.endswith(".xlog"))
-        first = xlog.file_name({}, "SNAP")
-        if not files.get(first, _END).endswith(_END) and any(name > first for name in _snapshots_of(files)):
-            effects.append(Remove(first))  # the disk was full, or broken, at the first start
-            files = {name: data for name, data in files.items() if name != first}
-        snapshot = self._newest_snapshot(files)
-        if not logs:
-            return self._without_logs(files, snapshot, effects)
-        begun = xlog.begun([files[name] for name in logs])
-        for name in logs[:begun]:
-            effects += self._read(name, files[name], snapshot, logs[begun - 1 :])
+        stored = StoredLog(self.instance_uuid, files)
+        snapshot, effects = stored.snapshot, stored.effects
+        self.rows, self.files, self.snapshots = stored.rows, stored.files, stored.snapshots
+        self.vclock = stored.vclock
+        # A header says by which version's rules all rows of its file are read.
+        self._must_begin_file = stored.server_version not in (None, self._server_version)
+        if not stored.logs:
+            if snapshot is None or not snapshot.vclock:
+                effects += self._create(stored.contents)
+            effects.append(self._begin_file())
+            self.promised = dict(self.vclock)
+            return Recovered(snapshot, ()), effects
         if snapshot is None:  # the disk was full, or broken, when it should have been written
-            effects += self._create(files)
-        if logs[begun:]:
-            effects += self._begin_anew(logs[begun:], files)
+            effects += self._create(stored.contents)
+        if stored.empty:
+            effects += self._begin_anew(stored.empty, stored.contents)
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
-            effects += self._forget_older(snapshot, snapshot.vclock)
-            self._read_last = self.snapshots[-1][0]
+            effects += stored.forget_older(snapshot, snapshot.vclock)
+            stored.newest = self.snapshots[-1][0]
             self._prepare_file()
-        if snapshot is None and self.files[0].vclock:
-            raise StartRefused(
-                f"{logs[0]}: begins at {text(self.files[0].vclock)}, but no snapshot holds that"
-            )
-        if snapshot is not None and not covers(snapshot.vclock, self.files[0].vclock):
-            raise StartRefused(
-                f"{logs[0]}: begins at {text(self.files[0].vclock)}, but the newest snapshot is of "
-                f"{text(snapshot.vclock)}: records in between are lost"
-            )
-        if self._read_last:
+        stored.refuse_a_gap()
+        if stored.newest:
             self._sync_token = self.new_token()
-            effects.append(Persist(self._sync_token, self._read_last, b"", "sync"))
+            effects.append(Persist(self._sync_token, stored.newest, b"", "sync"))
         # Removals last: the records that replace these files are on disk by then.
         removals = [effect for effect in effects if isinstance(effect, Remove)]
         effects = [effect for effect in effects if not isinstance(effect, Remove)] + removals
@@ -214,105 +192,6 @@ class Journal:
         snapshot_vclock = snapshot.vclock if snapshot is not None else {}
         ahead = tuple(row for row in self.rows if row.lsn > snapshot_vclock.get(row.replica_id, 0))
         return Recovered(snapshot, ahead), effects
-
-    def _newest_snapshot(self, files: Mapping[str, bytes]) -> Snapshot | None:
-        """None if there is none, or only the first snapshot of a new disk, torn by a crash."""
-        names = _snapshots_of(files)
-        if not names or (
-            names[-1] == xlog.file_name({}, "SNAP") and not snapshots.is_whole(files[names[-1]])
-        ):
-            return None
-        for name in names:
-            meta = snapshots.meta(name, files[name])
-            if meta.instance_uuid != self.instance_uuid:
-                raise StartRefused(
-                    f"{name}: written by {meta.instance_uuid}, but we are {self.instance_uuid}"
-                )
-            self.snapshots.append((name, dict(meta.vclock)))
-        return snapshots.read(names[-1], files[names[-1]])
-
-    def _without_logs(
-        self, files: Mapping[str, bytes], snapshot: Snapshot | None, effects: list[Effect]
-    ) -> tuple[Recovered, list[Effect]]:
-        if snapshot is not None and snapshot.vclock:
-            self.vclock = dict(snapshot.vclock)
-            self.promised = dict(self.vclock)
-        else:
-            effects += self._create(files)
-        effects.append(self._begin_file())
-        return Recovered(snapshot, ()), effects
-
-    def _forget_older(self, snapshot: Snapshot, begin: Mapping[int, int]) -> list[Effect]:
-        """Drop the rows that were read: they end before `begin`, and all before that stands in the newest snapshot.
-
-        We were joining anew when the process ended, or a log that was no longer needed could not be removed.
-        """
-        if not covers(snapshot.vclock, self.vclock):
-            raise StartRefused(
-                f"{self.files[-1].name}: ends at {text(self.vclock)}, which the newest snapshot, of "
-                f"{text(snapshot.vclock)}, does not hold"
-            )
-        removed: list[Effect] = [Remove(file.name) for file in self.files]
-        self.rows.clear()
-        self.files.clear()
-        self._read_last = ""
-        self.vclock = dict(begin)
-        return removed
-
-    def _read(self, name: str, data: bytes, snapshot: Snapshot | None, newest: Sequence[str]) -> list[Effect]:
-        """Append a file's rows. Returns the effects on the files: a torn tail is cut off.
-
-        `newest`: the last file that was begun, and the files behind it.
-        """
-        try:
-            log = xlog.decode(data)
-        except XlogError as error:
-            raise StartRefused(f"{name}: {error}") from error
-        if log.meta is None:
-            return []  # if anything is missing, the next file does not follow
-        if log.meta.instance_uuid != self.instance_uuid:
-            raise StartRefused(
-                f"{name}: written by {log.meta.instance_uuid}, but we are {self.instance_uuid}"
-            )
-        effects: list[Effect] = []
-        if not self.files:
-            self.vclock = dict(log.meta.vclock)
-        elif (
-            snapshot is not None
-            and log.meta.vclock != self.vclock
-            and covers(snapshot.vclock, log.meta.vclock)
-        ):
-            effects += self._forget_older(snapshot, log.meta.vclock)
-        if log.meta.vclock != self.vclock:
-            raise StartRefused(
-                f"{name}: begins at {text(log.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
-                "records in between are lost"
-            )
-        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), log.good_bytes))
-        self._read_last = name
-        flaw = flaw_in(log)
-        if flaw is not None:
-            raise StartRefused(f"{name}: {flaw.sentence}")
-        for row in log.rows:
-            last = self.vclock.get(row.replica_id, 0)
-            if row.lsn <= last:
-                raise StartRefused(
-                    f"{name}: lsn {row.lsn} of replica {row.replica_id} stands behind lsn {last}"
-                )
-            self.vclock[row.replica_id] = row.lsn
-            self.rows.append(row)
-        is_last = name == newest[0]
-        # A header says by which version's rules all rows of its file are read.
-        self._must_begin_file = is_last and log.meta.server_version != self._server_version
-        if log.damage is not None and not log.can_be_torn:
-            raise StartRefused(f"{name}: {log.damage}, which no crash leaves")
-        if log.damage is not None and (not is_last or xlog.goes_on(data, log.good_bytes)):
-            raise StartRefused(f"{name}: {log.damage}, but more rows follow")
-        good_bytes = log.good_bytes
-        if is_last and log.finished and (len(newest) == 1 or not log.rows):  # we go on where it ended
-            good_bytes -= len(xlog.encode_eof())
-            self.files[-1].size = good_bytes
-        return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects
 
     def _begin_anew(self, empty: Sequence[str], files: Mapping[str, bytes]) -> list[Effect]:
         """Power was lost, or the disk was full, before the headers of these files were whole: nothing was in them.
@@ -551,10 +430,6 @@ class Journal:
     def last_token(self) -> int | None:
         """The token of the newest write in flight, on which the whole log depends; None if none is in flight."""
         return self.in_flight[-1].token if self.in_flight else None
-
-
-def _snapshots_of(files: Mapping[str, bytes]) -> list[str]:
-    return sorted(name for name in files if name.endswith(".snap"))
 
 
 def size_of(rows: Sequence[Row]) -> int:
