@@ -101,47 +101,75 @@ def _chunks(bounds: Array) -> Iterable[tuple[int, int]]:
         first = end
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Laid:
+    """Calls of many registers as `search_kernels` reads them. Register r has the calls from bounds[r] to bounds[r + 1],
+    events from three times its bound, and classes of crashed calls from klass_at[r]. All int64.
+    """
+
+    bounds: Array
+    klass_at: Array
+    sizes: Array
+    """A row a register, see `layout_kernels.SIZES`."""
+    events: Array
+    ops: Array
+    klass: Array
+    crashed: Array
+
+
 def _chunk(many: Many, first: int, end: int, configurations: int) -> Array:
-    begins, ends = int(many.bounds[first]), int(many.bounds[end])
-    bounds = many.bounds[first : end + 1] - begins
-    values = many.values[first:end]
-    calls = many.calls
-    own = [column[begins:ends] for column in (calls.invoke, calls.complete, calls.kind, calls.old, calls.new)]
-    count, most = ends - begins, int(numpy.diff(bounds).max(initial=0))
-    ranks = 1 + max(int(own[0].max(initial=0)), int(own[1][own[1] < NEVER].max(initial=0)))
-    places = int(values.max(initial=0)) + 1
-    asked, last, at, ending, free, pairs = (
-        numpy.empty(size, dtype=numpy.int64)
-        for size in (places, places, ranks, ranks, most + 1, (2 * most + 2, 3))
-    )
-    ops = numpy.empty((count, search_kernels.OPS), dtype=numpy.int64)
-    klass = numpy.empty((int(values.sum()) + len(values) + count, 5), dtype=numpy.int64)
-    events, crashed = numpy.empty(3 * count, dtype=numpy.int64), numpy.empty(count, dtype=numpy.int64)
-    sizes = numpy.empty((len(values), layout_kernels.SIZES), dtype=numpy.int64)
-    load(layout_kernels).lay_out_many(
-        bounds, values, *own, asked, last, pairs, at, ending, free, ops, klass, events, crashed, sizes
-    )
-    results = numpy.zeros((len(values), 3), dtype=numpy.int64)
-    klass_at = numpy.append(sizes[:, layout_kernels.KLASS_AT], len(klass))
-    _search(bounds, klass_at, sizes, events, ops, klass, crashed, configurations, results)
+    """The answers of `decide` for the registers from `first` to `end`."""
+    results = _searched(_laid(many, first, end), configurations)
     answers = numpy.where(results[:, 0] == YES, 1, numpy.where(results[:, 0] == NO, 0, -1))
     return numpy.stack((answers, results[:, 2]), axis=1)
 
 
-def _search(
-    bounds: Array, klass_at: Array, sizes: Array, events: Array, ops: Array, klass: Array, crashed: Array,
-    configurations: int, results: Array,
-) -> None:  # fmt: skip
-    """Search all registers; each uses the same working arrays again."""
-    kernels = load(search_kernels)
+def _laid(many: Many, first: int, end: int) -> _Laid:
+    begins, ends = int(many.bounds[first]), int(many.bounds[end])
+    bounds, values = many.bounds[first : end + 1] - begins, many.values[first:end]
+    calls = many.calls
+    own = [column[begins:ends] for column in (calls.invoke, calls.complete, calls.kind, calls.old, calls.new)]
+    invoke, complete = own[:2]
+    registers, count = len(values), ends - begins
+    klass = _empty(int(values.sum()) + registers + count, 5)
+    laid = _Laid(
+        bounds=bounds,
+        klass_at=_empty(registers + 1),
+        sizes=_empty(registers, layout_kernels.SIZES),
+        events=_empty(3 * count),
+        ops=_empty(count, search_kernels.OPS),
+        klass=klass,
+        crashed=_empty(count),
+    )
+    # Working space for the largest register, which all others use again.
+    places, most = int(values.max(initial=0)) + 1, int(numpy.diff(bounds).max(initial=0))
+    ranks = 1 + max(int(invoke.max(initial=0)), int(complete[complete < NEVER].max(initial=0)))
+    asked, last, pairs = _empty(places), _empty(places), _empty(2 * most + 2, 3)
+    at, ending, free = _empty(ranks), _empty(ranks), _empty(most + 1)
+    load(layout_kernels).lay_out_many(
+        bounds, values, *own, asked, last, pairs, at, ending, free,
+        laid.ops, laid.klass, laid.events, laid.crashed, laid.sizes,
+    )  # fmt: skip
+    laid.klass_at[:-1], laid.klass_at[-1] = laid.sizes[:, layout_kernels.KLASS_AT], len(klass)
+    return laid
+
+
+def _searched(laid: _Laid, configurations: int) -> Array:
+    """Of each register: the answer, the call that fails, the most configurations. All share working space."""
     bits = search_kernels.BITS
-    rows = numpy.empty((3, ROWS, search_kernels.MASKS + 2), dtype=numpy.int64)
+    rows = _empty(3, ROWS, search_kernels.MASKS + 2)
     heads = numpy.full((2, 2 * ROWS, 2), -1, dtype=numpy.int64)
-    nodes, misses = (numpy.empty(shape, dtype=numpy.int64) for shape in ((NODES, 3), (1, 2)))
+    nodes, misses = _empty(NODES, 3), _empty(1, 2)
     regs, masks = numpy.zeros(search_kernels.REGS, dtype=numpy.int64), numpy.zeros((2, 1), dtype=numpy.int64)
     pending, by_bit = (numpy.zeros(shape, dtype=numpy.int64) for shape in ((3, CALLS_MAX + 1), bits + 1))
     table = numpy.full((1, 3), -1, dtype=numpy.int64)
-    kernels.advance_many(
-        bounds, klass_at, sizes, events, ops, klass, crashed, regs, pending, masks, by_bit, rows, heads, nodes, table,
-        misses, STEPS, configurations, results,
+    results = numpy.zeros((len(laid.sizes), 3), dtype=numpy.int64)
+    load(search_kernels).advance_many(
+        laid.bounds, laid.klass_at, laid.sizes, laid.events, laid.ops, laid.klass, laid.crashed, regs, pending, masks,
+        by_bit, rows, heads, nodes, table, misses, STEPS, configurations, results,
     )  # fmt: skip
+    return results
+
+
+def _empty(*shape: int) -> Array:
+    return numpy.empty(shape, dtype=numpy.int64)
