@@ -412,10 +412,12 @@ class _Checker:
 
     def _finish(self) -> Iterable[Judgement]:
         for cut, ended in zip(self.given.cuts, self.ended, strict=True):
-            if ended.rule:
+            if ended.breaches:
                 how = "after a fault" if cut.causes else ""
                 yield _invalid(
-                    "finish", cut.id, [Witness(rule=ended.rule, summary=ended.why, events=(), how=how)]
+                    "finish",
+                    cut.id,
+                    [Witness(rule=rule, summary=why, events=(), how=how) for rule, why in ended.breaches],
                 )
             elif ended.missing or ended.is_finished is None:
                 why = ended.missing or "nothing says how the cut ended"

@@ -26,14 +26,13 @@ _NEVER = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a cut ended; `is_finished` None: unknown. `rule` and `why`: the breach, both "" if there is none.
+    """How a cut ended; `is_finished` None: unknown. `breaches`: the rule and the sentence of each.
 
     `missing`: why its records cannot be judged.
     """
 
     is_finished: bool | None
-    rule: str = ""
-    why: str = ""
+    breaches: tuple[tuple[str, str], ...] = ()
     missing: str = ""
 
 
@@ -41,27 +40,27 @@ def ended(cut: Cut, logs: Logs | None, baseline: Sequence[str], *, is_whole: boo
     """How this cut ended. `is_whole`: every baseline server has its START and FINISH."""
     outcomes = set(cut.outcomes.values())
     is_finished = None if not outcomes else "finished" in outcomes
-    rule = why = ""
+    breaches: list[tuple[str, str]] = []
+    missing = ""
     if logs is not None and baseline:
         server = "" if is_whole else _lacking(cut, logs, baseline)
         has_start = server in logs.of_cut(START, cut.id)
         is_late = server in logs.cut_off and not has_start
         is_open = server not in logs.nodes or server in logs.damage or is_late
         if server and is_open and outcomes != {"failed"}:
-            return Ended(is_finished=None, missing=f"the log of {server} is missing or not whole")
-        is_finished = is_whole
-        if "finished" in outcomes and not is_whole:
-            rule = "finished-without-record"
-            why = f"{cut.id} is reported as finished, and {server} has not both START and FINISH"
+            is_finished, missing = None, f"the log of {server} is missing or not whole"
+        else:
+            is_finished = is_whole
+            if "finished" in outcomes and not is_whole:
+                why = f"{cut.id} is reported as finished, and {server} has not both START and FINISH"
+                breaches.append(("finished-without-record", why))
     if len(outcomes) > 1:
-        rule = "finished-on-some"
         one = next(node for node, outcome in cut.outcomes.items() if outcome == "finished")
         other = next(node for node, outcome in cut.outcomes.items() if outcome == "failed")
-        why = f"{one} reports {cut.id} as finished and {other} as failed"
-    elif is_finished is False and not rule and not cut.causes:
-        rule = "no-cause"
-        why = f"{cut.id} did not finish, and nothing is known that kept it"
-    return Ended(is_finished=is_finished, rule=rule, why=why)
+        breaches.append(("finished-on-some", f"{one} reports {cut.id} as finished and {other} as failed"))
+    elif is_finished is False and not breaches and not cut.causes:
+        breaches.append(("no-cause", f"{cut.id} did not finish, and nothing is known that kept it"))
+    return Ended(is_finished=is_finished, breaches=tuple(breaches), missing=missing)
 
 
 def _lacking(cut: Cut, logs: Logs, baseline: Sequence[str]) -> str:

@@ -65,11 +65,15 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
 
 
 def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
-    """The fault that was active on the node when it ended, and may be the cause; of several the one that began last."""
+    """The fault that was active on the node when it ended, and may be the cause; of several the one that began last.
+
+    A fault that had no effect is no cause. Of one without an end line nobody knows that.
+    """
     at_work = [
         fault
         for fault in faults
         if fault.does in CAUSES
+        and (fault.took_effect or fault.end_ns is None)
         and crash.node in fault.nodes
         and fault.start_ns <= crash.time_ns
         and (fault.end_ns is None or crash.time_ns <= fault.end_ns)

@@ -162,3 +162,11 @@ def test_a_torn_transaction_tells_whether_its_nodes_signed_alike(signs: tuple[st
     report = check(Given(cuts=(Cut(id="k1"),), baseline=("n1", "n2"), trace=None, logs=logs, operations=None))
     (torn,) = report.verdict("transactions").witnesses
     assert torn.how.endswith(f"FINISH records name no transactions{told}")
+
+
+def test_a_cut_may_break_two_rules_of_its_end() -> None:
+    """If it failed, the record that a finished cut lacks would hide behind two nodes that disagree."""
+    cut = Cut(id="k1", outcomes={"n1": "finished", "n2": "failed"})
+    report = check(given(logs={"n1": "S:k1 F:k1", "n2": "S:k1"}, cuts=(cut,)))
+    (finish,) = report.judgements["finish"]
+    assert [witness.rule for witness in finish.witnesses] == ["finished-without-record", "finished-on-some"]

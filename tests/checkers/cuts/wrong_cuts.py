@@ -230,6 +230,14 @@ WRONG: dict[str, tuple[str, str, Given]] = {
         "finished-on-some",
         given(logs=TWO, cuts=(Cut(id="k1", outcomes={"n1": "finished", "n2": "failed"}, causes=("x",)),)),
     ),
+    "reported as finished and as failed, and a log is missing": (
+        "finish",
+        "finished-on-some",
+        given(
+            logs={"n1": "S:k1 F:k1"},
+            cuts=(Cut(id="k1", outcomes={"n1": "finished", "n2": "failed"}, causes=("x",)),),
+        ),
+    ),
     "reported as finished without FINISH": (
         "finish",
         "finished-without-record",

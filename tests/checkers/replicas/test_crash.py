@@ -21,6 +21,7 @@ def judged(
     does: str = "disk-error",
     nodes: tuple[str, ...] = ("n2",),
     error: str = "ENOSPC",
+    took_effect: bool = True,
     **given: Any,
 ) -> Verdict:
     """A fault from 2 s to 4 s; n2 ended at `at_s`, which the monitor noted at 5 s."""
@@ -34,7 +35,7 @@ def judged(
         {
             "process": "nemesis",
             "f": "full-disk",
-            "value": {"id": 7, "took_effect": True, "healed": True},
+            "value": {"id": 7, "took_effect": took_effect, "healed": True},
             "at_s": 4,
         },
         {
@@ -81,6 +82,7 @@ def test_a_promise_may_allow_a_node_to_end_under_a_fault() -> None:
         {"nodes": ("n1",)},
         {"does": "pause"},
         {"how": "signal 11"},
+        {"took_effect": False},
         {"may_end_under": ("memory-limit",)},
     ],
 )
