@@ -1,8 +1,6 @@
-"""Sets and queues on which every element is put in once are decided in polynomial time, without a search.
+"""Sets, and queues and stacks on which every element is put in once, are decided in polynomial time, without a search.
 
-**Sets** (add, read of all elements). Reads must form a chain: each shows what the one before it shows, and more. An
-element was added right before the first read of the chain that shows it, or behind all reads. So there is one order of
-groups, and the answer is yes exactly if no call of a later group had returned before one of an earlier group began.
+**Sets**: see `sets`. **Stacks** and **priority queues**: see `stacks`.
 
 **Queues** (enqueue, dequeue, "empty"). A history has no order if, and only if, it shows one of four patterns
 (Bouajjani, Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came
@@ -21,25 +19,28 @@ A dequeue without an answer took one of the elements that never came out, or non
 may have done, and elements leave in the order in which they came. So the first of the missing elements goes to the
 first of these dequeues, and so on; where their order is open, each order is tried (`TRIED_MAX`).
 
-The answer is None (ask the search) if an element was put in twice, or stood there before; if a queue did not begin
-empty; if a dequeue of an unordered queue got no answer; or if no order was found of those that were tried, and there
-are more. A crashed add or enqueue of an element that no call returned is skipped: it can only be in the way.
+The answer is None (ask the search) if an element was put in twice, or stood there before, unless it came out more often
+than it was put in; if the object did not begin empty; if a take from anything but a queue got no answer; or if no order
+was found of those that were tried, and there are more. A crashed enqueue of an element that no call returned is
+skipped: it can only be in the way.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, islice
 from typing import Any
 
-from checkers.linearizable.containers import UnorderedQueue
+from checkers.linearizable import sets, stacks
+from checkers.linearizable.containers import Container, UnorderedQueue
 from checkers.linearizable.drains import Drained, are_in_sequence
-from checkers.linearizable.models import Model
-from checkers.linearizable.search import Call, Decision, Limits, search
+from checkers.linearizable.models import ILLEGAL, Model
+from checkers.linearizable.search import Call, Decision
 
 EVER = float("inf")
 NAME = "monitor"
@@ -52,13 +53,33 @@ Times = tuple[float, float]  # of a call: begun, returned
 
 def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
     """Whether the calls have an order from the model's initial state; None if no monitor can decide."""
+    first: Any = model.first_elements if isinstance(model, Drained) else model.initial
     if model.name == "set":
-        first: Any = model.initial
-        return _set(calls, first)
-    first = model.first_elements if isinstance(model, Drained) else model.initial
-    if model.name == "unordered-queue":
-        return _unordered(calls) if first == UnorderedQueue().initial else None
-    return _queue(calls) if model.name == "queue" and first == () else None
+        order = sets.ordered(calls, first)
+        return _yes(order) if order is not None else _no(_first_return(calls, partial(_no_set, calls, first)))
+    if not isinstance(model, Container | Drained) or first not in ((), UnorderedQueue().initial):
+        return None
+    calls = [replace(call, action=replace(call.action, word=_word(call.action.word))) for call in calls]
+    watched = {"queue": _queue, "unordered-queue": _unordered}.get(model.name, partial(_stack, model))(calls)
+    if watched is None and (failing := _came_out_too_often(calls)) is not None:
+        return _no_with_core(calls, failing)
+    return watched
+
+
+def _word(word: str) -> str:
+    """The words of all containers as those of a queue."""
+    return "enqueue" if word in ("push", "insert") else "dequeue" if word in ("pop", "poll") else word
+
+
+def _first_return(calls: Sequence[Call], is_refuted: Callable[[float], bool]) -> int:
+    """The call whose return left no order, of calls that have none."""
+    returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
+    first = bisect_left(returns, True, key=lambda completion: is_refuted(completion[0]))
+    return returns[min(first, len(returns) - 1)][1]
+
+
+def _no_set(calls: Sequence[Call], first: frozenset[Any], until: float) -> bool:
+    return sets.ordered(calls, first, until) is None
 
 
 def _yes(order: Sequence[int]) -> Decision:
@@ -70,71 +91,34 @@ def _no(failing: int) -> Decision:
 
 
 def _no_with_core(calls: Sequence[Call], failing: int) -> Decision:
-    """No, with the calls on the failing one's element if these alone have no order: it came out twice, or too soon."""
+    """No, with the calls on the failing one's element if that came out too often, or too soon."""
     names = calls[failing].action.values[:1]
     core = [place for place, call in enumerate(calls) if names and call.action.values[:1] == names]
-    if not core or search(UnorderedQueue(), [calls[place] for place in core], Limits()).result != "no":
-        return _no(failing)
-    return replace(_no(failing), core=core)
+    is_enough = _came_out_too_often([calls[place] for place in core]) is not None
+    return replace(_no(failing), core=core) if is_enough else _no(failing)
+
+
+def _came_out_too_often(calls: Sequence[Call]) -> int | None:
+    """The first call by which an element was out before it had gone in as often; None if there is none."""
+    events = [
+        (call.invoke, False, place) for place, call in enumerate(calls) if call.action.word == "enqueue"
+    ]
+    events += [
+        (call.complete, True, place)
+        for place, call in enumerate(calls)
+        if call.action.word in TOOK and call.complete is not None
+    ]
+    inside: Counter[Any] = Counter()
+    for _, comes_out, place in sorted(events):
+        inside[calls[place].action.values[0]] += -1 if comes_out else 1
+        if inside[calls[place].action.values[0]] < 0:
+            return place
+    return None
 
 
 def _times(call: Call, until: float = EVER) -> Times:
     """The call's times as they were known at event `until`."""
     return call.invoke, EVER if call.complete is None or call.complete > until else call.complete
-
-
-def _set(calls: Sequence[Call], first: frozenset[Any]) -> Decision | None:
-    values = [call.action.values[0] for call in calls if call.action.word == "add"]
-    if len(first.union(values)) < len(first) + len(values):
-        return None
-    order = _chain(calls, first)
-    if order is not None:
-        return _yes(order)
-    returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
-    possible, wrong = -1, len(returns) - 1
-    while wrong - possible > 1:
-        middle = (possible + wrong) // 2
-        if _chain(calls, first, returns[middle][0]) is None:
-            wrong = middle
-        else:
-            possible = middle
-    return _no(returns[wrong][1])
-
-
-def _chain(calls: Sequence[Call], first: frozenset[Any], until: float = EVER) -> list[int] | None:
-    """The order of a set's calls as they were known at event `until`, None if there is none. It began with `first`."""
-    began: dict[Any, int] = {}
-    reads: list[tuple[int, int]] = []
-    for place, call in enumerate(calls):
-        if call.invoke > until:
-            continue
-        if call.action.word == "add":
-            began[call.action.values[0]] = place
-        elif call.complete is not None and call.complete <= until:
-            shown: Any = call.action.values[0]
-            reads.append((len(shown), place))
-    slots: list[tuple[int, int, int]] = []  # group, begun, call
-    group, before = 0, first
-    for _, place in sorted(reads):
-        shown = calls[place].action.values[0]
-        if shown != before:
-            new = shown - before
-            if len(new) + len(before) != len(shown) or not all(value in began for value in new):
-                return None
-            group, before = group + 1, shown
-            slots += ((2 * group, calls[add].invoke, add) for add in (began.pop(value) for value in new))
-        slots.append((2 * group + 1, calls[place].invoke, place))
-    for place in began.values():
-        returned = calls[place].complete
-        if returned is not None and returned <= until:
-            slots.append((2 * group + 2, calls[place].invoke, place))
-    slots.sort()
-    latest = -1
-    for _, begun, place in slots:
-        if _times(calls[place])[1] < latest:
-            return None
-        latest = max(latest, begun)
-    return [place for _, _, place in slots]
 
 
 @dataclass(slots=True)
@@ -206,6 +190,76 @@ def _unordered(calls: Sequence[Call]) -> Decision | None:
     steps += zip(_moments(queue), (place for _, place, _ in queue.empty), strict=True)
     order = [place for _, place in sorted(steps)]
     return _yes(order) if _replays(calls, order, in_order=False) else None
+
+
+def _stack(model: Model, calls: Sequence[Call]) -> Decision | None:
+    """Of a stack or a priority queue."""
+    calls = _by_rank(calls)
+    queue = _known_queue(calls, EVER)
+    if queue is None:
+        return None
+    if any(call.action.word == "take" for call in calls):
+        return _no_with_core(calls, min(queue.wrong)[1]) if queue.wrong else None
+    order = None if queue.wrong else _in_order_of(model, queue, len(calls))
+    if order is not None:
+        return _yes(order) if _is_replayed(model, calls, order) else None
+    return _no_with_core(calls, _first_return(calls, partial(_no_stack, model, calls)))
+
+
+def _no_stack(model: Model, calls: Sequence[Call], until: float) -> bool:
+    queue = _known_queue(calls, until)
+    return queue is not None and (bool(queue.wrong) or _in_order_of(model, queue, len(calls)) is None)
+
+
+def _by_rank(calls: Sequence[Call]) -> list[Call]:
+    """The calls with events that count from 0, of equal ones invocations first."""
+    events = [(call.invoke, False, place) for place, call in enumerate(calls)]
+    events += [(call.complete, True, place) for place, call in enumerate(calls) if call.complete is not None]
+    begun, over = [0] * len(calls), [None] * len(calls)  # type: list[int], list[int | None]
+    for rank, (_, returns, place) in enumerate(sorted(events)):
+        (over if returns else begun)[place] = rank
+    return [replace(call, invoke=begun[at], complete=over[at]) for at, call in enumerate(calls)]
+
+
+def _in_order_of(model: Model, queue: _Queue, calls: int) -> list[int] | None:
+    """The order of a stack's or a priority queue's calls, which have distinct ranks as events."""
+    elements = [
+        stacks.Element(
+            value=value,
+            put_begun=int(each.put[0]),
+            put_over=_event(each.put[1], stacks.LATER),
+            took_begun=_event(each.took[0], stacks.LATER),
+            took_over=_event(each.took[1], stacks.LATER + 1),
+            put_by=each.put_by,
+            took_by=each.took_by,
+        )
+        for value, each in queue.elements.items()
+        if each.put[1] < EVER or each.took[1] < EVER
+    ]
+    empties = [(int(begun), int(over), place) for (begun, over), place, _ in queue.empty]
+    if model.name == "stack":
+        return stacks.last_in_first_out(elements, empties)
+    return stacks.greatest_first(elements, empties, 2 * calls)
+
+
+def _event(time: float, never: int) -> int:
+    return never if time == EVER else int(time)
+
+
+def _is_replayed(model: Model, calls: Sequence[Call], order: Sequence[int]) -> bool:
+    """Whether the model gives these answers in this order, and the order keeps real time and leaves nothing out."""
+    state, latest = model.initial, -1
+    for place in order:
+        begun, returned = _times(calls[place])
+        word = {"enqueue": model.puts, "dequeue": model.takes}.get(calls[place].action.word, "empty")  # type: ignore[attr-defined]
+        after = model.step(state, replace(calls[place].action, word=word))
+        if after is ILLEGAL or returned < latest:
+            return False
+        state, latest = after, max(latest, int(begun))
+    named = set(order)
+    return len(named) == len(order) and all(
+        call.complete is None or place in named for place, call in enumerate(calls)
+    )
 
 
 def _moments(queue: _Queue) -> Iterator[float]:

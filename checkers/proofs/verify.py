@@ -11,7 +11,7 @@ is refused.
 | order | valid: this order of operations explains all answers | replaying it, and comparing it with real time |
 | zones | invalid: each of two values' operations must begin before the other's end | two comparisons |
 | witness | invalid: these few operations have no order, and the rest cannot help | trying all orders of them |
-| element | invalid: an element came out of a queue more often than it had been put in | counting |
+| element | invalid: an element came out more often than it had been put in | counting |
 | configurations | invalid: after event `until` nothing is possible any more | walking through all that is possible |
 
 Why a witness may leave out operations: one that only looks (a read, a refused compare) changes nothing. A write or
@@ -33,6 +33,12 @@ from checkers.verdict import Verdict, Verified
 
 STEPS_MAX = 1_000_000
 REGISTERS = {"cas-register": "register"}
+PUTS_AND_TAKES = {
+    "queue": ("enqueue", "dequeue"),
+    "unordered-queue": ("enqueue", "dequeue"),
+    "stack": ("push", "pop"),
+    "priority-queue": ("insert", "poll"),
+}
 """Models by their other names."""
 
 
@@ -150,13 +156,14 @@ def _zones(model: str, ops: Sequence[Op], values: Sequence[Any], start: Any) -> 
 
 def _element(model: str, ops: Sequence[Op], named: set[int], first: Any) -> None:
     """Whatever becomes of other elements: each time that this one came out, it had been put in once more before."""
-    _need(model in ("queue", "unordered-queue") and first == FIRST[model], "no queue that began empty")
+    puts, takes = PUTS_AND_TAKES.get(model, ("", ""))
+    _need(bool(puts) and first == FIRST[model], "no queue or stack that began empty")
     values = {op.value for op in ops if op.id in named}
     _need(len(values) == 1, "its operations are about several elements, or none")
-    of_element = [op for op in ops if op.value in values and op.word in ("enqueue", "dequeue")]
-    for out in (op for op in of_element if op.word == "dequeue"):
-        came = sum(op.word == "dequeue" and op.over <= out.over for op in of_element)
-        if came > sum(op.word == "enqueue" and op.began < out.over for op in of_element):
+    of_element = [op for op in ops if op.value in values and op.word in (puts, takes)]
+    for out in (op for op in of_element if op.word == takes):
+        came = sum(op.word == takes and op.over <= out.over for op in of_element)
+        if came > sum(op.word == puts and op.began < out.over for op in of_element):
             return
     raise RefusedError("it may have been put in each time before it came out")
 
