@@ -73,8 +73,6 @@ class Commits:
         self.sometimes = Sometimes()
         self.pending: list[Promotion] = []
         """PROMOTEs that wait for their quorum."""
-        self.confirm_lag_ns = 0
-        """For how long the oldest entry of the last CONFIRM had waited."""
         self._me = configuration.me.id
         self.is_recovered = False
         """The log has been replayed."""
@@ -251,6 +249,7 @@ class Commits:
         self.fates.prepare(transaction)
         if entry is not None:
             entry.promised_lsn, entry.size = write.lsn, write.size
+            entry.inserted_ns = self.fates.now_ns
             self.limbo.append(entry)
         self.records.write(write, entry or transaction)
 
@@ -366,7 +365,6 @@ class Commits:
         lsn = limbo.confirmable(self.options.quorum_size)
         if lsn is not None:
             limbo.confirming_lsn = lsn
-            self.confirm_lag_ns = now.monotonic_ns - limbo.entries[0].written_ns
             for confirmed in self.decisions.confirms(lsn):
                 body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: confirmed}
                 self.records.control(Type.CONFIRM, body, now)
@@ -459,7 +457,7 @@ class Commits:
             if wait_ack or (len(self.limbo) > 0 and not is_nothing(rows)):
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
-                entry.size = size_of(rows)
+                entry.size, entry.inserted_ns = size_of(rows), now.monotonic_ns
                 self.sometimes.note(rare.ASYNC_RECOVERED, not wait_ack)
                 self.limbo.append(entry)
             else:

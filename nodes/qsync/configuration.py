@@ -64,7 +64,7 @@ class Configuration:
     election_fencing: Fencing = "soft"
     election_timeout_ns: int = 1_000_000_000
     exact_elections: bool = False
-    """Elections keep Tarantool's times and states to the moment (`nodes.qsync.election`)."""
+    """Elections keep Tarantool's times and states to the moment (`nodes.qsync.exact_election`)."""
     rollback_on_timeout: bool = True
     """False: a transaction goes on waiting after the synchro timeout, but its client gets an error."""
     txn_synchro_timeout_ns: int | None = None
@@ -88,8 +88,8 @@ class Configuration:
     """Without elections: a node that owned the queue when it ended owns it writable when it starts again. False, as in
     Tarantool: only after a new PROMOTE ("frozen until promotion")."""
     promote_waits_for_queue: bool = False
-    """With elections: box.ctl.promote is answered when the node is writable, as in Tarantool after 3.8. False: when the
-    election is won."""
+    """With elections: box.ctl.promote is answered when the node is writable, as in Tarantool since 3.7.0. False: when
+    the election is won."""
     confirmed_lsn_after_promote: AfterPromote = "kept"
     """Where a new owner's confirmed lsn begins: where it stood when that node last owned the queue, or as in the first
     versions at `zero`. The same on all nodes."""

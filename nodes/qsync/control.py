@@ -11,9 +11,9 @@
 With elections (`manual`, `candidate`) promote asks for votes, once, and the winner writes its PROMOTE by itself. Only
 with `promote_waits_for_queue` the call waits for that: 78 after the synchro timeout, 246 if the node leads no more. A
 call that does not win ends with the reason: 223 another leads, 242 too few peers are connected, 245 another term began,
-224 the node may lead no more, 78 its time is over. A second call meanwhile gets 278, or 5 while a PROMOTE or DEMOTE is
-being written. Without elections, promote and demote go through steps, and a step that is interrupted ends in the
-matching error:
+224 the node may lead no more, 78 its time is over: the term, with exact elections the election timeout. A second call
+meanwhile gets 278, or 5 while a PROMOTE or DEMOTE is being written. Without elections, promote and demote go through
+steps, and a step that is interrupted ends in the matching error:
 
 | step | until | errors |
 |---|---|---|
@@ -67,6 +67,8 @@ class Round:
 
     caller: Caller
     term: int
+    gives_up_ns: int
+    """When the call ends without a winner."""
     deadline_ns: int = 0
     """When a new leader stops waiting for its queue; 0 until the election is won."""
 
@@ -157,7 +159,7 @@ class Control:
             self._wakes_ns = FOREVER_NS
             return
         deadlines = [wait.deadline_ns for wait in self._waits]
-        deadlines += [ballot.deadline_ns for ballot in self._rounds if ballot.deadline_ns]
+        deadlines += [ballot.deadline_ns or ballot.gives_up_ns for ballot in self._rounds]
         if self._procedure is not None and not self._awaits_term(self._procedure):
             deadlines.append(self._procedure.deadline_ns)
         wakes_ns = min(deadlines, default=FOREVER_NS)
@@ -175,7 +177,7 @@ class Control:
         if self._commits.ownership.may_decide:
             self._answer(caller)
         elif election.is_leader:
-            self._rounds.append(Round(caller, election.term))
+            self._rounds.append(Round(caller, election.term, FOREVER_NS))
         elif mode == "voter":
             raise Rejected(Code.UNSUPPORTED, "election_mode='voter'", "manual elections")
         elif mode == "off":
@@ -186,7 +188,8 @@ class Control:
                     self._commits.promotions.begin_term(now)
                 raise Rejected(Code.NO_ELECTION_QUORUM, self._connected(), self._options.election_quorum)
             election.campaign(now.monotonic_ns)
-            self._rounds.append(Round(caller, election.term))
+            limit_ns = now.monotonic_ns + election.election_timeout_ns if election.is_exact else FOREVER_NS
+            self._rounds.append(Round(caller, election.term, limit_ns))
 
     def _demote(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._must_be_alone()
@@ -307,11 +310,14 @@ class Control:
             ballot.deadline_ns = now.monotonic_ns + self._options.synchro_timeout_ns
         waits = self._commits.configuration.promote_waits_for_queue and not self._commits.is_writable
         is_open = election.state == CANDIDATE or election.is_writing
-        if election.term == ballot.term and not is_won and is_open:
+        is_late = now.monotonic_ns >= ballot.gives_up_ns
+        if election.term == ballot.term and not is_won and is_open and not is_late:
             return
         if is_won and waits and now.monotonic_ns < ballot.deadline_ns:
             return
         self._rounds.remove(ballot)
+        if is_late and not is_won:
+            election.end_campaign(now.monotonic_ns)
         if is_won and not waits:
             self._answer(ballot.caller)
         elif is_won:

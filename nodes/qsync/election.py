@@ -23,9 +23,10 @@ before a new one is elected). A leader with a raised quorum is not fenced before
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from nodes.iproto.messages import RaftState
 from nodes.kernel.vclock import covers
@@ -74,9 +75,8 @@ class Election:
     death_timeout_ns: int
     chance: random.Random
     decisions: Decides
-    is_exact: bool = False
-    """Tarantool's exact times: a death timeout has no spread. A candidate without a vote in a term stands as soon as
-    that term is on disk, and no sooner. It begins at once when the leader resigns, or when no peer sees it any more."""
+    is_exact: ClassVar[bool] = False
+    """Tarantool's exact times: `nodes.qsync.exact_election`."""
     term: int = 1
     vote: int = 0
     state: int = FOLLOWER
@@ -95,12 +95,9 @@ class Election:
     said_otherwise: bool = False
     """A newly connected peer got a different report since then: all peers need the present one."""
     is_writing: bool = False
-    """Exact elections: term and vote are on their way to the disk, and no timeout runs."""
-    _is_healthy: bool = True
-    """A quorum was connected at the last check."""
+    """Exact elections: term and vote are on their way to the disk, and no timer runs."""
     _waits_for: Wait = ""
     """The timeout that ends at `deadline_ns`; "" if none does."""
-    _waits_since_ns: int = 0
     lacks_new_quorum: bool = False
     """The quorum was raised, and this leader has not had it since."""
     told_behind: int | None = None
@@ -115,11 +112,14 @@ class Election:
 
     def started(self, term: int, vote: int, now_ns: int) -> None:
         """Begin as a follower, with the term and vote of the log; so does a restarted leader."""
+        self._take_up(term, vote, now_ns)
+        self._wait(now_ns, "death")
+
+    def _take_up(self, term: int, vote: int, now_ns: int) -> None:
         self.term, self.vote = max(term, 1), vote
         if vote:
             self.votes[self.me] = vote
         self.leader_heard_ns = now_ns
-        self._wait(now_ns, "death")
 
     def sees_leader(self, now_ns: int) -> bool:
         """This node is the leader, or heard the leader of this term within the death timeout."""
@@ -142,19 +142,6 @@ class Election:
 
     def written(self, now_ns: int) -> None:
         """The newest term and vote are on disk. Only exact elections wait for that."""
-        if not self.is_writing or self.must_write:
-            return
-        self.is_writing = False
-        if self.leader_id:
-            self._wait(now_ns, "death")
-        elif self.vote == self.me and self.state == FOLLOWER:
-            self._stand(now_ns)
-        elif self.vote:
-            self._wait(now_ns, "election")
-        elif self.mode == "candidate" and self._is_healthy and not any(self.seen_by.values()):
-            self.vote = self.votes[self.me] = self.me
-            self._must_write()
-            self._wait(now_ns, "election")
 
     # ---- messages of peers
 
@@ -170,20 +157,19 @@ class Election:
         if peer == self.leader_id:
             self.leader_heard_ns = now_ns
 
-    def lost(self, peer: int) -> None:
+    def lost(self, peer: int, now_ns: int) -> None:
         """A peer's connection is gone: its report about the leader does not count any more."""
         self.seen_by.pop(peer, None)
 
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
         """A peer sent its state, which has no `flaw`."""
         source = message.replica_id
-        is_news = self.see_term(message.term, now_ns)
-        was_led = self.leader_id != 0
+        self.see_term(message.term, now_ns)
         if message.term < self.term:
             return  # a peer that is behind got our term when it began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen
-        if message.vote and not (self.is_exact and is_news and message.vote == self.me):
-            self.votes[source] = message.vote  # no vote for us is possible in a term that we did not know
+        if message.vote:
+            self.votes[source] = message.vote
         if message.state == LEADER and self.leader_id not in (0, source):
             self.rival = source
         elif message.state == LEADER and self.leader_id != source:
@@ -192,21 +178,11 @@ class Election:
         elif message.state != LEADER and self.leader_id == source:
             self.leader_id = 0  # it resigned
             self._wait(now_ns, "")
-            self.must_tell |= self.is_exact
         if message.state == CANDIDATE:
             assert message.vclock is not None, "flaw() was asked before"
             self._consider(source, message.vclock, own_vclock)
         if self.state == CANDIDATE:
             self._count(now_ns)
-        elif self.is_exact:
-            self._begin_if_nobody_leads(was_led, now_ns)
-
-    def _begin_if_nobody_leads(self, was_led: bool, now_ns: int) -> None:
-        """The leader resigned, or no peer sees it any more: a candidate begins at once."""
-        is_lost = was_led and not self.sees_leader(now_ns)
-        may_begin = self.mode == "candidate" and self.state == FOLLOWER and self._is_healthy
-        if is_lost and may_begin and not any(self.seen_by.values()):
-            self._begin(now_ns)
 
     def _consider(self, candidate: int, its_vclock: Mapping[int, int], own_vclock: Mapping[int, int]) -> None:
         may_vote = self.mode != "off" and self.vote == 0 and self.leader_id == 0
@@ -219,28 +195,33 @@ class Election:
             self.sometimes.note(rare.VOTE_REFUSED)
 
     def _count(self, now_ns: int) -> None:
-        votes = sum(choice == self.me for choice in self.votes.values())
-        if votes >= self.quorum:
+        if self._has_quorum():
             self.state, self.leader_id = LEADER, self.me
             self.must_tell = True
-            return
+        elif self._is_split() and self._waits_for == "election":  # it is shortened once
+            self.sometimes.note(rare.SPLIT_VOTE)
+            self._waits_for = ""
+            self.deadline_ns = min(self.deadline_ns, now_ns + self._spread(self.election_timeout_ns))
+
+    def _has_quorum(self) -> bool:
+        return sum(choice == self.me for choice in self.votes.values()) >= self.quorum
+
+    def _is_split(self) -> bool:
+        """No candidate can win this term any more."""
         open_votes = self.members - len(self.votes)
         if self.members < self.quorum or open_votes < 0:
-            return  # some have not joined yet: another term would not help
-        rivals = set(self.votes.values())
-        best = max(sum(choice == rival for choice in self.votes.values()) for rival in rivals)
-        if best + open_votes < self.quorum:  # split: no candidate can win this term any more
-            self.sometimes.note(rare.SPLIT_VOTE)
-            soon_ns = now_ns + self._spread(self.election_timeout_ns)
-            if soon_ns < self.deadline_ns:
-                self.deadline_ns, self._waits_for = soon_ns, ""
+            return False  # some have not joined yet: another term would not help
+        best = max(Counter(self.votes.values()).values(), default=0)
+        return best + open_votes < self.quorum
 
     # ---- what time does
 
+    def note_health(self, connected: int, now_ns: int) -> None:
+        """So many members are connected, this node included. Only exact elections act before the next `tick`."""
+
     def tick(self, now_ns: int, connected: int, followers: int) -> None:
         """Check the timeouts. `connected` members and acknowledging `followers` include this node."""
-        self._is_healthy = connected >= self.quorum
-        if self.mode == "off" or self.is_writing:
+        if self.mode == "off":
             return
         if self.said_otherwise or self.sees_leader(now_ns) != self.said_seen:
             self.must_tell = True
@@ -261,8 +242,6 @@ class Election:
 
     def wake_ns(self) -> int | None:
         """When to call `tick` next; None if no timeout runs."""
-        if self.is_writing:
-            return None
         if self.state == CANDIDATE:
             return self.deadline_ns
         if self.state == FOLLOWER and self.mode == "candidate":
@@ -289,17 +268,20 @@ class Election:
         self.must_tell = True
 
     def set_timeouts(self, election_ns: int, death_ns: int) -> None:
-        """Set the timeouts. A running timeout ends as if it had begun with the new value."""
-        if self._waits_for == "election" and election_ns != self.election_timeout_ns:
-            self.deadline_ns = self._waits_since_ns + election_ns
-        elif self._waits_for == "death" and death_ns != self.death_timeout_ns:
-            self.deadline_ns = self._waits_since_ns + death_ns
+        """Set the timeouts. A running timeout ends as if it had begun with the new value; it keeps its spread."""
+        if self._waits_for == "election":
+            self.deadline_ns += election_ns - self.election_timeout_ns
+        elif self._waits_for == "death":
+            self.deadline_ns += death_ns - self.death_timeout_ns
         self.election_timeout_ns, self.death_timeout_ns = election_ns, death_ns
 
     def set_quorum(self, quorum: int, now_ns: int) -> None:
         """Set the number of votes needed; a candidate may have them already."""
         self.lacks_new_quorum |= quorum > self.quorum
         self.quorum = quorum
+        self._settle_quorum(now_ns)
+
+    def _settle_quorum(self, now_ns: int) -> None:
         if self.state == CANDIDATE:
             self._count(now_ns)
 
@@ -310,6 +292,9 @@ class Election:
     def campaign(self, now_ns: int) -> None:
         """Begin a term and ask for votes, at an operator's request."""
         self._begin(now_ns)
+
+    def end_campaign(self, now_ns: int) -> None:
+        """The operator's call ends without a winner. Only exact elections stop standing before the term is over."""
 
     def _try(self, now_ns: int, connected: int) -> None:
         if self.decisions.is_held_back(self, connected):
@@ -323,12 +308,6 @@ class Election:
     def _begin(self, now_ns: int) -> None:
         self._enter(self.term + 1, now_ns)
         self.vote = self.votes[self.me] = self.me
-        if self.is_exact:
-            self._wait(now_ns, "election")  # a candidate when that is on disk
-        else:
-            self._stand(now_ns)
-
-    def _stand(self, now_ns: int) -> None:
         self.state, self.must_tell = CANDIDATE, True
         self._wait(now_ns, "election")
         self._count(now_ns)
@@ -339,22 +318,23 @@ class Election:
         self._wait(now_ns, "death")
 
     def _enter(self, term: int, now_ns: int) -> None:
+        self._forget(term)
+        self._wait(now_ns, "election")
+
+    def _forget(self, term: int) -> None:
+        """Follow in a new term, of which nothing is known."""
         self.term, self.vote, self.state, self.leader_id = term, 0, FOLLOWER, 0
         self.votes.clear()
         self.seen_by.clear()
         self._must_write()
-        self._wait(now_ns, "election")
 
     def _must_write(self) -> None:
         self.must_write = self.must_tell = True
-        self.is_writing = self.is_exact
 
     def _wait(self, now_ns: int, waits_for: Wait, besides_ns: int = 0) -> None:
         base_ns = {"election": self.election_timeout_ns, "death": self.death_timeout_ns, "": besides_ns}
-        self._waits_for, self._waits_since_ns = waits_for, now_ns
-        is_spread = not (self.is_exact and waits_for == "death")
-        spread_ns = self._spread(self.election_timeout_ns) if is_spread else 0
-        self.deadline_ns = now_ns + base_ns[waits_for] + spread_ns
+        self._waits_for = waits_for
+        self.deadline_ns = now_ns + base_ns[waits_for] + self._spread(self.election_timeout_ns)
 
     def _spread(self, base_ns: int) -> int:
         return int(self.chance.random() * SPREAD * base_ns)

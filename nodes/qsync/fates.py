@@ -18,6 +18,10 @@ class Fates:
         self._out = out
         self._submitted = 0
         self.committed_count = 0
+        self.now_ns = 0
+        """The moment of the present event, by the node's monotonic clock."""
+        self.confirm_lag_ns = 0
+        """For how long the synchronous entry that committed last had been in the queue."""
 
     def prepare(self, transaction: Transaction) -> None:
         """Put its changes on top of the prepared view."""
@@ -28,6 +32,8 @@ class Fates:
     def commit_entries(self, entries: Iterable[Entry]) -> None:
         """Oldest first."""
         for entry in entries:
+            if entry.wait_ack:
+                self.confirm_lag_ns = self.now_ns - entry.inserted_ns
             self.commit(entry.transaction)
 
     def commit(self, transaction: Transaction) -> None:

@@ -115,14 +115,14 @@ class Following:
             if applier.link >= 0:
                 self._drop(applier.link, why)
 
-    def lost(self, link: int, reason: str) -> None:
+    def lost(self, link: int, reason: str, now: Instant) -> None:
         """The link is gone."""
         applier = self._links.pop(link, None)
         if applier is not None:
             self._newcomer.lost(applier.peer)
             applier.last_error = reason
             applier.turn_off()
-            self._election.lost(applier.peer_id)
+            self._participation.lost(applier.peer_id, now)
             self._out.append(Log("info", "lost the peer we follow", {"peer": applier.peer, "reason": reason}))
 
     def received(self, applier: Applier, message: object, now: Instant) -> None:

@@ -1,14 +1,17 @@
 """`box.info`: a node's report of itself in Tarantool's words; times are seconds.
 
+`election.leader_idle` is for how long no leader was heard; `leader_name` is the leader's. A node in mode `off` has
+neither of them, as in Tarantool up to 3.7.
+
 `ro_reason` is why only local and temporary spaces can be written: "election" (the node is not the leader), "synchro"
 (another node owns the queue, or it is frozen), "config" (`read_only`), "orphan" or nil. 2.6 has no `synchro`,
 `election` and `ro_reason`.
 
 | field of `synchro.queue` | |
 |---|---|
-| `age` | for how long the oldest entry has waited |
+| `age` | for how long the oldest entry has been in the queue |
 | `size` | bytes of all entries in the log |
-| `confirm_lag` | for how long the oldest entry of the last CONFIRM had waited |
+| `confirm_lag` | for how long the synchronous entry that committed last had been in the queue |
 | `busy` | whether a record that decides about entries is on its way to the disk |
 | `rollback_count` | entries rolled back since the node started |
 
@@ -28,7 +31,6 @@ from nodes.qsync.commits import Commits
 from nodes.qsync.configuration import Configuration, Identity
 from nodes.qsync.election import STATE_NAMES, Election
 from nodes.qsync.journal import Journal
-from nodes.qsync.limbo import UNWRITTEN
 from nodes.qsync.relay import Relay
 
 SECOND_NS = 1_000_000_000
@@ -88,15 +90,14 @@ def box_info(
 
 def synchro(commits: Commits, now: Instant) -> dict[str, object]:
     limbo = commits.limbo
-    is_waiting = bool(limbo.entries) and limbo.entries[0].lsn != UNWRITTEN
     return {
         "queue": {
             "owner": limbo.owner_id,
             "term": limbo.term,
             "len": len(limbo),
             "size": limbo.size,
-            "age": _seconds(now.monotonic_ns - limbo.entries[0].written_ns) if is_waiting else 0,
-            "confirm_lag": _seconds(commits.confirm_lag_ns),
+            "age": _seconds(now.monotonic_ns - limbo.entries[0].inserted_ns) if limbo.entries else 0,
+            "confirm_lag": _seconds(commits.fates.confirm_lag_ns),
             "busy": commits.records.is_behind_barrier or limbo.confirming_lsn > limbo.confirmed_lsn,
             "rollback_count": limbo.rollback_count,
         },
@@ -112,9 +113,11 @@ def election(state: Election, configuration: Configuration, now: Instant) -> dic
         "vote": state.vote,
         "leader": state.leader_id,
     }
+    if state.mode == "off":
+        return report
     if state.leader_id:
         report["leader_name"] = names.get(state.leader_id)
-        report["leader_idle"] = 0 if state.is_leader else _seconds(now.monotonic_ns - state.leader_heard_ns)
+    report["leader_idle"] = 0 if state.is_leader else _seconds(now.monotonic_ns - state.leader_heard_ns)
     return report
 
 

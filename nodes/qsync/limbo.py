@@ -32,6 +32,7 @@ class Entry:
     lsn: int = UNWRITTEN
     promised_lsn: int = UNWRITTEN
     """The lsn that the entry gets when it is written."""
+    inserted_ns: int = 0
     written_ns: int = 0
     size: int = 0
     """Bytes of its record in the log."""

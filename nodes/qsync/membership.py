@@ -54,7 +54,7 @@ class Membership:
         """The peer has become a member, or has been removed: its reports on elections count from the start."""
         if applier.peer_id == number:
             return
-        self._election.lost(applier.peer_id)
+        self._election.lost(applier.peer_id, self._now().monotonic_ns)
         applier.peer_id = number
         if number and applier.state == "following":
             self._drop(applier.link, "it is a member now: subscribing anew")

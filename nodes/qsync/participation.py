@@ -29,6 +29,8 @@ class Participation:
         self._out = parts.out
         self._lead = lead
         self._led_term = 0
+        self._armed_ns = 0
+        """When the timer fires."""
 
     @property
     def _configuration(self) -> Configuration:
@@ -54,11 +56,20 @@ class Participation:
         if self._election.deadline_ns < deadline_ns:
             self._set_timer(now)  # the vote is split: no need to wait for its end
 
+    def lost(self, peer_id: int, now: Instant) -> None:
+        """The connection to a followed peer is gone."""
+        if self._commits.is_recovered:
+            self._election.note_health(self.healthy_members(), now.monotonic_ns)
+        self._election.lost(peer_id, now.monotonic_ns)
+
     def proceed(self, now: Instant) -> None:
         """Write, lead, send: in this order, so that no message leaves before its term and vote are on disk."""
         if not self._options.knows_elections or not self._commits.is_recovered:
             return
         election = self._election
+        if election.is_exact:
+            election.note_health(self.healthy_members(), now.monotonic_ns)
+            self._arm(now)
         self.save_vote(now)
         if election.rival:
             fields = {"election_term": election.term, "leader": election.leader_id, "another": election.rival}
@@ -82,7 +93,14 @@ class Participation:
     def _set_timer(self, now: Instant) -> None:
         wake_ns = self._election.wake_ns()
         if wake_ns is not None:
+            self._armed_ns = wake_ns
             self._out.append(SetTimer(ELECTION_TIMER, max(wake_ns - now.monotonic_ns, MILLISECOND_NS)))
+
+    def _arm(self, now: Instant) -> None:
+        """Set the timer if it would fire too late, or has fired."""
+        wake_ns = self._election.wake_ns()
+        if wake_ns is not None and not now.monotonic_ns < self._armed_ns <= wake_ns:
+            self._set_timer(now)
 
     def look(self, now: Instant) -> None:
         """Check the timeouts and the connected peers."""

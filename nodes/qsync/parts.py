@@ -14,6 +14,7 @@ from nodes.qsync.commits import Commits
 from nodes.qsync.configuration import Configuration
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import Election
+from nodes.qsync.exact_election import ExactElection
 from nodes.qsync.journal import Journal
 from nodes.qsync.linearizable_reads import LinearizableReads
 from nodes.qsync.options import Options
@@ -81,12 +82,12 @@ def build(
 
 
 def _election(configuration: Configuration, options: Options, decisions: Decisions) -> Election:
-    return Election(
+    kind = ExactElection if configuration.exact_elections else Election
+    return kind(
         me=configuration.me.id,
         mode=options.election_mode,
         fencing=options.election_fencing,
         decisions=decisions,
-        is_exact=configuration.exact_elections,
         quorum=options.election_quorum,
         members=options.members,
         election_timeout_ns=options.election_timeout_ns,

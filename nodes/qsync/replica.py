@@ -157,6 +157,7 @@ class Replica:
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event; see `nodes.kernel.node.Node`."""
         now = self._now = self.decisions.clock(now)
+        self.commits.fates.now_ns = now.monotonic_ns
         if self.newcomer.installing is not None:
             self.newcomer.install(event, now)
         else:
@@ -364,7 +365,7 @@ class Replica:
         return Ballot(sync, not self.commits.is_writable, vclock, gc_vclock, False)
 
     def _disconnected(self, link: int, reason: str) -> None:
-        self.following.lost(link, reason)
+        self.following.lost(link, reason, self._now)
         self._service.hung_up(link)
         self.control.hung_up(link)
         self._hosting.lost(link)

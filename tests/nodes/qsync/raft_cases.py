@@ -4,10 +4,11 @@
 |---|---|
 | `raft quorum=3 members=31 election_timeout=5 death_timeout=5 mode=candidate` | node 1 alone, in term 1 |
 | `next event`, `run 2.5s`, `mark` | to the next timer; time passes, timers fire; time counts from here |
-| `n2 votes for n1 in term 2`, `n2 asks in term 2 with {1: 4}` | what a peer says |
+| `n2 votes for n1 in term 2 [seeing the leader]`, `n2 asks in term 2 with {1: 4}` | what a peer says |
 | `n2 leads in term 2`, `n2 follows in term 2 [seeing the leader]`, `heartbeat of n2` | |
 | `n2 says state 0 in term 10 [vote 3] [with {…}], and is refused` | what no peer may say |
 | `log blocks`, `log goes on`, `rows of n1: 5` | the journal writes, or does not; rows of data came |
+| `n2 is lost`, `connected 1` | a connection; how many members are connected, with this node |
 | `set quorum 5`, `set members 2`, `set election_timeout 10`, `set death_timeout 10`, `set mode voter` | options |
 | `promote`, `resign`, `new term`, `restart` | |
 | `leader n2, follower in term 2, vote n1` | who leads, its state, what is on disk (`no leader`, `no vote`) |
@@ -16,6 +17,8 @@
 | `tells leader in term 2, vote n1`, `tells nothing` | to all, since `listen` (also `something`) |
 | `would tell follower in term 2, vote n1` | to one that is new |
 | `elapsed >= 5`, `timer < 5`, `idle 2.5` | seconds since `mark`, until the next timer, since the leader was heard |
+| `no timer` | none runs |
+| `LINE => LINE; LINE` | several lines |
 
 Of vclocks the component 0 is not looked at: the original writes a term and a vote in two records, our nodes in one.
 """
@@ -31,6 +34,7 @@ from typing import Any
 from nodes.iproto.messages import RaftState
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import CANDIDATE, FOLLOWER, LEADER, STATE_NAMES, Election, flaw
+from nodes.qsync.exact_election import ExactElection
 from tests.nodes.qsync.tarantool_cases import Wrong
 
 SECOND_NS = 1_000_000_000
@@ -56,6 +60,7 @@ class RaftPlay:
     """What the journal holds."""
     rows: int = 0
     vclock: dict[int, int] = field(default_factory=dict)
+    connected: int = ALL
     unwritten: list[tuple[int, int]] = field(default_factory=list)
     is_blocked: bool = False
     told: list[RaftState] = field(default_factory=list)
@@ -68,6 +73,10 @@ class RaftPlay:
                 raise Wrong(f"{line}: {wrong}") from None
 
     def happen(self, line: str) -> None:
+        if "=>" in line:
+            for part in re.split(" => |; ", line):
+                self.happen(part)
+            return
         for pattern, verb in _LINES:
             found = re.fullmatch(pattern, line)
             if found is not None:
@@ -85,7 +94,8 @@ class RaftPlay:
         self.start()
 
     def start(self) -> None:
-        self.election = Election(
+        kind = ExactElection if self.is_exact else Election
+        self.election = kind(
             me=1,
             mode=self.mode,
             fencing="off",
@@ -95,10 +105,10 @@ class RaftPlay:
             death_timeout_ns=self.death_ns,
             chance=random.Random(1),
             decisions=Decisions(),
-            is_exact=self.is_exact,
         )
         self.unwritten.clear()
         self.election.started(self.term, self.vote, self.now_ns)
+        self.election.note_health(self.connected, self.now_ns)
         self.settle()
 
     def settle(self) -> None:
@@ -121,7 +131,7 @@ class RaftPlay:
             self.told.append(election.said_to_all(self.vclock, self.now_ns))
 
     def tick(self) -> None:
-        self.election.tick(self.now_ns, ALL, ALL)
+        self.election.tick(self.now_ns, self.connected, ALL)
         self.settle()
 
     # ---- time
@@ -157,8 +167,8 @@ class RaftPlay:
         self.election.receive(message, self.vclock, self.now_ns)
         self.settle()
 
-    def votes_for(self, source: str, choice: str, term: str) -> None:
-        self.hear(RaftState(int(source), int(term), int(choice), FOLLOWER, 0, False))
+    def votes_for(self, source: str, choice: str, term: str, seeing: str) -> None:
+        self.hear(RaftState(int(source), int(term), int(choice), FOLLOWER, 0, bool(seeing)))
 
     def asks(self, source: str, term: str, vclock: str) -> None:
         self.hear(RaftState(int(source), int(term), int(source), CANDIDATE, 0, False, _numbers(vclock)))
@@ -174,6 +184,15 @@ class RaftPlay:
         message = RaftState(int(source), int(term), int(vote or 0), int(state), 0, False, known)
         if flaw(message) is None:
             raise Wrong("it is taken in")
+
+    def is_lost(self, source: str) -> None:
+        self.election.lost(int(source), self.now_ns)
+        self.settle()
+
+    def is_connected(self, count: str) -> None:
+        self.connected = int(count)
+        self.election.note_health(self.connected, self.now_ns)
+        self.settle()
 
     def heartbeat(self, source: str) -> None:
         self.election.heard(int(source), self.now_ns)
@@ -271,6 +290,10 @@ class RaftPlay:
         if bool(self.told) != (what == "something"):
             raise Wrong(f"got {self.told}")
 
+    def no_timer(self) -> None:
+        if self.election.wake_ns() is not None:
+            raise Wrong("one runs")
+
     def elapsed(self, what: str, relation: str, seconds: str) -> None:
         now_ns = self.now_ns
         match what:
@@ -305,7 +328,10 @@ _LINES: Sequence[tuple[str, Callable[..., None]]] = (
     (r"next event", RaftPlay.next_event),
     (r"run (?P<seconds>[\d.]+)s", RaftPlay.run),
     (r"mark", RaftPlay.mark),
-    (r"n(?P<source>\d) votes for n(?P<choice>\d) in term (?P<term>\d+)", RaftPlay.votes_for),
+    (
+        r"n(?P<source>\d) votes for n(?P<choice>\d) in term (?P<term>\d+)(?P<seeing> seeing the leader)?",
+        RaftPlay.votes_for,
+    ),
     (r"n(?P<source>\d) asks in term (?P<term>\d+) with (?P<vclock>\{.*\})", RaftPlay.asks),
     (r"n(?P<source>\d) leads in term (?P<term>\d+)", RaftPlay.leads),
     (r"n(?P<source>\d) follows in term (?P<term>\d+)(?P<seeing> seeing the leader)?", RaftPlay.follows),
@@ -313,6 +339,8 @@ _LINES: Sequence[tuple[str, Callable[..., None]]] = (
         _SAYS,
         RaftPlay.says,
     ),
+    (r"n(?P<source>\d) is lost", RaftPlay.is_lost),
+    (r"connected (?P<count>\d+)", RaftPlay.is_connected),
     (r"heartbeat of n(?P<source>\d)", RaftPlay.heartbeat),
     (r"log blocks", RaftPlay.block),
     (r"log goes on", RaftPlay.unblock),
@@ -336,5 +364,6 @@ _LINES: Sequence[tuple[str, Callable[..., None]]] = (
         _TELLS,
         RaftPlay.tells,
     ),
+    (r"no timer", RaftPlay.no_timer),
     (r"(?P<what>elapsed|timer|idle) ?(?P<relation>=|<|<=|>=)? ?(?P<seconds>[\d.]+)", RaftPlay.elapsed),
 )

@@ -610,6 +610,7 @@ _FIELDS: Mapping[str, Callable[[Any], tuple[str, object]]] = {
     "election_timeout": lambda value: ("election_timeout_ns", int(value * SECOND_NS)),
     "fencing": lambda value: ("election_fencing", value),
     "queue": lambda value: ("synchro_queue_max_size", value),
+    "wal_queue": lambda value: ("wal_queue_max_size", value),
     "on_timeout": lambda value: ("rollback_on_timeout", value == "old"),
     "read_only": lambda value: ("read_only", value),
     "mvcc": lambda value: ("memtx_use_mvcc_engine", value),

@@ -9,6 +9,7 @@ import pytest
 from nodes.iproto.messages import RaftState
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.election import CANDIDATE, FOLLOWER, LEADER, Election, Fencing, Mode
+from nodes.qsync.exact_election import ExactElection
 
 SECOND = 1_000_000_000
 DEATH = SECOND
@@ -26,7 +27,8 @@ def election(
     vote: int = 0,
     is_exact: bool = False,
 ) -> Election:
-    made = Election(
+    kind = ExactElection if is_exact else Election
+    made = kind(
         me=me,
         mode=mode,
         fencing=fencing,
@@ -36,9 +38,9 @@ def election(
         death_timeout_ns=DEATH,
         chance=random.Random(f"{seed}/{me}"),
         decisions=Decisions(),
-        is_exact=is_exact,
     )
     made.started(term, vote, now_ns)
+    made.note_health(members, now_ns)
     return made
 
 
