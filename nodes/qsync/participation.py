@@ -83,7 +83,7 @@ class Participation:
             self._led_term = election.term
             self._out.append(Log("info", "won the election", {"election_term": election.term}))
             self._lead(now)
-        if election.must_tell:
+        if election.must_tell and not election.is_writing:
             state = election.said_to_all(public(self._journal.promised), now.monotonic_ns)
             election.told_behind = self._journal.last_token()
             for relay in self._relays.values():

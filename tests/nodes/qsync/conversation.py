@@ -516,6 +516,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
 _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "elections": lambda value: ("election_mode", value),
     "fencing": lambda value: ("election_fencing", value),
+    "exact": lambda value: ("exact_elections", value == "yes"),
     "promote": lambda value: ("synchronous_promote", value == "synchronous"),
     "timeout": lambda value: ("rollback_on_timeout", value == "rolls-back"),
     "unmarked": lambda value: ("unmarked_promote", value.replace("-", " ")),
