@@ -6,7 +6,7 @@ cannot change the other system spaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodes.iproto.codes import Code
@@ -19,7 +19,7 @@ from nodes.qsync.definitions import (
 )
 from nodes.qsync.keys import Part, Rejected, Tuple
 from nodes.qsync.schema import Schema
-from nodes.qsync.spaces import Change, Space
+from nodes.qsync.spaces import Change, Space, unique_key
 from nodes.qsync.system_spaces import INDEX, SPACE, SYSTEM_ID_MAX
 
 _OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
@@ -166,7 +166,7 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
         new = definition_of_rows(row, indexes)
     except ValueError as error:
         raise Rejected(Code.ALTER_SPACE, name, str(error)) from None
-    _must_be_servable(schema, new)
+    _must_be_servable(schema, new, {key: value for (space_id, key), value in own.items() if space_id == number})
 
 
 def _check_flags(flags: object) -> None:
@@ -185,7 +185,8 @@ def _check_flags(flags: object) -> None:
         raise Rejected(Code.NO_SUCH_GROUP, flags["group_id"])
 
 
-def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
+def _must_be_servable(schema: Schema, new: SpaceDefinition, own: Mapping[Any, Tuple | None]) -> None:
+    """`own`: the tuples of the space that the same transaction writes, by key."""
     namesake = schema.lookup.get(new.name)
     if namesake is not None and namesake.definition.id != new.id:
         raise Rejected(Code.SPACE_EXISTS, new.name)
@@ -201,18 +202,24 @@ def _must_be_servable(schema: Schema, new: SpaceDefinition) -> None:
                 Code.ALTER_SPACE, new.name, f"no index can be over {part.type} in field {part.field + 1}"
             )
     old = schema.by_id.get(new.id)
-    if old is None or not (old.confirmed or old.prepared):
+    if old is None or not (old.confirmed or old.prepared or own):
         return
     was = old.definition
     if (was.is_local, was.is_temporary) != (new.is_local, new.is_temporary):
         raise Rejected(Code.ALTER_SPACE, new.name, "can not switch replication of a non-empty space")
     if new.indexes and was.indexes and new.indexes[0].parts != was.indexes[0].parts:
         raise Rejected(Code.ALTER_SPACE, new.name, "can not change the primary key of a non-empty space")
-    _must_fit(old, new)
+    _must_fit(old, new, own)
 
 
-def _must_fit(old: Space, new: SpaceDefinition) -> None:
-    """Check that all rows of the space, confirmed or not, have the new format."""
+def _must_fit(old: Space, new: SpaceDefinition, own: Mapping[Any, Tuple | None]) -> None:
+    """Check that all rows of the space, confirmed or not, have the new format, and that the newest ones are unique."""
     trial = Space(new)
-    for value in (*old.scan(dirty=True), *old.confirmed.values()):
+    newest = {key: old.prepared_version(key)[0] for key in {**old.confirmed, **old.prepared}} | dict(own)
+    values = [value for value in newest.values() if value is not None]
+    for value in (*values, *old.confirmed.values()):
         trial.key_of(value)
+    for index in trial.unique_others:
+        keys = [key for value in values if (key := unique_key(value, index.parts)) is not None]
+        if len(set(keys)) < len(keys):
+            raise Rejected(Code.TUPLE_FOUND, index.name, new.name)

@@ -17,7 +17,7 @@ from nodes.iproto.messages import Key, Row, Type
 from nodes.qsync.definitions import IndexDefinition
 from nodes.qsync.journal import Draft
 from nodes.qsync.keys import Rejected, Tuple, exact_key
-from nodes.qsync.spaces import Change, Space, Transaction, key_of_tuple
+from nodes.qsync.spaces import Change, Space, Transaction, key_of_tuple, unique_key
 from nodes.qsync.system_spaces import TRUNCATE
 from nodes.qsync.updates import read_operations, updated
 
@@ -175,11 +175,13 @@ class Evaluation:
         return True
 
     def _is_taken(self, space: Space, index: IndexDefinition, key: Hashable, value: Tuple) -> bool:
-        wanted = key_of_tuple(value, index.parts)
+        wanted = unique_key(value, index.parts)
+        if wanted is None:
+            return False
         owned = [own for number, own in self.own if number == space.definition.id]
         for other_key in dict.fromkeys([*space.confirmed, *space.prepared, *owned]):
             rival = self.read(space, other_key) if other_key != key else None
-            if rival is not None and key_of_tuple(rival, index.parts) == wanted:
+            if rival is not None and unique_key(rival, index.parts) == wanted:
                 return True
         return False
 

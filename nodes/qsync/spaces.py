@@ -159,6 +159,12 @@ def key_of_tuple(value: Tuple, parts: tuple[Part, ...]) -> Hashable:
     return key[0] if len(parts) == 1 else key
 
 
+def unique_key(value: Tuple, parts: tuple[Part, ...]) -> Hashable | None:
+    """A tuple's key in a unique index; None if a part of it is nil: such a tuple is a duplicate of no other."""
+    missing = any(part.field >= len(value) or value[part.field] is None for part in parts)
+    return None if missing else key_of_tuple(value, parts)
+
+
 def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
     """(type, may be nil or missing) of each field that the format or an index names."""
     rules = [(entry.type, entry.is_nullable or entry.type == "any") for entry in definition.format]

@@ -97,3 +97,68 @@ def test_a_row_of_space_is_checked_too(
     effects = conversation.node.step(Received(link, Insert(7, 280, row)), Instant(0, 0))
     (refused,) = [effect.message for effect in effects]  # type: ignore[union-attr]
     assert refused == Refusal(7, code, code.text(*arguments))
+
+
+FIRST, SECOND = '["insert", "notes", ["a", 5]]', '["insert", "notes", ["b", 5]]'
+OVER_VALUES = '["insert", "_index", [513, 1, "second", "tree", {"unique": true}, [[1, "unsigned"]]]]'
+NULLABLE = OVER_VALUES.replace('[1, "unsigned"]', '{"field": 1, "type": "unsigned", "is_nullable": true}')
+DUPLICATE = ["send c1: error 3 Duplicate key exists in unique index 'second' in space 'notes'"]
+
+
+def transaction(*statements: str) -> str:
+    return f"c1 call qsync.transaction [{', '.join(statements)}]"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [transaction(FIRST), transaction(SECOND), "written all", transaction(OVER_VALUES)],
+        [transaction(FIRST), transaction(SECOND), transaction(OVER_VALUES)],
+        [transaction(FIRST), "written all", transaction(SECOND, OVER_VALUES)],
+        [transaction(FIRST, SECOND, OVER_VALUES)],
+        [transaction(OVER_VALUES), "written all", transaction(FIRST), "written all", transaction(SECOND)],
+    ],
+    ids=["confirmed", "prepared", "one of its own", "all its own", "the index first"],
+)
+def test_a_unique_index_over_duplicates_is_refused(asked: list[str]) -> None:
+    """Broken, a unique index holds one key twice, and which of the two tuples a reader gets is chance."""
+    conversation = Conversation()
+    conversation.happen("owner n1")
+    told = [conversation.happen(line) for line in asked]
+    assert told[-1] == DUPLICATE
+    assert DUPLICATE not in told[:-1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [transaction(FIRST), "written all", transaction('["delete", "notes", "a"]', SECOND, OVER_VALUES)],
+        [
+            transaction(FIRST),
+            "written all",
+            transaction('["delete", "notes", "a"]'),
+            transaction(SECOND, OVER_VALUES),
+        ],
+        [transaction(FIRST, SECOND.replace("5", "6")), transaction(OVER_VALUES)],
+        [transaction(FIRST.replace("5", "null"), SECOND.replace("5", "null")), transaction(NULLABLE)],
+        [
+            *(transaction(NULLABLE), "written all", transaction(FIRST.replace(", 5", ""))),
+            transaction(SECOND.replace("5", "null")),
+        ],
+        [transaction(FIRST, SECOND), transaction(OVER_VALUES.replace("true", "false"))],
+    ],
+    ids=[
+        "deleted by itself",
+        "deleted before",
+        "different",
+        "nil and nil",
+        "nil behind the index",
+        "not unique",
+    ],
+)
+def test_what_is_no_duplicate_fits_a_unique_index(asked: list[str]) -> None:
+    """Broken, an index is refused that every tuple fits. Tarantool lets nil stand in a unique index any number of times."""
+    conversation = Conversation()
+    conversation.happen("owner n1")
+    told = [conversation.happen(line) for line in asked]
+    assert told[-1][0].startswith("persist"), told
