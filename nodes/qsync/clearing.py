@@ -26,11 +26,11 @@ from nodes.qsync.service import Caller, Function
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A caller, and the time until which the queue may empty by itself; None: that time is over."""
+    """A caller, and the time until which the queue may empty by itself."""
 
     link: int
     response: Response
-    deadline_ns: int | None
+    deadline_ns: int
     generation: int = 0
     """The number of a `qsync.take_over`, else 0."""
 
@@ -52,6 +52,10 @@ class Clearing:
         self._vclocks = vclocks
         self._out = out
         self._waiting: list[Waiting] = []
+        self._decided = 0
+        """The number of the newest transaction that the last decision was about."""
+        self._failures = 0
+        """The journal's failures at that time."""
         self.functions: dict[str, Function] = {
             "box.ctl.clear_synchro_queue": lambda caller, _, now: self._begin(caller, now),
             "qsync.take_over": self._take_over,
@@ -64,12 +68,14 @@ class Clearing:
 
     def _begin(self, caller: Caller, now: Instant, generation: int = 0) -> None:
         """Wait for an empty queue; the node's own queue is not cleared."""
-        waiting = Waiting(caller.link, caller.answer(), None, generation)
+        waiting = Waiting(caller.link, caller.answer(), self._deadline_ns(now), generation)
         if self._commits.is_owner:
             self._end(waiting, now)
-            return
-        waiting.deadline_ns = now.monotonic_ns + 2 * self._commits.options.synchro_timeout_ns
-        self._waiting.append(waiting)
+        else:
+            self._waiting.append(waiting)
+
+    def _deadline_ns(self, now: Instant) -> int:
+        return now.monotonic_ns + 2 * self._commits.options.synchro_timeout_ns
 
     def _take_over(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         number = arguments[0] if arguments else None
@@ -101,10 +107,15 @@ class Clearing:
             for call in waiting:
                 self._end(call, now)
             return
-        due = [call for call in self._waiting if call.deadline_ns and call.deadline_ns <= now.monotonic_ns]
-        for call in due:
-            call.deadline_ns = None
-        if due:  # once for all of them: a second time would decide on the same entries again
+        due = [call for call in self._waiting if call.deadline_ns <= now.monotonic_ns]
+        is_lost = self._commits.journal.failures > self._failures
+        is_under_way = not self._commits.has_settled(self._decided)
+        if is_under_way and is_lost:  # the disk may still be full: not again with every event
+            self._decided = 0
+            for call in due:
+                call.deadline_ns = self._deadline_ns(now)
+        elif due and not is_under_way:
+            self._decided, self._failures = self._commits.last_waiting, self._commits.journal.failures
             self._force(limbo.owner_id, now)
 
     def _force(self, owner: int, now: Instant) -> None:
