@@ -451,10 +451,11 @@ class Commits:
             if rows[-1].type == Type.RAFT:
                 continue
             transaction, wait_ack = self._read(rows)
-            if wait_ack:
+            wait_sync = wait_ack or (len(self.limbo) > 0 and not is_nothing(rows))
+            if wait_sync:
                 self.ownership.recover(rows)
             self.fates.prepare(transaction)
-            if wait_ack or (len(self.limbo) > 0 and not is_nothing(rows)):
+            if wait_sync:
                 lsn = rows[-1].lsn
                 entry = Entry(transaction, wait_ack, lsn, promised_lsn=lsn, written_ns=now.monotonic_ns)
                 entry.size, entry.inserted_ns = size_of(rows), now.monotonic_ns

@@ -166,7 +166,9 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
         new = definition_of_rows(row, indexes)
     except ValueError as error:
         raise Rejected(Code.ALTER_SPACE, name, str(error)) from None
-    _must_be_servable(schema, new, {key: value for (space_id, key), value in own.items() if space_id == number})
+    _must_be_servable(
+        schema, new, {key: value for (space_id, key), value in own.items() if space_id == number}
+    )
 
 
 def _check_flags(flags: object) -> None:

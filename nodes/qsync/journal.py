@@ -414,6 +414,7 @@ class Journal:
                 f"{self.files[-1].name}: it cannot be synced, so what was read may be gone after a crash"
             )
         self.failures += 1
+        self._take_back_sizes()
         self._lost_header = self._header or self._lost_header  # which was perhaps not in flight
         if self._end_token:  # the old file was not ended, so it goes on
             self.files.pop()
@@ -426,6 +427,15 @@ class Journal:
         del self.rows[len(self.rows) - sum(len(write.rows) for write in lost) :]
         self.promised = dict(self.vclock)
         return lost
+
+    def _take_back_sizes(self) -> None:
+        """What is in flight is in no file."""
+        files = {file.name: file for file in self.files}
+        for write in self.in_flight:
+            files[write.persist.file].size -= len(write.persist.data)
+        is_own_record = all(write.token != self._header_token for write in self.in_flight)
+        if self._header and is_own_record:
+            self.files[-1].size -= len(self._header)
 
     def last_token(self) -> int | None:
         """The token of the newest write in flight, on which the whole log depends; None if none is in flight."""

@@ -143,7 +143,7 @@ class Ownership:
         return Code.SYNC_QUEUE_UNCLAIMED.text() if is_ownerless else None
 
     def recover(self, rows: Sequence[Row]) -> None:
-        """The log has a synchronous transaction. Raises StartRefused if the protocol does not allow it there."""
+        """The log has a transaction that goes into the queue. Raises StartRefused where the protocol forbids that."""
         if self._was_never_claimed:
             raise StartRefused(OWNERLESS.format(rows[-1].replica_id, rows[-1].lsn))
 

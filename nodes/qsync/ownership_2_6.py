@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Row, Type
+from nodes.kernel.errors import StartRefused
 from nodes.qsync.configuration import Identity
 from nodes.qsync.keys import Rejected
 from nodes.qsync.ownership import Ownership
 from nodes.qsync.records import CONTROL
+
+FOREIGN = (
+    "the transaction {}/{} of the log stands behind the synchronous transaction {}/{} of another node, which nothing "
+    "confirms or rolls back, and 2.6 does not read on there: let this node join anew"
+)
 
 
 class ImplicitOwnership(Ownership):
@@ -52,4 +58,7 @@ class ImplicitOwnership(Ownership):
         return None
 
     def recover(self, rows: Sequence[Row]) -> None:
-        self.enter(rows[-1].replica_id)
+        origin = rows[-1].replica_id or self._me
+        if not self.enter(origin):
+            owner = self._limbo.owner_id
+            raise StartRefused(FOREIGN.format(origin, rows[-1].lsn, owner, self._limbo.entries[0].lsn))

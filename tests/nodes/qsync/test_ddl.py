@@ -157,7 +157,7 @@ def test_a_unique_index_over_duplicates_is_refused(asked: list[str]) -> None:
     ],
 )
 def test_what_is_no_duplicate_fits_a_unique_index(asked: list[str]) -> None:
-    """Broken, an index is refused that every tuple fits. Tarantool lets nil stand in a unique index any number of times."""
+    """Broken, an index is refused that every tuple fits. In Tarantool nil is a duplicate of nothing."""
     conversation = Conversation()
     conversation.happen("owner n1")
     told = [conversation.happen(line) for line in asked]

@@ -296,3 +296,68 @@ def test_a_transaction_longer_than_the_window_arrives() -> None:
     cluster.run(500)
     assert isinstance(asked.reply, Answer)
     assert memory(cluster.node("n1")) == memory(cluster.node("n3"))
+
+
+@given(
+    st.lists(st.sampled_from(("write", "write", "write", "sync", "sync", "fail", "new file"))),
+    st.integers(1, 600),
+)
+def test_a_log_that_failed_writes_is_as_long_as_its_file(actions: list[str], file_bytes_max: int) -> None:
+    """Broken, each full disk makes the node's idea of its log longer: it begins files and snapshots too early."""
+    journal = Journal(1, UUID.format(1), file_bytes_max=file_bytes_max)
+    _, effects = journal.open({})
+    waiting = [effect for effect in effects if isinstance(effect, Persist)]
+    disk: dict[str, bytearray] = {}
+
+    def sync() -> None:
+        effect = waiting.pop(0)
+        do(disk, [effect])
+        journal.persisted(effect.token)
+
+    for value, action in enumerate([*actions, "write"]):
+        match action:
+            case "write":
+                body = {Key.SPACE_ID.value: 512, Key.TUPLE.value: ("r1", value)}
+                write = journal.write_own((Draft(Type.REPLACE.value, body),), 0.0)
+                waiting += [*write.before, write.persist]
+            case "sync" if waiting:
+                sync()
+            case "fail" if waiting:
+                waiting.clear()
+                journal.failed()
+            case "new file":
+                journal.begin_new_file()
+    while waiting:
+        sync()
+    logs = {name: data for name, data in disk.items() if name.endswith(".xlog")}
+    ends = {
+        name: len(xlog.encode_eof()) if data.endswith(xlog.encode_eof()) else 0 for name, data in logs.items()
+    }
+    assert {file.name: file.size for file in journal.files} == {
+        name: len(data) - ends[name] for name, data in logs.items()
+    }
+
+
+def row_of(origin: int, lsn: int, kind: Type, body: dict[int, object]) -> Row:
+    return Row(kind.value, origin, lsn, 0.0, lsn, body=body)
+
+
+@pytest.mark.parametrize("space", [512, 513], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize("ended", [None, Type.CONFIRM, Type.ROLLBACK])
+def test_2_6_reads_no_log_with_entries_of_two_owners(space: int, ended: Type | None) -> None:
+    """Broken, the queue holds entries of two nodes: the CONFIRM of one owner decides about the other's."""
+    rows = [row_of(1, 1, Type.REPLACE, {Key.SPACE_ID.value: 512, Key.TUPLE.value: ("r1", 1)})]
+    if ended is not None:
+        rows.append(row_of(1, 2, ended, {Key.REPLICA_ID.value: 1, Key.LSN.value: 1}))
+    rows.append(row_of(2, 1, Type.REPLACE, {Key.SPACE_ID.value: space, Key.TUPLE.value: ("r2", 2)}))
+    data = xlog.encode_header("XLOG", UUID.format(1), {}, server_version="2.6.0")
+    data += b"".join(xlog.encode_block((row,)) for row in rows)
+    node = Replica(configuration("n1", nodes=3, quorum=2, bugs=(), more={"protocol": "2.6"}))
+    if ended is None:
+        with pytest.raises(
+            StartRefused, match="2/1 of the log stands behind the synchronous transaction 1/1"
+        ):
+            node.step(Started({LOG: data}), Instant(0, 0))
+    else:
+        node.step(Started({LOG: data}), Instant(0, 0))
+        assert [entry.lsn for entry in node.commits.limbo.entries] == ([1] if space == 512 else [])
