@@ -23,7 +23,7 @@ LANES = (ROUNDS, UPDATES)
 RETRY_NS = 50_000_000
 SILENT_NS = 600_000_000
 """A call without an answer for this time is given up."""
-WORDS = ("hello", "seen", "post", "difference", "digest", "updates?", "updates")
+WORDS = ("hello", "seen", "post", "relayed", "difference", "digest", "updates?", "updates")
 """The first words of messages between masters."""
 Message = list[Any]
 Take = Callable[[str, int, Message], None]

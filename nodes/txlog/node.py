@@ -8,6 +8,7 @@
 |---|---|
 | what is on disk | `journal.py` |
 | agrees on one order | `rounds.py`, `posts.py` |
+| passes the POSTs of others on | `relays.py` |
 | gets the updates of other masters | `acquiring.py` |
 | refuses masters with different settings | `settings.py` |
 | leaves masters out, and takes them back | `splits.py`, `recovery.py` |
@@ -43,6 +44,7 @@ from nodes.txlog.executing import Executing
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import Links
 from nodes.txlog.posts import Post
+from nodes.txlog.relays import Relays
 from nodes.txlog.rounds import Rounds
 from nodes.txlog.settings import Settings, said_of
 from nodes.txlog.site import Site
@@ -63,9 +65,17 @@ class TxLog:
             lambda: said_of(configuration, journal.masters),
         )
         settings = self.settings = Settings(site, journal, self.links)
+        relays = self.relays = Relays(site, journal, self.links, settings)
         self.acquiring = Acquiring(site, journal, self.links, self._acquired)
         self.rounds = Rounds(
-            site, journal, self.links, self.acquiring, self._suspects, self._grown, settings.pace_ns
+            site,
+            journal,
+            self.links,
+            self.acquiring,
+            self._suspects,
+            self._grown,
+            settings.pace_ns,
+            relays.unheard,
         )
         self.splits = Splits(
             site, journal, self.links, self.rounds, settings, self._recovered, self._backed_up, self._grown
@@ -106,6 +116,7 @@ class TxLog:
     def _start(self, files: Mapping[str, bytes]) -> None:
         self.journal.read(files)
         self.rounds.begin()
+        self.relays.begin()
         self.splits.begin()
         self.executing.begin()
         for peer in self.journal.peers:
@@ -145,7 +156,12 @@ class TxLog:
     def _take(self, peer: str, link: int, message: list[Any]) -> None:
         match message:
             case ["post", _, *fields]:
-                self._take_post(peer, Post.from_fields(fields))
+                self._take_post(peer, Post.from_fields(fields), peer)
+            case ["relayed", _, str() as master, about, fields] if master in self.journal.peers:
+                self.links.told.setdefault(master, about)
+                self._take_post(master, Post.from_fields(fields), peer)
+            case ["relayed", *_]:
+                pass
             case ["difference" | "digest", *_] if self.settings.refuses(peer):
                 pass
             case ["difference", _, *fields]:
@@ -157,9 +173,13 @@ class TxLog:
             case [word, *_]:
                 self.site.log("unknown message", "warning", word=str(word), peer=peer)
 
-    def _take_post(self, peer: str, post: Post) -> None:
+    def _take_post(self, peer: str, post: Post, sender: str) -> None:
+        """Take a POST of the peer that came straight, or over the master `sender`."""
+        if not self.relays.take(peer, post, sender):
+            return
         self.rounds.heard_ns[peer] = self.site.now.monotonic_ns  # refused or not, it lives
-        self.links.refused.discard(peer)
+        if sender == peer:
+            self.links.refused.discard(peer)
         if not self.settings.take(peer, post.strategy):
             return
         if not self.splits.take(peer, post):

@@ -1,6 +1,7 @@
 """A POST: the report of a master to all others in every round.
 
-`["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart]`
+`["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart,
+number, unheard]`
 
 | field | |
 |---|---|
@@ -12,6 +13,8 @@
 | missing, suspects | masters that are left out; these and the masters that the poster would leave out |
 | recovering, digests | whether it waits for the digests of all masters; the masters whose digests it has |
 | apart | masters whose synchronised queue contradicts the own one |
+| number | life and number of this POST: a later one of the same master has a greater number |
+| unheard | masters of which no POST comes straight to the poster: others pass theirs on (`relays.py`) |
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ class Post:
     is_recovering: bool = False
     digests: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    number: tuple[int, int] = (0, 0)
+    unheard: tuple[str, ...] = ()
 
     def to_message(self) -> list[Any]:
         return [
@@ -53,12 +58,14 @@ class Post:
             self.is_recovering,
             list(self.digests),
             list(self.apart),
+            list(self.number),
+            list(self.unheard),
         ]
 
     @classmethod
     def from_fields(cls, fields: list[Any]) -> Post:
         epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = fields
-        is_recovering, digests, apart = rest
+        is_recovering, digests, apart, number, unheard = rest
         return cls(
             epoch=epoch,
             base=base,
@@ -72,4 +79,6 @@ class Post:
             is_recovering=is_recovering,
             digests=tuple(digests),
             apart=tuple(apart),
+            number=tuple(number),
+            unheard=tuple(unheard),
         )

@@ -38,9 +38,11 @@ class Rounds:
         suspects: Callable[[], tuple[str, ...]],
         grown: Callable[[], None],
         pace_of: Callable[[str], int],
+        unheard: Callable[[], tuple[str, ...]],
     ) -> None:
         """`suspects`: the masters that this one would leave out; `grown` is called when entries were synchronised;
-        `pace_of`: the longest time between two POSTs of a peer, 0 if it does not say.
+        `pace_of`: the longest time between two POSTs of a peer, 0 if it does not say; `unheard`: the masters whose
+        POSTs come over others, if at all.
         """
         self._site = site
         self._journal = journal
@@ -49,9 +51,11 @@ class Rounds:
         self._suspects = suspects
         self._grown = grown
         self._pace_of = pace_of
+        self._unheard = unheard
         self.newest: dict[str, Post] = {}
         """Peer → its last POST of this epoch."""
         self.heard_ns: dict[str, int] = {}
+        """Peer → when its last POST came, straight or over others."""
         self.common: dict[str, int] = {}
         """Peer → the number of first entries that are surely the same there."""
         self.progress_ns = 0
@@ -65,6 +69,8 @@ class Rounds:
         """Peer → the older base that it reported last."""
         self._is_busy = False
         self._posted_ns = 0
+        self._number = 0
+        """The number of the last POST of this life."""
 
     # ---- POST
 
@@ -74,6 +80,7 @@ class Rounds:
     def post(self, digests: Iterable[str] = ()) -> None:
         journal = self._journal
         self._posted_ns = self._site.now.monotonic_ns
+        self._number += 1
         message = Post(
             epoch=journal.epoch,
             base=journal.base,
@@ -87,6 +94,8 @@ class Rounds:
             is_recovering=journal.is_recovering,
             digests=tuple(digests),
             apart=tuple(peer for peer, post in self.newest.items() if not self.agrees(post)),
+            number=(journal.life, self._number),
+            unheard=self._unheard(),
         ).to_message()
         for peer in journal.peers:
             self._links.send(peer, ROUNDS, message)

@@ -11,6 +11,7 @@ TIME_OUT_ROUND = "time-out round that added"
 HEAD_UNACQUIRED = "round stopped at a transaction without its updates"
 FROM_ANOTHER = "updates acquired from another master than the origin"
 CAUGHT_UP = "lagging master caught up"
+RELAYED = "POST that came over another master"
 SPLIT = "masters left out"
 SPLIT_GREW = "more masters left out in a split"
 LATE = "late transaction of a missing master"
@@ -36,6 +37,7 @@ ROWS = (
     HEAD_UNACQUIRED,
     FROM_ANOTHER,
     CAUGHT_UP,
+    RELAYED,
     SPLIT,
     SPLIT_GREW,
     LATE,
