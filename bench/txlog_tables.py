@@ -293,6 +293,8 @@ FEW: Sequence[tuple[int, type[Rare]]] = (
     (kernels.RESTORED, records.Restored),
     (kernels.CHOSEN, records.Chosen),
     (kernels.JOINED, records.Joined),
+    (kernels.THAWED, records.Thawed),
+    (kernels.LAGGED, records.Lagged),
 )
 """Kinds of records that are objects."""
 

@@ -7,6 +7,7 @@
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
 | `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split; a start after it takes the configured one |
+| `["max-peer-lag", number, seconds]` | `{"type": "ok"}`; in a split, too; a start after it takes the configured one |
 | `["add-peer", number, name]` | the same; the master takes submissions when all masters have added it |
 
 A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
@@ -28,6 +29,8 @@ from nodes.txlog.site import Site
 from nodes.txlog.sometimes import HELD
 
 ACCEPTED, EXECUTED = "accepted", "executed"
+SECOND_NS = 1_000_000_000
+LAG_S_MAX = 3600
 
 
 class Clients:
@@ -67,6 +70,8 @@ class Clients:
                 self._read(link, number, steps)
             case ["strategy", int() as number, str() as name]:
                 self._change_strategy(link, number, name)
+            case ["max-peer-lag", int() as number, lag_s]:
+                self._change_lag(link, number, lag_s)
             case ["add-peer", int() as number, str() as name]:
                 self._take_peer(link, number, name)
             case [str() as word, int() as number, *_]:
@@ -133,6 +138,13 @@ class Clients:
         if self._journal.is_settling:
             return self._fail(link, number, "the strategy cannot change during a split")
         self._choose(name)
+        return self._answer(link, number, {"type": "ok"})
+
+    def _change_lag(self, link: int, number: int, lag_s: object) -> None:
+        if isinstance(lag_s, bool) or not isinstance(lag_s, int | float) or not 0 <= lag_s <= LAG_S_MAX:
+            limits = f"expected seconds from 0 to {LAG_S_MAX}"
+            return self._fail(link, number, f"illegal-parameters: {limits}, got {lag_s!r}"[:100])
+        self._journal.write(["max-peer-lag", round(lag_s * SECOND_NS)])
         return self._answer(link, number, {"type": "ok"})
 
     def disconnected(self, link: int) -> None:

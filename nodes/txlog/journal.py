@@ -17,11 +17,13 @@ same records again. A message that follows a record leaves when that record is o
 | `["split", missing, backup]` | masters are left out; `backup`: a state, or None if there is one or none is taken |
 | `["rejoined"]` | all masters take part again (strategy `none`) |
 | `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
-| `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
+| `["thawed"]` | a master is away whose digest lacks: queues and counter go on; the digest stays as it was |
+| `["recovered", epoch, common, winner, votes, refs, queue, counter, last, digests]` | the next epoch begins |
 | `["restored", index, hash]` | the state is that of the backup; a while after "recovered", perhaps in the next split |
 | `["worker-lost", worker]` | an update has shown that this worker, counted from 0, has ended |
 | `["worker-back", worker]` | a new worker has taken its place |
 | `["strategy", name]` | an operator chose a different strategy |
+| `["max-peer-lag", ns]` | an operator chose this MaxPeerLag; it lasts until the next start |
 
 Refs are `[ts, id, origin]`; a state is `[index, hash, [[space, key, value], …]]`.
 """
@@ -112,7 +114,12 @@ class Journal:
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
         self.is_recovering = False
+        """Queues and counter are frozen."""
         self.frozen: Digest | None = None
+        """The own digest of the last recovery."""
+        self.digests: list[Digest] = []
+        """The digests of the other masters in the last recovery that is over here."""
+        self.max_peer_lag_ns = site.configuration.max_peer_lag_ns
 
     # ---- questions
 
@@ -144,7 +151,12 @@ class Journal:
     @property
     def is_settling(self) -> bool:
         """A split, a recovery or a restore is under way."""
-        return bool(self.missing) or self.is_recovering or self.is_restoring
+        return bool(self.missing) or self.awaits_digests or self.is_restoring
+
+    @property
+    def awaits_digests(self) -> bool:
+        """The recovery of this epoch has begun, and is not over."""
+        return self.frozen is not None and self.frozen.epoch == self.epoch
 
     def waiting(self) -> list[Ref]:
         """The incoming transactions that a round may add.
@@ -206,6 +218,7 @@ class Journal:
                 self.configured = self.configured if self.is_settling else strategy
                 self.life = life
                 self.workers = list(range(self._site.configuration.workers))
+                self.max_peer_lag_ns = self._site.configuration.max_peer_lag_ns
             case ["peer", name]:
                 self.peers.append(name)
             case ["matched"]:
@@ -235,6 +248,8 @@ class Journal:
                 self.workers.append(worker)
             case ["strategy", name]:
                 self._choose(name)
+            case ["max-peer-lag", lag_ns]:
+                self.max_peer_lag_ns = lag_ns
             case _:
                 self._apply_of_splits(record)
 
@@ -246,7 +261,7 @@ class Journal:
             case ["rejoined"]:
                 self.missing = ()
             case ["recovering", epoch, backup]:
-                self.is_recovering = True
+                self.is_recovering, self.digests = True, []
                 self._back_up(backup)
                 start = 0 if self.backup is None else self.backup.index
                 self.frozen = Digest(
@@ -258,8 +273,11 @@ class Journal:
                     tuple(self.queue),
                     self.counter,
                 )
-            case ["recovered", epoch, common, _, _, refs, queue, counter, last]:
+            case ["thawed"]:
+                self.is_recovering = False
+            case ["recovered", epoch, common, _, _, refs, queue, counter, last, digests]:
                 self.epoch, self.is_recovering, self.missing = epoch, False, ()
+                self.digests = [Digest.from_list(digest) for digest in digests]
                 self._append(common, refs_of(refs))
                 self._set_queue(refs_of(queue))
                 self.counter, self.last = counter, dict(last)
@@ -270,7 +288,7 @@ class Journal:
                 assert self.backup is not None
                 self.is_restoring = False
                 self.state = self.backup.copy()
-                if not self.missing and not self.is_recovering:
+                if not self.missing and not self.awaits_digests:
                     self.backup = None
                 self.executed = self._site.decisions.executed_after_restore(self.executed, self.state.index)
             case _:

@@ -39,7 +39,7 @@ from nodes.kernel.events import (
 from nodes.txlog import bugs
 from nodes.txlog.acquiring import Acquiring
 from nodes.txlog.clients import Clients
-from nodes.txlog.configuration import Configuration
+from nodes.txlog.configuration import MILLISECOND, Configuration
 from nodes.txlog.executing import Executing
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import Links
@@ -239,6 +239,7 @@ class TxLog:
             "ready": journal.is_matched,
             "mode": mode,
             "strategy": journal.strategy,
+            "max_peer_lag_ms": journal.max_peer_lag_ns / MILLISECOND,
             "epoch": journal.epoch,
             "base": journal.base,
             "synchronised": len(journal.synced),

@@ -23,6 +23,8 @@ RESTORED = "backup restored"
 RESTORED_IN_SPLIT = "backup restored during the next split"
 HELD = "submission waited for a recovery"
 RESUMED = "restart in a recovery"
+THAWED = "recovery waited for a master that was away"
+AGAIN = "transaction since the freeze made again"
 DIGEST_KEPT = "digest sent by a master that had finished"
 WORKER_LOST = "dead worker found by an update"
 
@@ -50,6 +52,8 @@ ROWS = (
     RESTORED_IN_SPLIT,
     HELD,
     RESUMED,
+    THAWED,
+    AGAIN,
     DIGEST_KEPT,
     WORKER_LOST,
 )

@@ -1,6 +1,8 @@
 """Splits: masters that are left out, and the recovery when they are back.
 
     normal ──▶ suspect ──▶ split ──▶ recovering ──▶ normal, in the next epoch
+                             │  ▲         └─▶ as before, and recovering later: a master is away again
+                             │  └─────────────┘
                              └─────────────────────▶ normal (strategy `none`)
 
 A master *suspects* the silent ones after `split_ns` without progress, and its POSTs name them. A master whose POSTs are
@@ -9,7 +11,11 @@ refused is not silent (`settings.py`). A part of the cluster splits off when all
 
 When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make
 all other masters do the same. Digests are passed on until every master has all of them. A master that has finished
-keeps its digest for those that have not.
+keeps all digests, on disk, for those that have not.
+
+A master whose digest lacks may be away again. After `split_ns` without a new digest the others then *thaw*: they go on
+as before, and their digests stay as they were. When the recovery is over, the work since then counts as new: a master's
+own transactions get fresh timestamps, and the masters that made the others bring them. docs/decisions/0046 says why.
 """
 
 from __future__ import annotations
@@ -20,12 +26,13 @@ from typing import Any
 from nodes.txlog.journal import Digest, Journal
 from nodes.txlog.links import ROUNDS, Links
 from nodes.txlog.posts import Post
-from nodes.txlog.recovery import outcome
-from nodes.txlog.refs import lists_of
+from nodes.txlog.recovery import Outcome, outcome
+from nodes.txlog.refs import Ref, lists_of
 from nodes.txlog.rounds import Rounds
 from nodes.txlog.settings import Settings
 from nodes.txlog.site import Site
 from nodes.txlog.sometimes import (
+    AGAIN,
     APART,
     DIGEST_KEPT,
     OTHER_ORDER,
@@ -35,6 +42,7 @@ from nodes.txlog.sometimes import (
     RESUMED,
     SPLIT,
     SPLIT_GREW,
+    THAWED,
     TIE,
     recovered_by,
 )
@@ -68,14 +76,16 @@ class Splits:
         """When masters were last left out."""
         self._has_diverged = False
         self._digests: dict[str, Digest] = {}
+        self._digest_ns = 0
+        """When the last digest came."""
         self._sent_ns: dict[tuple[str, str], int] = {}
 
     def begin(self) -> None:
         """Begin after a start."""
         journal = self._journal
-        self._began_ns = self._site.now.monotonic_ns
+        self._began_ns = self._digest_ns = self._site.now.monotonic_ns
         if journal.frozen is not None:
-            self._digests[self._site.name] = journal.frozen
+            self._digests = {digest.master: digest for digest in (journal.frozen, *journal.digests)}
             self._site.sometimes[RESUMED] += journal.is_recovering
         if journal.is_restoring:
             self._restore()
@@ -84,7 +94,7 @@ class Splits:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        return tuple(sorted(self._digests)) if self._journal.is_recovering else ()
+        return tuple(sorted(self._digests)) if self._journal.awaits_digests else ()
 
     def suspects(self) -> tuple[str, ...]:
         """The masters that are left out, and the masters that this one would leave out."""
@@ -107,7 +117,7 @@ class Splits:
         lag_ns = self._site.now.monotonic_ns - self._began_ns
         return not (journal.is_recovering or journal.is_restoring) and self._site.decisions.may_execute(
             is_split=bool(journal.missing) and journal.strategy != "none",
-            is_lag_over=lag_ns >= self._site.configuration.max_peer_lag_ns,
+            is_lag_over=lag_ns >= journal.max_peer_lag_ns,
         )
 
     # ---- events
@@ -115,9 +125,12 @@ class Splits:
     def look(self) -> None:
         """Split or recover if that is due; called once a round."""
         journal, rounds = self._journal, self._rounds
+        if journal.awaits_digests:
+            self._finish_if_all()
         if journal.is_recovering:
-            return self._finish_if_all()
-        if (journal.missing or self._has_diverged) and all(map(self._is_back, journal.peers)):
+            return self._thaw_if_stalled()
+        is_due = bool(journal.missing or self._has_diverged) and not journal.awaits_digests
+        if is_due and all(map(self._is_back, journal.peers)):
             if journal.strategy != "none":
                 return self._recover()
             self._rejoin_those_alike()
@@ -142,15 +155,13 @@ class Splits:
     def take(self, peer: str, post: Post) -> bool:
         """Take a POST; True if it only reports the peer's progress in a recovery."""
         journal = self._journal
-        if post.epoch != journal.epoch or post.is_recovering:
-            if post.is_recovering and post.epoch == journal.epoch and not journal.is_recovering:
+        if post.digests:
+            if post.epoch == journal.epoch and not journal.awaits_digests:
                 self._recover()
-            if post.is_recovering:
-                self._send_digests(peer, post)
+            self._send_digests(peer, post)
+        if post.epoch != journal.epoch or post.is_recovering or journal.is_recovering:
             return True
         is_of_us = self._site.name not in post.missing
-        if journal.is_recovering:
-            return True
         if journal.strategy != "none" and is_of_us and not set(post.missing) <= set(journal.missing):
             self._split(tuple(sorted({*journal.missing, *post.missing})))
         return False
@@ -203,6 +214,7 @@ class Splits:
         journal.write(["recovering", journal.epoch, self._backup()])
         assert journal.frozen is not None
         self._digests = {self._site.name: journal.frozen}
+        self._digest_ns = self._site.now.monotonic_ns
         self._rounds.post(self.digests)
         self._finish_if_all()
 
@@ -219,21 +231,25 @@ class Splits:
 
     def take_digest(self, fields: list[Any]) -> None:
         journal, digest = self._journal, Digest.from_list(fields)
-        is_due = journal.is_recovering and digest.epoch == journal.epoch
+        is_due = journal.awaits_digests and digest.epoch == journal.epoch
         if not is_due or digest.master not in journal.masters:
             return
         if journal.index_of(digest.base) != digest.start:
             self._site.log("refused a digest", "error", master=digest.master, base=digest.base)
             return
+        if digest.master not in self._digests:
+            self._digest_ns = self._site.now.monotonic_ns
         self._digests[digest.master] = digest
         self._finish_if_all()
 
     def _finish_if_all(self) -> None:
         journal, decisions = self._journal, self._site.decisions
-        if not journal.is_recovering or not decisions.may_vote(len(self._digests), len(journal.masters)):
+        if not journal.awaits_digests or not decisions.may_vote(len(self._digests), len(journal.masters)):
             return
         recovery = outcome(self._digests, self._site.name, journal.synced, journal.strategy, decisions)
         executed = [ref.id for ref in journal.synced[recovery.common : journal.executed]]
+        counter, since = self._made_since(recovery)
+        self._site.sometimes[AGAIN] += bool(since)
         journal.write(
             [
                 "recovered",
@@ -242,9 +258,14 @@ class Splits:
                 recovery.winner,
                 dict(recovery.votes),
                 lists_of(recovery.refs),
-                lists_of(recovery.queue),
-                recovery.counter,
+                lists_of([*recovery.queue, *since]),
+                counter,
                 dict.fromkeys(journal.peers, recovery.counter),
+                [
+                    digest.to_list()
+                    for master, digest in sorted(self._digests.items())
+                    if master in journal.peers
+                ],
             ]
         )
         self._site.log("recovered", epoch=journal.epoch, winner=recovery.winner)
@@ -258,6 +279,29 @@ class Splits:
         self._has_diverged = False
         self._rounds.restart(recovery.common)
         self._recovered()
+
+    def _made_since(self, recovery: Outcome) -> tuple[int, list[Ref]]:
+        """The counter behind a recovery, and the own transactions that no digest has, with fresh timestamps."""
+        journal = self._journal
+        assert journal.frozen is not None
+        brought = (*journal.frozen.synced, *journal.frozen.queue, *recovery.refs, *recovery.queue)
+        known = {ref.id for ref in (*journal.synced[: recovery.common], *brought)}
+        since = [*journal.synced[recovery.common :], *journal.queue]
+        own = [ref for ref in since if ref.origin == self._site.name and ref.id not in known]
+        counter = max(journal.counter, recovery.counter)
+        again = [ref._replace(ts=counter + number) for number, ref in enumerate(own, 1)]
+        return counter + len(again), again
+
+    def _thaw_if_stalled(self) -> None:
+        """Go on if no digest has come for `split_ns`, and a master that has sent none is not heard."""
+        journal, split_ns = self._journal, self._site.configuration.split_ns
+        lacking = [peer for peer in journal.peers if peer not in self._digests]
+        is_long = 0 < split_ns < self._site.now.monotonic_ns - self._digest_ns
+        if is_long and not all(map(self._rounds.is_heard, lacking)):
+            self._site.log("thawed", "warning", epoch=journal.epoch, lacking=lacking)
+            journal.write(["thawed"])
+            self._site.sometimes[THAWED] += 1
+            self._recovered()
 
     def _restore(self) -> None:
         """The workers take their time; the next split may begin, and end, before they have finished."""

@@ -108,8 +108,16 @@ class Given:
 
     @cached_property
     def stamped(self) -> Array:
-        """By id the transaction with its newest timestamp, perhaps that of a recovery; -1: no master made it."""
+        """By id the transaction with its newest timestamp, perhaps that of a recovery; -1: no master made it.
+
+        Nor has it one yet if its master made it while a recovery waited, which is not over: the recovery stamps it.
+        """
         columns, stamped = self.columns, self.made.ref.copy()
+        for log in columns.logs.values():
+            waits = int(log.rows.of_kind(kernels.RECOVERING)[-1:].sum())
+            if waits > int(log.rows.of_kind(kernels.RECOVERED)[-1:].sum()):
+                made = log.rows.of_kind(kernels.MADE)
+                stamped[columns.id[log.rows.name[made[made > waits]]]] = -1
         queues = [
             (over.epoch, log.rows, int(row))
             for log in columns.logs.values()
@@ -181,6 +189,11 @@ class Made:
     def place(self, name: int) -> tuple[str, int]:
         """Master and place of its record."""
         return self.logs[self.log[name]].master, int(self.row[name]) + 1
+
+    def by(self, master: str) -> Array:
+        """By id: this master made it."""
+        number = next((at for at, log in enumerate(self.logs) if log.master == master), -1)
+        return (self.ref >= 0) & (self.log == number)
 
     def in_order(self, mask: Array) -> list[int]:
         """The ids of a mask that were made, in the order of their first records, one log behind the other."""

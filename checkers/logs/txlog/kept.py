@@ -4,7 +4,7 @@
 |---|---|
 | unrecorded | a client got an answer about a transaction that no master has made |
 | lost | all is quiet, and a transaction that a master accepted is not in every synchronised queue |
-| dropped-at-recovery | a master finishes a recovery without a transaction that some master brought to it |
+| dropped-at-recovery | a master finishes a recovery without what a master brought to it, or its own |
 | never-made | a round adds a transaction that its origin has not made, or with another timestamp |
 | not-acquired | a round adds a transaction, and the master has not its updates |
 | poster-elsewhere | a round counts a poster that never had the base of the round in this epoch |
@@ -68,19 +68,21 @@ def _recoveries(given: Given, report: Report) -> None:
             queues.go_on(end)
         going = {master: queues for master, queues in going.items() if queues.next < queues.end}
         for master, queues in going.items():
-            row = queues.next
+            row, own = queues.next, queues.has & given.made.by(master)
             queues.go_on(row + 1)
             report.count("kept", recoveries=1)
-            report.breaches += _dropped(given, master, row, (by >= 0) & ~queues.has, by, brought)
+            gone = ((by >= 0) | own) & ~queues.has
+            report.breaches += _dropped(given, master, row, gone, by, brought)
         going = {master: queues for master, queues in going.items() if queues.next < queues.end}
 
 
 def _dropped(
     given: Given, master: str, row: int, gone: Array, by: Array, brought: list[tuple[str, int]]
 ) -> Iterator[Breach]:
-    """`by`: for each id the master that brought it, as an index of `brought`, which has the records."""
-    for name in _as_brought(given, gone, brought) if gone.any() else ():
-        text, bringer = given.columns.names[name], brought[by[name]][0]
+    """`by`: for each id the master that brought it, as an index of `brought`, which has the records; -1: it is a
+    transaction of this master, made since."""
+    for name in _as_brought(given, gone, [*brought, (master, row)]) if gone.any() else ():
+        text, bringer = given.columns.names[name], brought[by[name]][0] if by[name] >= 0 else master
         yield Breach(
             rule="dropped-at-recovery",
             summary=f"{master} finishes a recovery without {text}, which {bringer} brought to it",

@@ -16,7 +16,7 @@ from checkers.compiled import bare_kernel, kernel
 
 Array = Any  # numpy's
 
-KINDS = 15
+KINDS = 17
 (
     LIFE,
     MADE,
@@ -33,6 +33,8 @@ KINDS = 15
     CHOSEN,
     JOINED,
     PASSED,
+    THAWED,
+    LAGGED,
 ) = range(KINDS)
 
 NEVER = 1 << 62

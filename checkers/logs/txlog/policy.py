@@ -7,7 +7,7 @@
 | split-without-backup | masters are left out with `simple` or `smart`, and there is no backup |
 | acted-without-strategy | with `none` there is a backup, a recovery or a restore |
 | executed-too-early | with `simple` or `smart`, something is executed in a split before MaxPeerLag is over |
-| executed-in-recovery | something is executed while the queues are frozen |
+| executed-in-recovery | something is executed while the queues are frozen, before the recovery is over or thaws |
 
 Logs have no times. A split is not older than the fault that can have caused it, nor than what was submitted before it
 (`Clock`). An execution is not younger than its master's answer to a client. So a run is never blamed for what may have
@@ -27,7 +27,18 @@ from checkers.logs.txlog.columns import LogColumns
 from checkers.logs.txlog.disturbances import DRIFT
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.kernels import NEVER
-from checkers.logs.txlog.records import Chosen, Life, Rare, Recovered, Recovering, Rejoined, Restored, Split
+from checkers.logs.txlog.records import (
+    Chosen,
+    Lagged,
+    Life,
+    Rare,
+    Recovered,
+    Recovering,
+    Rejoined,
+    Restored,
+    Split,
+    Thawed,
+)
 from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
@@ -49,7 +60,8 @@ class _Master:
         self.given, self.log, self.report = given, log, report
         self._strategy = ""
         self._missing: Sequence[str] = ()
-        self._is_recovering = self._has_backup = self._is_restoring = False
+        self._is_recovering = self._is_frozen = self._has_backup = self._is_restoring = False
+        self._lag_ns = given.max_peer_lag_ns
         self._executed = 0
         self._since = 0
         """The record since which MaxPeerLag runs."""
@@ -76,14 +88,20 @@ class _Master:
                 yield from self._chosen(event)
                 self._since = place if self._missing else self._since
                 self._strategy = strategy
+                if isinstance(event, Life):
+                    self._lag_ns = self.given.max_peer_lag_ns
+            case Lagged(lag_ns=lag_ns):
+                self._lag_ns = lag_ns
             case Recovering(place=place, backup=backup):
                 self._has_backup = self._has_backup or backup is not None
                 yield from self._acts(place, "freezes its queues")
-                self._is_recovering = True
+                self._is_recovering = self._is_frozen = True
+            case Thawed():
+                self._is_frozen = False
             case Recovered(common=common):
                 self._is_restoring |= self._executed > common
                 self._has_backup &= self._is_restoring
-                self._missing, self._is_recovering = (), False
+                self._missing, self._is_recovering, self._is_frozen = (), False, False
             case Restored(place=place, index=index):
                 self._is_restoring, self._executed = False, index
                 self._has_backup &= bool(self._missing) or self._is_recovering
@@ -141,17 +159,17 @@ class _Master:
                 self._missing, clock.not_before_ns(self._since)
             )
             done_ns = clock.not_after_all_ns(executions + 1)
-            early = (done_ns < NEVER) & (done_ns - since_ns < given.max_peer_lag_ns * (1 - DRIFT))
-        if not self._is_recovering and not early.any():
+            early = (done_ns < NEVER) & (done_ns - since_ns < self._lag_ns * (1 - DRIFT))
+        if not self._is_frozen and not early.any():
             return
         for at, row in enumerate(executions.tolist()):
             name = self.given.columns.names[int(self.log.rows.name[row])]
-            if self._is_recovering:
+            if self._is_frozen:
                 yield self._breach("executed-in-recovery", row + 1, f"executes {name} in a recovery")
             if early[at]:
                 waited_ms = max(0, int(done_ns[at]) - since_ns) // 1_000_000
                 says = (
                     f"executes {name} at most {waited_ms} ms after it left {', '.join(self._missing)} out; "
-                    f"MaxPeerLag is {self.given.max_peer_lag_ns // 1_000_000} ms"
+                    f"MaxPeerLag is {self._lag_ns // 1_000_000} ms"
                 )
                 yield self._breach("executed-too-early", row + 1, says)

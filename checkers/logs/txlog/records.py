@@ -14,10 +14,12 @@ A log is a sequence of lists, `[kind, …]`, the first at place 1:
 | `["executed", index, id, hash]` | the state has so many transactions |
 | `["split", missing, backup]`, `["rejoined"]` | masters are left out; all take part again |
 | `["recovering", epoch, backup]` | queues and counter are frozen |
-| `["recovered", epoch, common, winner, votes, refs, queue, counter, last]` | the next epoch begins with these |
+| `["thawed"]` | a recovery waits for the digest of a master that is away: queues and counter go on meanwhile |
+| `["recovered", epoch, common, winner, votes, refs, queue, counter, last, …]` | the next epoch begins with these |
 | `["restored", index, hash]` | the state is that of the backup; a while after "recovered", perhaps in the next split |
 | `["worker-lost", worker]`, `["worker-back", worker]` | a worker has ended; a new one is there |
 | `["strategy", name]` | an operator chose a different strategy |
+| `["max-peer-lag", ns]` | an operator chose this MaxPeerLag, until the next start |
 
 Refs are `[ts, id, origin]`; a backup is None or begins with its index and its hash.
 """
@@ -79,6 +81,11 @@ class Recovering:
 
 
 @dataclass(frozen=True, slots=True)
+class Thawed:
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Recovered:
     """Without the transactions, which are columns."""
 
@@ -105,6 +112,14 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Lagged:
+    """An operator chose this MaxPeerLag."""
+
+    place: int
+    lag_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """An operator has added this master."""
 
@@ -112,7 +127,7 @@ class Joined:
     master: str
 
 
-Rare = Life | Split | Rejoined | Recovering | Recovered | Restored | Chosen | Joined
+Rare = Life | Split | Rejoined | Recovering | Thawed | Recovered | Restored | Chosen | Lagged | Joined
 """The records that are few in a long log: they stay objects. All others are only columns."""
 
 
@@ -165,6 +180,13 @@ def _row(master: str, place: int, record: Record) -> Row:
             return Row(kernels.ADDED, _number(index), _number(bound), group, _refs(refs))
         case ["caught-up", index, refs, source]:
             return Row(kernels.CAUGHT_UP, _number(index), 0, _word(source), _refs(refs))
+        case ["matched"] | ["worker-lost" | "worker-back", _]:
+            return Row(kernels.PASSED)
+    return _rare(place, record)
+
+
+def _rare(place: int, record: Record) -> Row:
+    match record:
         case ["life", _, strategy]:
             return Row(kernels.LIFE, more=Life(place, strategy))
         case ["split", missing, backup]:
@@ -174,7 +196,9 @@ def _row(master: str, place: int, record: Record) -> Row:
             return Row(kernels.REJOINED, more=Rejoined(place))
         case ["recovering", _, backup]:
             return Row(kernels.RECOVERING, more=Recovering(place, _backup(backup)))
-        case ["recovered", epoch, common, winner, votes, refs, queue, counter, last]:
+        case ["thawed"]:
+            return Row(kernels.THAWED, more=Thawed(place))
+        case ["recovered", epoch, common, winner, votes, refs, queue, counter, last, *_]:
             newest = {_word(peer): _number(count) for peer, count in dict(last).items()}
             over = Recovered(
                 place, _number(epoch), _number(common), winner, dict(votes), _number(counter), newest
@@ -184,10 +208,10 @@ def _row(master: str, place: int, record: Record) -> Row:
             return Row(kernels.RESTORED, _number(index), more=Restored(place, index, _hash(digest)))
         case ["strategy", name]:
             return Row(kernels.CHOSEN, more=Chosen(place, name))
+        case ["max-peer-lag", lag_ns]:
+            return Row(kernels.LAGGED, more=Lagged(place, _number(lag_ns)))
         case ["peer", name]:
             return Row(kernels.JOINED, more=Joined(place, _word(name)))
-        case ["matched"] | ["worker-lost" | "worker-back", _]:
-            return Row(kernels.PASSED)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 
 

@@ -483,7 +483,9 @@ def _no_backup(masters: Sequence[str], records: Records, proof: Proof) -> None:
 def _in_recovery(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
     kinds = [
-        earlier[0] for earlier in records[master][: place - 1] if earlier[0] in ("recovering", "recovered")
+        earlier[0]
+        for earlier in records[master][: place - 1]
+        if earlier[0] in ("recovering", "thawed", "recovered")
     ]
     _need(kinds[-1:] == ["recovering"], "there is no recovery")
 

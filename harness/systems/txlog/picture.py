@@ -320,6 +320,8 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
                 "label": label,
                 "text": f"freezes its queues for recovery {epoch + 1}{kept}",
             }
+        case ["thawed"]:
+            return {"kind": "split", "label": "thaws", "text": "goes on until the last digest comes"}
         case ["recovered", epoch, common, winner, votes, *_]:
             count = _counted(dict(votes).get(winner, 0), "vote")
             return {

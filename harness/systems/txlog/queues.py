@@ -56,7 +56,9 @@ class Queues:
                 self.missing = ()
             case ["recovering", *_]:
                 self.is_recovering = True
-            case ["recovered", _, common, _, _, refs, queue, counter, _]:
+            case ["thawed"]:
+                self.is_recovering = False
+            case ["recovered", _, common, _, _, refs, queue, counter, *_]:
                 self.missing, self.is_recovering, self.counter = (), False, counter
                 self._append(common, refs_of(refs))
                 self.incoming = {ref.id: ref for ref in refs_of(queue)}

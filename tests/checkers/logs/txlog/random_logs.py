@@ -44,8 +44,8 @@ class RandomLogs:
         self._backup: list[Any] | None = None
         kinds = (
             ["made", "heard", "acquired", "added", "caught-up", "executed"] * 4
-            + ["executed", "split", "rejoined", "recovering", "recovered", "restored"]
-            + [random.choice(["life", "strategy", "matched", "peer"])]
+            + ["executed", "split", "rejoined", "recovering", "recovered", "restored", "thawed"]
+            + [random.choice(["life", "strategy", "matched", "peer", "max-peer-lag"])]
         )
         for _ in range(count):
             record = self._record(master, random.choice(kinds))
@@ -104,13 +104,12 @@ class RandomLogs:
                 index, digest = (self._backup or [random.randint(0, 3), random.choice(HASHES)])[:2]
                 self._done = index
                 return ["restored", index, digest]
-            case "life":
-                return ["life", 2, random.choice(STRATEGIES)]
-            case "strategy":
-                return ["strategy", random.choice(STRATEGIES)]
-            case "peer":
-                return ["peer", random.choice((*NAMES, "n4"))]
-        return ["matched"]
+        return {
+            "life": ["life", 2, random.choice(STRATEGIES)],
+            "strategy": ["strategy", random.choice(STRATEGIES)],
+            "max-peer-lag": ["max-peer-lag", random.choice((0, SECOND))],
+            "peer": ["peer", random.choice((*NAMES, "n4"))],
+        }.get(kind, [kind])
 
     def history(self) -> History:
         """Each client asks a few times, for transactions and for reads; two masters may be apart."""

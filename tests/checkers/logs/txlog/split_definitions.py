@@ -79,18 +79,20 @@ def policy(records: list[list[Any]]) -> set[str]:
     for at, record in enumerate(records):
         before = records[:at]
         strategy = [each[-1] for each in before if each[0] in ("life", "strategy")][-1:]
-        left_out = is_frozen = False
+        left_out = is_frozen = waits = False
         for each in before:
             if each[0] == "split":
                 left_out = True
             elif each[0] == "recovering":
-                is_frozen = True
+                is_frozen = waits = True
+            elif each[0] == "thawed":
+                is_frozen = False
             elif each[0] == "recovered":
-                left_out = is_frozen = False
+                left_out = is_frozen = waits = False
             elif each[0] == "rejoined":
                 left_out = False
         kind = record[0]
-        if kind in ("life", "strategy") and (left_out or is_frozen) and [record[-1]] != strategy:
+        if kind in ("life", "strategy") and (left_out or waits) and [record[-1]] != strategy:
             broken.add("strategy-changed")
         takes_backup = kind == "split" and record[2] is not None
         if strategy == ["none"] and (takes_backup or kind in ("recovering", "restored")):

@@ -182,3 +182,85 @@ def test_a_recovery_without_the_log_of_a_master_is_not_judged_by_its_digest() ->
     logs["n3"] = [["nonsense"]]
     said = verdicts(logs, **CAN)["vote"]
     assert said.result == "unknown"
+
+
+# ---- networks without a hub, recoveries that thaw, a MaxPeerLag that is set
+
+
+FOUR = ("n1", "n2", "n3", "n4")
+RING = cut([("n1", "n3"), ("n2", "n4")], 1, 9)
+CHAIN = cut([("n1", "n3"), ("n1", "n4"), ("n2", "n4")], 1, 9)
+APART = cut([(one, other) for one in ("n1", "n2") for other in ("n3", "n4")], 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("fault", "gone", "is_cause"),
+    [
+        (RING, ["n3"], False),
+        (RING, ["n3", "n4"], False),
+        (RING, ["n2", "n3", "n4"], False),
+        (CHAIN, ["n4"], False),
+        (CHAIN, ["n3", "n4"], False),
+        (APART, ["n3", "n4"], True),
+        (APART, ["n3"], False),
+    ],
+)
+def test_no_master_that_can_be_reached_is_left_out(fault: Any, gone: list[str], is_cause: bool) -> None:
+    """If it failed, a master of a connected network could be left out, although others pass its POSTs on."""
+    four = {name: [life(strategy="simple")] for name in FOUR}
+    four["n1"].append(["split", gone, BACKUP])
+    assert rules(four, history(fault), **CAN) == (set() if is_cause else {"split-without-cause"})
+
+
+def test_a_recovery_that_thaws() -> None:
+    """If it failed, a master that works on would be blamed, or one that works while its queues are frozen would not."""
+    frozen = [
+        ["split", ["n3"], BACKUP],
+        ["recovering", 0, None],
+        made(1, "n1-1"),
+        added(0, 1, ["n2"], [], A),
+        executed(1, "n1-1"),
+    ]
+    assert rules(logs(*frozen), AWAY, **{**CAN, "max_peer_lag_ns": 0}) == {"executed-in-recovery"}
+    thawed = [*frozen[:2], ["thawed"], *frozen[2:]]
+    assert rules(logs(*thawed), AWAY, **{**CAN, "max_peer_lag_ns": 0}) == set()
+    changed = rules(logs(*thawed[:3], ["strategy", "smart"]), AWAY, **CAN)
+    assert changed == {"strategy-changed"}, "the recovery is not over"
+
+
+def test_max_peer_lag_is_the_one_that_an_operator_chose() -> None:
+    """If it failed, a master would be blamed for what its operator wanted, or one that waits too little would not."""
+    work = [made(1, "n1-1"), added(0, 1, ["n2"], [], A), executed(1, "n1-1")]
+    told = history(cut([("n1", "n3"), ("n2", "n3")], 1, 9), operation(0, 1.1, 3.5, "n1-1"))
+    short, long = ["max-peer-lag", 100_000_000], ["max-peer-lag", 5_000_000_000]
+    split = ["split", ["n3"], BACKUP]
+    assert rules(logs(split, *work), told, **CAN) == {"executed-too-early"}
+    assert rules(logs(split, short, *work), told, **CAN) == set()
+    assert rules(logs(short, split, *work), told, **CAN) == set()
+    assert rules(logs(short, life(2, "simple"), split, *work), told, **CAN) == {"executed-too-early"}
+    assert rules(logs(long, split, *work), told, **{**CAN, "max_peer_lag_ns": 0}) == {"executed-too-early"}
+
+
+def recovered(*queue: list[Any]) -> list[Any]:
+    votes = dict.fromkeys(("n1", "n2", "n3"), 3)
+    return ["recovered", 1, 0, "n1", votes, [], [*queue], 9, {"n2": 9, "n3": 9}, []]
+
+
+def test_what_a_master_made_since_the_freeze_is_kept() -> None:
+    """If it failed, a transaction that a master accepted while a recovery waited could vanish when it is over."""
+    kept = partial(rules_of, of=("kept",))
+    since = [["split", ["n3"], BACKUP], ["recovering", 0, None], ["thawed"], made(1, "n1-1")]
+    others = {name: [life(strategy="simple"), ["recovering", 0, BACKUP]] for name in ("n2", "n3")}
+    assert kept({**logs(*since, recovered()), **others}, AWAY, **CAN) == {"dropped-at-recovery"}
+    again = recovered(ref(9, "n1-1"))
+    assert kept({**logs(*since, again), **others}, AWAY, **CAN) == set()
+
+
+def test_what_waits_for_the_end_of_a_recovery_has_no_place_yet() -> None:
+    """If it failed, a master that has finished would be blamed for lacking what another one stamps anew later."""
+    late = [["recovering", 0, BACKUP], ["thawed"], made(1, "n1-1")]
+    others = {name: [life(strategy="simple"), ["recovering", 0, BACKUP]] for name in ("n2", "n3")}
+    others["n2"] += [recovered(B), made(2, "n2-1", 9), added(0, 9, ["n1", "n3"], [], ref(2, "n2-1"))]
+    of_order = partial(rules_of, of=("order",))
+    assert of_order({**logs(*late), **others}, AWAY, **CAN) == set()
+    assert of_order({**logs(*late[2:]), **others}, AWAY, **CAN) == {"not-a-prefix"}

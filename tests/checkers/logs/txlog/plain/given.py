@@ -11,7 +11,7 @@ from itertools import accumulate, combinations
 from checkers.history.history import Header, History
 from checkers.history.operation import Operation
 from checkers.logs.txlog.disturbances import Disturbances
-from tests.checkers.logs.txlog.plain.records import Executed, Log, Made, Recovered, Ref, Split
+from tests.checkers.logs.txlog.plain.records import Executed, Log, Made, Recovered, Recovering, Ref, Split
 from tests.checkers.logs.txlog.plain.replay import NEVER, Base, Walk, bases
 
 NO_HISTORY = History(header=Header(), events=(), operations=())
@@ -81,7 +81,8 @@ class Given:
     @cached_property
     def stamped(self) -> Mapping[str, Ref]:
         """Id → the transaction with its newest timestamp: a recovery may stamp it anew."""
-        stamped = {name: made.ref for name, made in self.made.items()}
+        since = {name for log in self.logs.values() for name in _made_since_freeze(log)}
+        stamped = {name: made.ref for name, made in self.made.items() if name not in since}
         recoveries = (
             event for log in self.logs.values() for event in log.events if isinstance(event, Recovered)
         )
@@ -102,6 +103,19 @@ class Given:
     @cached_property
     def clocks(self) -> Mapping[str, Clock]:
         return {master: Clock(log, self.operations) for master, log in self.logs.items()}
+
+
+def _made_since_freeze(log: Log) -> list[str]:
+    """The ids that a master made in a recovery that is not over."""
+    since: list[str] | None = None
+    for event in log.events:
+        if isinstance(event, Recovering):
+            since = []
+        elif isinstance(event, Recovered):
+            since = None
+        elif isinstance(event, Made) and since is not None:
+            since.append(event.ref.id)
+    return since or []
 
 
 class Clock:

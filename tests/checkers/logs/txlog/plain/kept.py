@@ -68,18 +68,19 @@ def _recoveries(given: Given, found: Report) -> Mapping[str, Replay]:
         for master, walk in going.items():
             if walk.next is None:
                 continue
+            before = (*walk.replay.place, *walk.replay.queue)
+            own = [name for name in before if name in given.made and given.made[name].ref.origin == master]
             event = walk.step()
-            gone = [
-                name for name in brought if name not in walk.replay.place and name not in walk.replay.queue
-            ]
+            by = brought | {name: master for name in own if name not in brought}
+            gone = [name for name in by if name not in walk.replay.place and name not in walk.replay.queue]
             found.count("kept", recoveries=1)
             for name in gone:
                 found.breaches.append(
                     Breach(
                         rule="dropped-at-recovery",
-                        summary=f"{master} finishes a recovery without {name}, which {brought[name]} brought to it",
+                        summary=f"{master} finishes a recovery without {name}, which {by[name]} brought to it",
                         records=[(master, event.place)],
-                        facts={"id": name, "by": brought[name]},
+                        facts={"id": name, "by": by[name]},
                     )
                 )
         going = {master: walk for master, walk in going.items() if walk.next is not None}

@@ -27,6 +27,7 @@ from tests.checkers.logs.txlog.plain.records import (
     Chosen,
     Event,
     Executed,
+    Lagged,
     Life,
     Log,
     Recovered,
@@ -54,11 +55,13 @@ class _Master:
     _has_backup: bool = False
     _is_restoring: bool = False
     _executed: int = 0
+    _lag_ns: int = 0
     _since: int = 0
     """The record since which MaxPeerLag runs."""
 
     def breaches(self) -> Iterator[Breach]:
         replay = Replay(self.log.master)
+        self._lag_ns = self.given.max_peer_lag_ns
         for event in self.log.events:
             match event:
                 case Split():
@@ -69,6 +72,9 @@ class _Master:
                 case Chosen() | Life():
                     yield from self._chosen(replay, event)
                     self._since = event.place if replay.missing else self._since
+                    self._lag_ns = self.given.max_peer_lag_ns if isinstance(event, Life) else self._lag_ns
+                case Lagged(lag_ns=lag_ns):
+                    self._lag_ns = lag_ns
                 case Recovering(backup=backup):
                     self._has_backup = self._has_backup or backup is not None
                     yield from self._acts(replay, event, "freezes its queues")
@@ -125,7 +131,7 @@ class _Master:
         )
 
     def _executes(self, replay: Replay, event: Executed) -> Iterator[Breach]:
-        if replay.is_recovering:
+        if replay.is_frozen:
             yield self._breach("executed-in-recovery", event, f"executes {event.id} in a recovery")
         if not replay.missing or replay.strategy == "none":
             return
@@ -136,10 +142,10 @@ class _Master:
             return
         since_ns = given.disturbances.not_left_out_before_ns(replay.missing, clock.not_before_ns(self._since))
         waited_ns = done_ns - since_ns
-        if waited_ns < given.max_peer_lag_ns * (1 - DRIFT):
+        if waited_ns < self._lag_ns * (1 - DRIFT):
             yield self._breach(
                 "executed-too-early",
                 event,
                 f"executes {event.id} at most {max(0, waited_ns) // 1_000_000} ms after it left "
-                f"{', '.join(replay.missing)} out; MaxPeerLag is {given.max_peer_lag_ns // 1_000_000} ms",
+                f"{', '.join(replay.missing)} out; MaxPeerLag is {self._lag_ns // 1_000_000} ms",
             )

@@ -152,6 +152,17 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Lagged:
+    place: int
+    lag_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thawed:
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     place: int
     master: str
@@ -180,6 +191,8 @@ Event = (
     | Recovered
     | Restored
     | Chosen
+    | Lagged
+    | Thawed
     | Joined
     | Passed
 )
@@ -219,6 +232,13 @@ def _event(master: str, place: int, record: Record) -> Event:
             return Added(place, index, refs_of(refs), bound, posters, absent)
         case ["caught-up", index, refs, source]:
             return CaughtUp(place, index, refs_of(refs), source)
+        case ["matched"] | ["worker-lost" | "worker-back", _]:
+            return Passed(place)
+    return _rare(place, record)
+
+
+def _rare(place: int, record: Record) -> Event:
+    match record:
         case ["life", life, strategy]:
             return Life(place, life, strategy)
         case ["split", missing, backup]:
@@ -227,7 +247,7 @@ def _event(master: str, place: int, record: Record) -> Event:
             return Rejoined(place)
         case ["recovering", epoch, backup]:
             return Recovering(place, epoch, _backup(backup))
-        case ["recovered", epoch, common, winner, votes, refs, queue, counter, last]:
+        case ["recovered", epoch, common, winner, votes, refs, queue, counter, last, *_]:
             return Recovered(
                 place, epoch, common, winner, dict(votes), refs_of(refs), refs_of(queue), counter, dict(last)
             )
@@ -235,10 +255,12 @@ def _event(master: str, place: int, record: Record) -> Event:
             return Restored(place, index, digest)
         case ["strategy", name]:
             return Chosen(place, name)
+        case ["max-peer-lag", int() as lag_ns]:
+            return Lagged(place, lag_ns)
+        case ["thawed"]:
+            return Thawed(place)
         case ["peer", str() as name]:
             return Joined(place, name)
-        case ["matched"] | ["worker-lost" | "worker-back", _]:
-            return Passed(place)
     raise ValueError(f"no record of a master: {record!r}"[:100])
 
 

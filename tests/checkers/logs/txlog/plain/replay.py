@@ -21,6 +21,7 @@ from tests.checkers.logs.txlog.plain.records import (
     Ref,
     Rejoined,
     Split,
+    Thawed,
 )
 
 NEVER = 1 << 62
@@ -51,6 +52,7 @@ class Replay:
     epoch: int = 0
     strategy: str = ""
     is_recovering: bool = False
+    is_frozen: bool = False
 
     def apply(self, event: Event) -> None:
         match event:
@@ -70,7 +72,9 @@ class Replay:
             case Recovered():
                 self._recovered(event)
             case Recovering():
-                self.is_recovering = True
+                self.is_recovering = self.is_frozen = True
+            case Thawed():
+                self.is_frozen = False
             case Split(missing=missing):
                 self.missing = tuple(missing)
             case Rejoined():
@@ -96,7 +100,7 @@ class Replay:
             self.queue.pop(ref.id, None)
 
     def _recovered(self, event: Recovered) -> None:
-        self.epoch, self.missing, self.is_recovering = event.epoch, (), False
+        self.epoch, self.missing, self.is_recovering, self.is_frozen = event.epoch, (), False, False
         self._append(event.common, event)
         self.queue = {ref.id: ref for ref in event.queue}
         self.counter, self.last = event.counter, dict(event.last)
