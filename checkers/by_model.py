@@ -138,14 +138,6 @@ MODELS: dict[str, Model] = {
 
 ALIASES = {"list-append": "append", "fifo-queue": "queue", "kafka": "log", "lock": "mutex"}
 """Other names of models: those of Elle, Knossos and Jepsen."""
-PROMISE_ALIASES = {
-    **dict.fromkeys(("strong-serializable", "PL-SS"), STRICT_SERIALIZABLE),
-    **dict.fromkeys(("conflict-serializable", "PL-3"), "serializable"),
-    "PL-2.99": "repeatable-read",
-    "PL-SI": "snapshot-isolation",
-    "PL-2": "read-committed",
-}
-"""Other names of isolation models: those of Elle, and of Adya's thesis."""
 
 PROMISES: dict[str, tuple[str, ...]] = {
     "linearizable": ("linearizable", *sessions.GUARANTEES),
@@ -213,7 +205,7 @@ def judge(
     failed_cas_observes: bool | None = None,
     initial: Any = None,
 ) -> Judgement:
-    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise (see `ALIASES`).
+    """Every check of `model` over `history`. Raises KeyError for an unknown model or promise (see `promise_of`).
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
     a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
@@ -222,12 +214,12 @@ def judge(
     A file or a data frame may stand in the place of the history.
     """
     history, model = history_in(history), ALIASES.get(model, model)
-    if promise is not None:
-        promise = PROMISE_ALIASES.get(promise, promise)
     if initial is not None:
         history = history.starting_at(initial)
     with _within(limits):
-        return _judgement(_begun(history, model), model, promise, _observes(history, failed_cas_observes))
+        return _judgement(
+            _begun(history, model), model, promise_of(model, promise), _observes(history, failed_cas_observes)
+        )
 
 
 def _begun(history: History, model: str) -> History:
@@ -256,11 +248,25 @@ def _within(limits: Limits) -> AbstractContextManager[None]:
     return within(replace(limits, memory_mib=MEMORY_MIB) if is_open else limits)
 
 
-def _judgement(history: History, model: str, promise: str | None, failed_cas_observes: bool) -> Judgement:
+def promise_of(model: str, promise: str | None) -> str:
+    """The promise under its own name, the strictest that is usual for None. Raises KeyError for one that is not judged.
+
+    Isolation models may have Elle's names, and those of Adya's thesis.
+    """
     asked = MODELS[model]
-    promised = asked.promises[0] if promise is None else promise
-    if promised not in asked.promises:
-        raise KeyError(f"expected one of {', '.join(asked.promises)} for {model}, got {promise!r}")
+    if promise is None:
+        return asked.promises[0]
+    if asked.transactional is not None:
+        from checkers.transactional.anomalies import model_of
+
+        return model_of(promise)
+    if promise not in asked.promises:
+        raise KeyError(f"{promise!r} is not known for {model}: expected one of {', '.join(asked.promises)}")
+    return promise
+
+
+def _judgement(history: History, model: str, promised: str, failed_cas_observes: bool) -> Judgement:
+    asked = MODELS[model]
     verdicts = (
         *_of_transactions(asked, history, promised),
         *_of_operations(asked, history, promised, failed_cas_observes),

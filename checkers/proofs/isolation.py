@@ -22,61 +22,90 @@ from checkers.proofs.transactions import (
     without_own,
 )
 
-WEAKEST_FIRST: Mapping[str, tuple[str, ...]] = {  # a base and the weaker ones
+IMPLIES: Mapping[str, tuple[str, ...]] = {  # a base and the next weaker ones
     "read-committed": (),
-    "read-atomic": ("read-committed",),
-    "parallel-snapshot-isolation": ("read-atomic", "read-committed"),
-    "snapshot-isolation": ("parallel-snapshot-isolation", "read-atomic", "read-committed"),
-    "repeatable-read": ("read-atomic", "read-committed"),
-    "serializable": (
-        *("snapshot-isolation", "parallel-snapshot-isolation", "repeatable-read"),
-        *("read-atomic", "read-committed"),
-    ),
+    "cursor-stability": ("read-committed",),
+    "monotonic-atomic-view": ("read-committed",),
+    "monotonic-view": ("monotonic-atomic-view",),
+    "read-atomic": ("monotonic-atomic-view",),
+    "update-atomic": ("read-atomic", "cursor-stability"),
+    "causal-cerone": ("read-atomic",),
+    "prefix": ("causal-cerone",),
+    "parallel-snapshot-isolation": ("causal-cerone", "update-atomic", "monotonic-view"),
+    "update-serializable": ("parallel-snapshot-isolation",),
+    "snapshot-isolation": ("parallel-snapshot-isolation", "prefix"),
+    "repeatable-read": ("update-atomic",),
+    "serializable": ("snapshot-isolation", "repeatable-read", "update-serializable"),
 }
+_OF_KEYS = ("cyclic-versions-process", "cyclic-versions-realtime")
 FORBIDS: Mapping[str, tuple[str, ...]] = {  # without a circle, beside what the weaker ones forbid
     "read-committed": (
         *("duplicate-elements", "garbage-read", "future-read", "cyclic-versions"),
         *("G1a", "G1b", "dirty-update", "incompatible-order"),
     ),
+    "cursor-stability": ("lost-update",),
     "read-atomic": ("internal", "fractured-read"),
-    "parallel-snapshot-isolation": ("lost-update", "cyclic-versions-process", "cyclic-versions-realtime"),
-    "snapshot-isolation": (),
-    "repeatable-read": ("lost-update", "cyclic-versions-process", "cyclic-versions-realtime"),
-    "serializable": (),
+    "parallel-snapshot-isolation": _OF_KEYS,
+    "repeatable-read": _OF_KEYS,
 }
+BY_STEPS = ("prefix", "snapshot-isolation", "repeatable-read", "serializable")
+"""The models whose executions are steps; those of the others are orders of versions."""
+SPLIT = ("prefix", "snapshot-isolation")
+"""The models in which a transaction reads at one step and commits at a later one."""
+KEYED = ("parallel-snapshot-isolation", "repeatable-read")
+"""With an order, these and all stronger ones promise that each key by itself has it too."""
 TRIED_MAX = 200_000
 """The most steps of executions that are tried for a few transactions; beyond, there is no result."""
 State = dict[str, tuple[str, ...]]
 
 
+_SPOKEN = {
+    "strict-serializable": ("serializable", 2),
+    "causal": ("causal-cerone", 1),
+    "strong-causal": ("causal-cerone", 2),
+}
+
+
 def parsed(model: str) -> tuple[str, int]:
     """A model's base and its order."""
-    if model == "strict-serializable":
-        return "serializable", 2
+    if model in _SPOKEN:
+        return _SPOKEN[model]
     for prefix, order in (("strong-session-", 1), ("strong-", 2)):
         if model.startswith(prefix):
             return model.removeprefix(prefix), order
     return model, 0
 
 
+def implied_by(base: str) -> Iterator[str]:
+    """The base and all weaker ones."""
+    yield base
+    for weaker in IMPLIES[base]:
+        yield from implied_by(weaker)
+
+
 def forbids(base: str, anomaly: str) -> bool:
     """Whether the base forbids an anomaly without a circle."""
-    return any(anomaly in FORBIDS[weaker] for weaker in (base, *WEAKEST_FIRST[base]))
+    return any(anomaly in FORBIDS.get(weaker, ()) for weaker in implied_by(base))
+
+
+def is_keyed(base: str) -> bool:
+    """Whether the base with an order promises each key by itself the same order."""
+    return any(weaker in KEYED for weaker in implied_by(base))
 
 
 def forbids_circle(base: str, kinds: Sequence[tuple[str, bool]]) -> bool:
     """Whether the base forbids a circle of these edges: (kind, whether a predicate's read is behind it)."""
     anti = [kind == "rw" for kind, _ in kinds]
     match base:
-        case "read-committed" | "read-atomic":
-            return not any(anti)
-        case "parallel-snapshot-isolation":
+        case "parallel-snapshot-isolation" | "update-serializable":
             return sum(anti) <= 1
         case "snapshot-isolation":
             return not any(one and other for one, other in pairwise([*anti, anti[0]])) or len(anti) == 1
         case "repeatable-read":
             return not any(predicate for kind, predicate in kinds if kind == "rw")
-    return True
+        case "serializable":
+            return True
+    return not any(anti)
 
 
 # ---- an execution, step by step: each transaction reads, and then or later commits
@@ -126,7 +155,7 @@ class Store:
             self._need(not late, f"event {txn.id} was over before one that stands before it")
         for key in dict.fromkeys(key for f, key, _ in txn.micros if f not in READS):
             self._need(
-                self.changed.get(key, 0) <= self.looked[txn.id],
+                self.base == "prefix" or self.changed.get(key, 0) <= self.looked[txn.id],
                 f"event {txn.id} overwrote what it did not see",
             )
             self.changed[key] = self.place
@@ -187,14 +216,103 @@ class _Versions:
                 source = self._source(txn, key, shown)
                 if source is not None and self.place[source.id] > self.place[txn.id]:
                     raise ValueError(f"event {txn.id} read {key} ({f}) of one that stands after it")
-            if self.base != "read-committed" and not all(
-                agrees_with_itself(txn, key) for _, key, _ in txn.micros
-            ):
+            keys = dict.fromkeys(key for _, key, _ in txn.micros)
+            if forbids(self.base, "internal") and not all(agrees_with_itself(txn, key) for key in keys):
                 raise ValueError(f"event {txn.id} does not agree with itself")
-        if self.base == "read-atomic":
-            self._atomic()
-        elif self.base == "parallel-snapshot-isolation":
-            self._snapshots()
+            if self.base in ("monotonic-view", "monotonic-atomic-view") and not _shows_own(txn, self.lists):
+                raise ValueError(f"event {txn.id} does not show its own write")
+        if self.base != "read-committed":
+            self._look()
+        if forbids(self.base, "lost-update"):
+            self._no_lost_update()
+        if self.base == "update-serializable":
+            self._updates()
+
+    def _look(self) -> None:
+        """No read shows a version older than that of a transaction which it saw."""
+        past: list[int] = []
+        for at, txn in enumerate(self.txns):
+            steps = [(f, key, self._step(txn, f, key, shown)) for f, key, shown in self._steps(txn)]
+            timed = self._mask(one for one in self.txns[:at] if self._comes_before(one, txn))
+            sources = self._mask(one for f, _, one in steps if f != "w" and one is not None)
+            beside = self._mask(self._met_before(txn, at))
+            so_far = timed
+            for f, key, source in steps:
+                if f == "w":
+                    if self.base == "monotonic-view":
+                        so_far |= self._mask(self._writers(key, at))
+                    continue
+                so_far |= 0 if source is None else self._mask([source])
+                match self.base:
+                    case "cursor-stability":
+                        seen = beside if key in _keys_written(txn) else 0
+                    case "monotonic-atomic-view" | "monotonic-view":
+                        seen = so_far
+                    case "read-atomic" | "causal-cerone":
+                        seen = sources | timed
+                    case _:
+                        seen = sources | timed | beside
+                if f == "r" or self.base not in NOT_CLOSED:
+                    self._need_newest(
+                        txn, key, source, seen if self.base in NOT_CLOSED else _closed(seen, past)
+                    )
+            past.append(_closed(sources | timed | (0 if self.base == "causal-cerone" else beside), past))
+
+    def _need_newest(self, txn: Txn, key: str, source: Txn | None, seen: int) -> None:
+        for one, _ in reversed(self.versions[key]):
+            if one is source:
+                break
+            if one is not txn and seen >> self.place[one.id] & 1:
+                raise ValueError(f"event {txn.id} read {key} older than by event {one.id}, which it saw")
+
+    def _met_before(self, txn: Txn, at: int) -> Iterator[Txn]:
+        """Those before it that wrote a key of its own; of update serializable also those that write and read one."""
+        for key in _keys_written(txn):
+            yield from self._writers(key, at)
+        for one in self.txns[:at] if self.base == "update-serializable" else ():
+            if _keys_written(one) and any(one.reads(key) for key in _keys_written(txn)):
+                yield one
+
+    def _mask(self, txns: Iterable[Txn]) -> int:
+        mask = 0
+        for txn in txns:
+            mask |= 1 << self.place[txn.id]
+        return mask
+
+    def _steps(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(f, key, values by other transactions) of each step, without reads of own writes."""
+        own: dict[str, list[str]] = defaultdict(list)
+        for f, key, value in txn.micros:
+            if f not in READS:
+                own[key].append(name_of(value))
+                yield "w", key, ()
+            elif txn.ok:
+                shown = tuple(map(name_of, elements(value)))
+                if self.lists or not (shown and shown[0] in own[key]):
+                    yield f, key, self._of_others(shown, own[key])
+
+    def _step(self, txn: Txn, f: str, key: str, shown: tuple[str, ...]) -> Txn | None:
+        return None if f == "w" else self._source(txn, key, shown)
+
+    def _no_lost_update(self) -> None:
+        """No two transactions write a key of which both first read the same version."""
+        updated: set[tuple[str, tuple[str, ...]]] = set()
+        for txn in self.txns:
+            for key in _keys_written(txn):
+                f, value = txn.on(key)[0]
+                version = key, tuple(map(name_of, elements(value)))
+                if f in READS and version in updated:
+                    raise ValueError(f"event {txn.id} wrote {key} unseen by another")
+                updated |= {version} if f in READS else set()
+
+    def _updates(self) -> None:
+        """Those that write stand so that they could run one by one."""
+        for at, txn in enumerate(self.txns):
+            for f, key, shown in self._steps(txn) if _keys_written(txn) else ():
+                if f != "w":
+                    last = next(reversed(self._writers(key, at)), None)
+                    if self._source(txn, key, shown) is not last:
+                        raise ValueError(f"event {txn.id} read of {key} not what the last before it wrote")
 
     def _external(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...], bool]]:
         """(f, key, values by other transactions, whether it is no predicate's) of reads that depend on others."""
@@ -232,49 +350,37 @@ class _Versions:
                 return writer
         raise ValueError(f"event {reader.id} read of {key} what is no last version there")
 
-    def _atomic(self) -> None:
-        for txn in self.txns:
-            reads = [(key, self._source(txn, key, shown), row) for _, key, shown, row in self._external(txn)]
-            sources = {source.id for _, source, _ in reads if source is not None}
-            for key, source_read, row in reads:
-                for one, _ in reversed(self.versions[key] if row else []):
-                    if one is source_read:
-                        break
-                    if one is not txn and (one.id in sources or self._comes_before(one, txn)):
-                        raise ValueError(f"event {txn.id} read {key} older than by event {one.id}")
-
     def _comes_before(self, one: Txn, txn: Txn) -> bool:
         """Whether the model's order puts `one` before `txn`."""
         return self.order > 0 and one.over < txn.began and (self.order == 2 or one.session == txn.session)
 
-    def _snapshots(self) -> None:
-        visible: list[int] = []
-        ended: list[tuple[float, Any, int]] = []
-        for at, txn in enumerate(self.txns):
-            direct = {self.place[o.id] for key in _keys_written(txn) for o in self._writers(key, at)[-1:]}
-            reads = [(key, self._source(txn, key, shown)) for _, key, shown, _ in self._external(txn)]
-            direct |= {
-                self.place[source.id] for _, source in reads if source is not None and source is not txn
-            }
-            if self.order:
-                direct |= {
-                    p for over, session, p in ended
-                    if over < txn.began and (self.order == 2 or session == txn.session)
-                }  # fmt: skip
-            mask = 0
-            for writer_place in direct:
-                mask |= visible[writer_place] | 1 << writer_place
-            visible.append(mask)
-            ended.append((txn.over, txn.session, at))
-            for key, source in reads:
-                last = next(
-                    (o for o in reversed(self._writers(key, at)) if mask >> self.place[o.id] & 1), None
-                )
-                if last is not source:
-                    raise ValueError(f"event {txn.id} read of {key} not the last that it saw")
-
     def _writers(self, key: str, before: int) -> list[Txn]:
         return [writer for writer, _ in self.versions[key] if self.place[writer.id] < before]
+
+
+NOT_CLOSED = ("cursor-stability", "monotonic-atomic-view", "read-atomic", "update-atomic")
+"""The models in which a transaction need not see what those saw that it saw, and reads by predicates may be old."""
+
+
+def _closed(direct: int, past: Sequence[int]) -> int:
+    """These and all that they saw."""
+    every, left = direct, direct
+    while left:
+        low = left & -left
+        every |= past[low.bit_length() - 1]
+        left ^= low
+    return every
+
+
+def _shows_own(txn: Txn, lists: bool) -> bool:
+    """Whether every read behind own writes of its key shows them."""
+    own: dict[str, list[str]] = defaultdict(list)
+    for f, key, value in txn.micros:
+        if f not in READS:
+            own[key] = [*own[key], name_of(value)] if lists else [name_of(value)]
+        elif txn.ok and own[key] and list(map(name_of, elements(value)))[-len(own[key]) :] != own[key]:
+            return False
+    return True
 
 
 def _keys_written(txn: Txn) -> dict[str, None]:
@@ -308,8 +414,7 @@ class _Tried:
 
 
 def _any(base: str, order: int, txns: Sequence[Txn], tried: _Tried) -> bool:
-    splits = base == "snapshot-isolation"
-    by_steps = splits or base in ("serializable", "repeatable-read")
+    splits, by_steps = base in SPLIT, base in BY_STEPS
     if by_steps and not all(agrees_with_itself(txn, key) for txn in txns for _, key, _ in txn.micros):
         return False
 
@@ -336,7 +441,7 @@ def _fits(base: str, order: int, txns: Sequence[Txn], steps: Sequence[tuple[Txn,
     store = Store(base, order, txns)
     try:
         for txn, commits in steps:
-            if not commits or base != "snapshot-isolation":
+            if not commits or base not in SPLIT:
                 store.read(txn)
             if commits:
                 store.commit(txn)

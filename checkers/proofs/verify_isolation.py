@@ -27,10 +27,14 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.proofs.isolation import (
+    BY_STEPS,
+    SPLIT,
     Store,
     TooMany,
     forbids,
     forbids_circle,
+    implied_by,
+    is_keyed,
     is_possible,
     keeps_versions,
     parsed,
@@ -113,17 +117,12 @@ def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: K
     for txn in committed:
         _need(not txn.failed, f"the transaction of event {txn.id} had failed")
     if kind == "order":
-        _need(
-            base not in ("snapshot-isolation", "repeatable-read", "serializable"),
-            "an order of versions is too little",
-        )
+        _need(base not in BY_STEPS, "an order of versions is too little")
         keeps_versions(base, order, committed)
         return
-    _need(
-        not splits or base in ("snapshot-isolation", "parallel-snapshot-isolation"),
-        "snapshots are too little",
-    )
-    store = Store(base, order, known.values())
+    steps_of = "snapshot-isolation" if splits and base not in SPLIT else base
+    _need(base in implied_by(steps_of), "snapshots are too little")
+    store = Store(steps_of, order, known.values())
     for event, word in steps:
         if word != "commit":
             store.read(known[event])
@@ -189,7 +188,7 @@ def _circle(
             _need(_is_over(one, other, order, edge["kind"]), reason)
         else:
             keys = keys_shown_as(edge["key"], known)
-            orders = _Orders(known, order if forbids(base, "lost-update") else 0)
+            orders = _Orders(known, order if is_keyed(base) else 0)
             _need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
 
 

@@ -33,20 +33,40 @@ snapshot-isolation
 parallel-snapshot-isolation (Cerone, Bernardi & Gotsman, 2015)
     Each transaction sees a set of transactions, which holds all that its members saw. Of two that write one key, one
     saw the other. A read gives the last version that was seen.
+update-serializable (Adya's PL-3U)
+    Those that write run one after the other. For each that only reads, these and it alone do so too, with the same
+    order of versions: two that only read may put the same writers in different orders.
+prefix (Cerone, Bernardi & Gotsman, 2015)
+    Snapshot isolation where the first committer does not win: updates may be lost.
+causal-cerone (the same)
+    There is an order of transactions, which orders the versions. Each transaction sees those that it read of, and all
+    that these saw. A read gives the last version that was seen.
+causal (Biswas & Enea, 2019)
+    The same with the order of sessions: strong-session-causal-cerone.
+update-atomic (Cerone, Gotsman & Yang, 2017; ROLA)
+    Each transaction sees those that it read of, and of two that write one key, one saw the other. A read gives the last
+    version that was seen.
 read-atomic (Bailis et al., 2014)
     There is an order of transactions. Their writes are versions in that order. Each reads of earlier ones. Its reads
     agree with each other and with its own writes. It reads no version older than one by a transaction that it read of.
+monotonic-view (Adya's PL-2L)
+    As parallel-snapshot-isolation, but a read only knows of what its transaction saw until then: by this read and the
+    ones before, and as the version before one that it wrote. It shows its transaction's own write, if that has come.
+monotonic-atomic-view (Bailis et al., Highly Available Transactions, 2013)
+    A read gives no version older than one by a transaction that this read or one before it was of. It shows its
+    transaction's own write, if that has come.
+cursor-stability (Adya's PL-CS)
+    No transaction writes a key between the version that another one read and the version that this one wrote. Every
+    read counts as one by a cursor.
 read-committed (Adya's PL-2)
     There is such an order. Each read gives the last version that some earlier transaction wrote of the key.
 
-read-uncommitted (Adya's PL-1) is not judged. It forbids G0 alone, a circle in the order of versions. Clients learn that
-order from reads, and there is no agreed definition of what reads say that may show anything. G0 rules out
-read-committed.
+`REFUSED` has the models that are not judged, with the reasons.
 
 With strong-session-… or strong-…, a transaction comes after (reads after the commit of) all that were over before it
-began, in its session or anywhere. From read-atomic on it sees them: it reads no version older than theirs (the axiom
-SESSION of Cerone, Bernardi & Gotsman, 2015). A predicate read is a read like any other to every base but
-repeatable-read.
+began, in its session or anywhere. But for read-committed and cursor-stability it sees them: it reads no version older
+than theirs (the axiom SESSION of Cerone, Bernardi & Gotsman, 2015). A predicate read is a read like any other to every
+base but repeatable-read; to read-atomic, update-atomic, monotonic-atomic-view and cursor-stability it is never too old.
 `tests/checkers/transactional/definitions.py` has the same in code that tries all executions.
 """
 
@@ -64,17 +84,43 @@ BASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *("G0", "G1a", "G1b", "G1c", "dirty-update", "incompatible-order"),
         ),
     ),
-    "read-atomic": (("read-committed",), ("internal", "fractured-read")),
-    "parallel-snapshot-isolation": (("read-atomic",), ("G-single", "G-single-predicate", "lost-update")),
+    "cursor-stability": (("read-committed",), ("lost-update",)),
+    "monotonic-atomic-view": (("read-committed",), ()),
+    "monotonic-view": (("monotonic-atomic-view",), ()),
+    "read-atomic": (("monotonic-atomic-view",), ("internal", "fractured-read")),
+    "update-atomic": (("read-atomic", "cursor-stability"), ()),
+    "causal-cerone": (("read-atomic",), ()),
+    "prefix": (("causal-cerone",), ()),
+    "parallel-snapshot-isolation": (
+        ("causal-cerone", "update-atomic", "monotonic-view"),
+        ("G-single", "G-single-predicate"),
+    ),
+    "update-serializable": (("parallel-snapshot-isolation",), ()),
     "snapshot-isolation": (
-        ("parallel-snapshot-isolation",),
+        ("parallel-snapshot-isolation", "prefix"),
         ("G-nonadjacent", "G-nonadjacent-predicate"),
     ),
-    "repeatable-read": (("read-atomic",), ("G-single", "G-nonadjacent", "G2-item", "lost-update")),
-    "serializable": (("snapshot-isolation", "repeatable-read"), ("G2",)),
+    "repeatable-read": (("update-atomic",), ("G-single", "G-nonadjacent", "G2-item")),
+    "serializable": (("snapshot-isolation", "repeatable-read", "update-serializable"), ("G2",)),
 }
 """The table. repeatable-read is Adya's PL-2.99, which says nothing of predicates."""
 
+SUMMARIES: dict[str, str] = {
+    "read-committed": "reads show last versions of transactions that happened, and these have an order",
+    "cursor-stability": "and no key is written between a transaction's read and write of it",
+    "monotonic-atomic-view": "and nothing is older than a transaction that was read of before",
+    "monotonic-view": "and nothing is older than what came before such a transaction",
+    "read-atomic": "and nothing is older than a transaction that this one reads of at all",
+    "update-atomic": "read-atomic and no lost update",
+    "causal-cerone": "read-atomic, and nothing is older than a cause of what was read",
+    "prefix": "each reads all commits until some moment",
+    "parallel-snapshot-isolation": "causal-cerone and no lost update",
+    "update-serializable": "those that write are serializable with each one that only reads",
+    "snapshot-isolation": "prefix and no lost update",
+    "repeatable-read": "serializable but for reads by predicate",
+    "serializable": "one after the other",
+}
+"""Each base in a few words; the table above has the order."""
 CYCLES = (
     "G0",
     "G1c",
@@ -107,20 +153,73 @@ OF_KEYS = "cyclic-versions"
 that order promises it that forbids G-single."""
 NO_ORDER = "no-order"
 """No execution of the judged model gives these answers, although none of the anomalies above is in them."""
+WITHOUT_ORDER = ("update-serializable",)
+"""With an order of sessions it has no definition: one that only reads says nothing of the next one that only reads."""
 ALIASES = {
-    "strict-serializable": "strong-serializable",
-    "strong-session-strict-serializable": "strong-serializable",
+    **dict.fromkeys(("PL-3", "conflict-serializable", "view-serializable", "1SR"), "serializable"),
+    "PL-3U": "update-serializable",
+    "PL-2.99": "repeatable-read",
+    "PL-SI": "snapshot-isolation",
+    **dict.fromkeys(
+        ("PL-2+", "consistent-view", "PL-FCV", "forward-consistent-view"), "parallel-snapshot-isolation"
+    ),
+    "PL-2L": "monotonic-view",
+    "PL-CS": "cursor-stability",
+    "PL-2": "read-committed",
+    "ROLA": "update-atomic",
+}
+"""Other names of bases: Adya's, and those of Elle.
+
+Consistent view forbids G1 and G-single, and so does parallel snapshot isolation (Cerone & Gotsman, 2018). Forward
+consistent view also counts that one began after another ended, in an order of starts and ends that nobody sees: all may
+overlap in it.
+"""
+OTHER_NAMES = {
+    "PL-SS": "strict-serializable",
+    "strong-session-strict-serializable": "strict-serializable",
     "session-serializable": "strong-session-serializable",
 }
+SPOKEN = {
+    "strong-serializable": "strict-serializable",
+    "strong-session-causal-cerone": "causal",
+    "strong-causal-cerone": "strong-causal",
+    "strong-session-causal": "causal",
+}
+"""Models that have a name of their own."""
+REFUSED = {
+    **dict.fromkeys(
+        ("read-uncommitted", "PL-1"),
+        "it forbids G0 alone, a circle in the order of versions; clients learn that order from reads, and reads that "
+        "may show anything say nothing of it; try read-committed, which forbids G0 too",
+    ),
+    **dict.fromkeys(
+        ("monotonic-snapshot-read", "PL-MSR"),
+        "it orders the starts of single reads as the store chose them, which no client sees; try monotonic-view",
+    ),
+    **dict.fromkeys(
+        (
+            *("linearizable", "sequential", "PRAM", "writes-follow-reads"),
+            *("monotonic-reads", "monotonic-writes", "read-your-writes"),
+        ),
+        "it is a promise of single operations; try strict-serializable or causal",
+    ),
+}
+"""Models of Elle's tree that are not judged, and why; also with strong-session-… or strong-…."""
 
 
-def _named(base: str, order: int) -> str:
+def named(base: str, order: int) -> str:
+    """The name of the model of this base and order."""
     name = PREFIXES[order] + base
-    return "strict-serializable" if name == "strong-serializable" else name
+    return SPOKEN.get(name, name)
 
 
 def _all_models() -> dict[str, tuple[str, int]]:
-    return {_named(base, order): (base, order) for order in range(3) for base in BASES}
+    return {
+        named(base, order): (base, order)
+        for order in range(3)
+        for base in BASES
+        if not order or base not in WITHOUT_ORDER
+    }
 
 
 MODELS: dict[str, tuple[str, int]] = _all_models()
@@ -134,11 +233,17 @@ ANOMALIES: tuple[str, ...] = (
 
 
 def model_of(name: str) -> str:
-    """The name as it stands in `MODELS`. Raises KeyError with the known names."""
-    plain = ALIASES.get(name, name)
-    plain = "strict-serializable" if plain == "strong-serializable" else plain
+    """The name as it stands in `MODELS`. Raises KeyError with the known names, or the reason why it is not judged."""
+    prefix = next(prefix for prefix in (*PREFIXES[1:], "") if name.startswith(prefix))
+    base = name.removeprefix(prefix)
+    plain = prefix + ALIASES.get(base, base)
+    plain = OTHER_NAMES.get(plain, SPOKEN.get(plain, plain))
+    if base in REFUSED:
+        raise KeyError(f"{name!r} is not judged: {REFUSED[base]}")
+    if prefix and ALIASES.get(base, base) in WITHOUT_ORDER:
+        raise KeyError(f"{name!r} is not judged: it has no definition with an order; try {base}")
     if plain not in MODELS:
-        raise KeyError(f"expected one of {', '.join(MODELS)}, got {name!r}")
+        raise KeyError(f"{name!r} is not known: expected one of {', '.join(MODELS)}")
     return plain
 
 
@@ -166,8 +271,8 @@ def weaker(model: str) -> tuple[str, ...]:
     below: dict[str, None] = {base: None}
     for name in below_of(base):
         below[name] = None
-    names = [_named(lower, number) for number in range(order + 1) for lower in below]
-    return tuple(name for name in names if name != model)
+    names = [named(lower, number) for number in range(order + 1) for lower in below]
+    return tuple(name for name in names if name != model and name in MODELS)
 
 
 @cache

@@ -7,12 +7,13 @@ whichever it is. Here transactions are run one by one; their reads decide more t
 - A transaction reads (takes its snapshot) where each key stands at the version that it read.
 - It writes (commits) a key once all transactions that read the present version have done so: it never comes back.
 - Of snapshots, none begins to write a key between another's snapshot and commit that does: the first committer wins.
+  Not so if the model is prefix.
 
 Some steps are taken at once, because no valid order is lost by that. Everything possible before such a step is still
-possible after it: a transaction that only reads; one with writes that are never read; a commit. The remaining
-transactions are tried one after the other, the one that must be over soonest first. After a dead end the last
-choice is taken back. A set of transactions that led to a dead end once is not tried again: the set alone decides what
-is possible after it.
+possible after it: a transaction that only reads; one with writes that are never read; a commit (of prefix a snapshot
+instead: which of two commits first is open). The remaining transactions are tried one after the other, the one that
+must be over soonest first. After a dead end the last choice is taken back. A set of transactions that led to a dead end
+once is not tried again: the set alone decides what is possible after it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Problem:
 
     `graph`: its edges must be kept. Nodes are the n transactions, or 2n: t reads and n + t commits. `reads`, `writes`:
     see `Uses`. `gate`: a node waits for all that `closed` holds at smaller events (see `graph_kernels.serial_order`).
-    `ends`: when each was surely over. `taking_part`: which transactions count at all.
+    `ends`: when each was surely over. `taking_part`: which transactions count at all. `first_wins`: whether two that
+    write one key cannot overlap.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class Problem:
     closed: Int32s
     ends: Int64s
     taking_part: NDArray[numpy.bool_]
+    first_wins: bool = True
 
     def gated(self, gate: Int64s, closed: Int32s) -> Problem:
         """The same with other waits."""
@@ -104,6 +107,7 @@ class _Execution:
         graph = problem.graph
         self.count = len(problem.taking_part)
         self.split = problem.split
+        self.locks = problem.split and problem.first_wins
         self.reads, self.writes, self.null = problem.reads, problem.writes, problem.null
         self.offsets, self.targets = graph.offsets.tolist(), graph.target.tolist()
         self.missing: list[int] = numpy.bincount(graph.target, minlength=len(graph)).tolist()
@@ -173,7 +177,7 @@ class _Execution:
     def _may_read(self, txn: int) -> bool:
         if any(self.current.get(key, self.null + key) != version for key, version in self.reads[txn]):
             return False
-        return not self.split or all(self.lock.get(key, NONE) == NONE for key, _ in self.writes[txn])
+        return not self.locks or all(self.lock.get(key, NONE) == NONE for key, _ in self.writes[txn])
 
     def _may_write(self, txn: int, *, has_read: bool) -> bool:
         for key, _ in self.writes[txn]:
@@ -217,15 +221,23 @@ class _Execution:
         if self.done[node] or not self.is_open[node]:
             return
         txn = node % self.count
-        writes = bool(self.writes[txn])
-        if not writes or (self.quiet[txn] if not self.split else node >= self.count):
+        if self._loses_nothing(node):
             if self._may_go(node):
                 self._do(node)
         elif (
-            self.split and self.quiet[txn] and self.missing[node + self.count] == 1 and self._may_do_both(txn)
+            self.locks and self.quiet[txn] and self.missing[node + self.count] == 1 and self._may_do_both(txn)
         ):
             self._do(node)
             self._do(node + self.count)
+
+    def _loses_nothing(self, node: int) -> bool:
+        """Whether a step that is possible may be taken at once."""
+        txn, commits = node % self.count, node >= self.count
+        if not self.writes[txn]:
+            return True
+        if self.locks:
+            return commits
+        return self.quiet[txn] or (self.split and not commits)
 
     def _do(self, node: int) -> None:
         txn = node % self.count

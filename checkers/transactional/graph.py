@@ -200,12 +200,13 @@ class Constraints:
         none = numpy.full(count, -1, numpy.int64)
         gate = time.invoke if realtime else none
         closed = completed_at(time.ends, time.taking_part) if realtime else numpy.zeros(0, numpy.int32)
-        if base != "snapshot-isolation":
-            graph = graph.within(kernels, numpy.isin(graph.kind, ORDERED[base]))
+        if base not in SPLIT:
+            graph = graph.within(kernels, numpy.isin(graph.kind, ORDERED.get(base, (WW, WR, PROCESS))))
             return cls(graph=graph, gate=gate, closed=closed, split=False)
         gate = numpy.concatenate([gate, none])
         closed = numpy.where(closed >= 0, closed + count, closed).astype(numpy.int32)
-        return cls(graph=_twice(kernels, graph), gate=gate, closed=closed, split=True)
+        wins = base == "snapshot-isolation"
+        return cls(graph=_twice(kernels, graph, first_wins=wins), gate=gate, closed=closed, split=True)
 
     def with_graph(self, graph: Graph) -> Constraints:
         return replace(self, graph=graph)
@@ -223,18 +224,24 @@ class Constraints:
         return chosen
 
 
-ORDERED: dict[str, tuple[int, ...]] = {  # what must not form a circle
-    "read-committed": (WW, WR, PROCESS),
-    "read-atomic": (WW, WR, PROCESS),
+SPLIT = ("snapshot-isolation", "prefix")
+"""The models with a snapshot before the commit."""
+ORDERED: dict[
+    str, tuple[int, ...]
+] = {  # what must not form a circle; of the weaker ones ww, wr and steps in time
     "repeatable-read": (WW, WR, RW, PROCESS),
     "serializable": (WW, WR, RW, RW_PREDICATE, PROCESS),
 }
 
 
-def _twice(kernels: Any, graph: Graph) -> Graph:
-    """Snapshots before their commits, commits before snapshots that depend on them; rw: a snapshot before a commit."""
+def _twice(kernels: Any, graph: Graph, *, first_wins: bool) -> Graph:
+    """Snapshots before their commits, commits before snapshots that depend on them; rw: a snapshot before a commit.
+
+    ww: a commit before a commit, and if the first committer wins before the other's snapshot.
+    """
     count = len(graph)
     anti = (graph.kind == RW) | (graph.kind == RW_PREDICATE)
+    late = anti | (graph.kind == WW) & (not first_wins)
     every = numpy.arange(count, dtype=numpy.int32)
     nothing = numpy.full(count, -1, numpy.int32)
     return graph_of(
@@ -242,7 +249,7 @@ def _twice(kernels: Any, graph: Graph) -> Graph:
         2 * count,
         numpy.concatenate([numpy.where(anti, graph.source, graph.source + count).astype(numpy.int32), every]),
         numpy.concatenate(
-            [numpy.where(anti, graph.target + count, graph.target).astype(numpy.int32), every + count]
+            [numpy.where(late, graph.target + count, graph.target).astype(numpy.int32), every + count]
         ).astype(numpy.int32),
         numpy.concatenate([graph.kind, numpy.full(count, PROCESS, numpy.int8)]),
         numpy.concatenate([graph.cause, nothing]),

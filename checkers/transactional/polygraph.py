@@ -66,6 +66,7 @@ class _Polygraph:
     def __init__(self, problem: Problem, steps_max: int, is_late: Callable[[], bool]) -> None:
         self.count = len(problem.taking_part)
         self.commit = self.count if problem.split else 0
+        self.first_wins = problem.first_wins
         part = problem.taking_part.tolist()
         self.steps, self.steps_max, self.is_late = 0, steps_max, is_late
         self.members = [node for node in range(len(problem.graph)) if part[node % self.count]]
@@ -133,8 +134,8 @@ class _Polygraph:
 
     def _edges_of(self, one: int, other: int, version: int) -> list[Edge]:
         """The edges that follow if `version`, which `one` wrote, comes before that of `other`."""
-        edges = [(one + self.commit, other)]
         target = other + self.commit
+        edges = [(one + self.commit, other if self.first_wins else target)]
         edges += [(reader, target) for reader in self.readers.get(version, ()) if reader != other]
         return edges
 
@@ -160,7 +161,8 @@ class _Polygraph:
             for reader in self.readers.get(version, ()):  # writers that it saw beside came before this one
                 first |= past[reader] & commits & ~(1 << own) & ~(1 << reader)
             first >>= self.commit
-            first |= past[own] & begins & ~(1 << txn)  # its snapshot was before, so all of it is
+            if self.first_wins:
+                first |= past[own] & begins & ~(1 << txn)  # its snapshot was before, so all of it is
             first |= (past[own] & commits) >> self.commit
             self.steps += 1
             for other in bits(first):

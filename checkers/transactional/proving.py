@@ -2,7 +2,7 @@
 
     serial-order            one by one in this order, the transactions give just the answers that were got
     snapshots-and-commits   each transaction stands twice: where it reads and where it commits; between the two no other
-                            transaction commits a key that it writes
+                            transaction commits a key that it writes (prefix alone: or some do)
     order                   of versions: with the writers of each key in this order, nothing that the model forbids is
                             there (see `anomalies`)
 
@@ -10,17 +10,16 @@ Each of them keeps the model's order of sessions or of real time. A serial order
 
 An order that agrees with all known dependencies is found in linear time, and its replay nearly always succeeds. Where
 it fails (registers show little of the order of their versions; lists nothing of appends that were never read), an order
-is searched for by `execution` and `polygraph`, for parallel snapshot isolation by `visibility`. Each finds one if there
-is one, or reports that there is none, or that its budget did not suffice.
+is searched for by `execution` and `polygraph`, for parallel snapshot isolation and weaker models by `visibility`. Each
+finds one if there is one, or reports that there is none, or that its budget did not suffice. Of causal, read atomic and
+monotonic atomic view nothing is to be searched: what a read saw follows from the answers.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy
@@ -34,18 +33,36 @@ from checkers.transactional.graph import (
     WR,
     WW,
     Constraints,
-    Time,
+    Graph,
     completed_at,
     in_order,
     with_steps,
 )
 from checkers.transactional.search import Limit
+from checkers.transactional.sight import (
+    NO_WRITER,
+    Over,
+    Read,
+    keys_written,
+    reads_of_others,
+    seen_by_cause,
+    shows_own_writes,
+    writers_of,
+)
 from checkers.verdict import CheckerDefect
 
 Kind = Literal["serial-order", "snapshots-and-commits", "order"]
 SNAPSHOTS = "snapshot-isolation"
+PREFIX = "prefix"
 PARALLEL = "parallel-snapshot-isolation"
+MONOTONIC = "monotonic-view"
+UPDATES = "update-atomic"
+STABLE = "cursor-stability"
+CAUSAL = "causal-cerone"
 ATOMIC = "read-atomic"
+SO_FAR = "monotonic-atomic-view"
+UPDATE_SERIAL = "update-serializable"
+BY_VISIBILITY = frozenset({PARALLEL, MONOTONIC, UPDATES, STABLE, UPDATE_SERIAL})
 KEYED = frozenset({PARALLEL, SNAPSHOTS, "repeatable-read", "serializable"})
 """With an order of sessions, these promise that each key by itself is sequential; with real time, linearizable."""
 QUICK_PART = 20
@@ -131,8 +148,10 @@ class Prover:
         base, order = anomalies.MODELS[model]
         if base == PARALLEL:
             stronger = self._executed(SNAPSHOTS, order, part)
-            attempt = stronger if stronger.result == "proved" else self._by_visibility(order, part)
-        elif base in KEYED:
+            attempt = stronger if stronger.result == "proved" else self._by_visibility(base, order, part)
+        elif base in BY_VISIBILITY:
+            attempt = self._by_visibility(base, order, part)
+        elif base in KEYED or base == PREFIX:
             attempt = self._executed(base, order, part)
         else:
             attempt = self._arbitrated(base, order)
@@ -205,6 +224,7 @@ class Prover:
             closed=limits.closed,
             ends=known.time.ends,
             taking_part=known.time.taking_part,
+            first_wins=base != PREFIX,
         )
 
     def _guided(self, problem: execution.Problem) -> execution.Problem:
@@ -220,74 +240,105 @@ class Prover:
 
     def _arbitrated(self, base: str, order: int) -> Attempt:
         known, kernels = self.known, self.kernels.graph
+        if base == SO_FAR and not shows_own_writes(self.columns, self.workload):
+            return Attempt("refuted")
         limits = self._constraints(known, base, order)
-        if base == ATOMIC:
-            forced = list(self._not_fractured(order))
-            if any(other < 0 for _, other in forced):
-                return Attempt("refuted")
-            pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
-            limits = limits.with_graph(with_steps(kernels, limits.graph, pairs[:, 0], pairs[:, 1]))
+        forced = list(dict.fromkeys(self._forced(base, order)))
+        if any(other == NO_WRITER for _, other in forced):
+            return Attempt("refuted")
+        pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
+        limits = limits.with_graph(with_steps(kernels, limits.graph, pairs[:, 0], pairs[:, 1]))
         nodes = limits.order(kernels, known.time)
         return Attempt("refuted") if nodes is None else Attempt("proved", Proof(kind="order", order=nodes))
 
-    def _not_fractured(self, order: int) -> Iterator[tuple[int, int]]:
-        """(one, other): a transaction saw `one`, which wrote a key, and read the version of `other` (-1: null).
+    def _forced(self, base: str, order: int) -> Iterator[tuple[int, int]]:
+        """(one, other): a read saw `one`, which wrote its key, and shows the version of `other` (or NO_WRITER).
 
-        A transaction saw those that it read of. With an order it saw all that were over before it began.
+        With an order it saw all that were over before its transaction began. Read atomic and monotonic atomic view
+        allow a read by predicate to be older.
         """
-        known, c = self.known, self.columns
-        reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
-        by_reader: dict[int, list[int]] = {}
-        for micro in reads.tolist():
-            by_reader.setdefault(int(known.owner[micro]), []).append(micro)
-        writes = _keys_written(c, known)
-        over = _Over(writes, known.time, order)
-        for reader, micros in by_reader.items():
-            sources = {
-                int(known.owner[known.source[number]]) for number in micros if known.source[number] >= 0
-            }
-            for micro in micros:
-                if c.f[micro] == PREDICATE_READ:
-                    continue
-                source, key = int(known.source[micro]), int(c.key[micro])
-                read = int(known.owner[source]) if source >= 0 else -1
-                seen = {one for one in sources if key in writes.get(one, ())}
-                for one in sorted(seen.union(over.before(reader, key)) - {read, reader}):
-                    yield one, read
+        if base not in (SO_FAR, ATOMIC, CAUSAL):
+            return
+        written, reads = self._written(), self._reads()
+        if base == CAUSAL:
+            yield from self._by_cause(reads, order)
+            return
+        over = Over(written, self.known.time, order)
+        last = {read.reader: read.sources for read in reads}
+        for read in reads:
+            if read.by_predicate:
+                continue
+            sources = last[read.reader] if base == ATOMIC else read.sources
+            seen = [one for one in sources if read.key in written.get(one, ())]
+            for one in dict.fromkeys([*seen, *over.before(read.reader, read.key)]):
+                if one not in (read.writer, read.reader):
+                    yield one, read.writer
 
-    def _by_visibility(self, order: int, part: int) -> Attempt:
-        """Search by `visibility`, for parallel snapshot isolation."""
-        result, nodes = visibility.order_of(self._visible(order), part, self.limit.late)
+    def _by_cause(self, reads: Sequence[Read], order: int) -> Iterator[tuple[int, int]]:
+        known, kernels = self.known, self.kernels.graph
+        assert known.graph is not None
+        graph = in_order(kernels, known.graph, known.time, order)
+        causes = Constraints.of(kernels, graph, known.time, CAUSAL, realtime=False)
+        ranked = causes.order(kernels, known.time)
+        if ranked is not None:  # else the constraints have no order either
+            yield from seen_by_cause(reads, writers_of(self._written()), graph, ranked.tolist())
+
+    def _reads(self) -> Sequence[Read]:
+        return list(reads_of_others(self.columns, self.known, self.workload))
+
+    def _written(self) -> dict[int, dict[int, None]]:
+        return keys_written(self.columns, self.known)
+
+    def _by_visibility(self, base: str, order: int, part: int) -> Attempt:
+        """Search by `visibility`."""
+        if base == MONOTONIC and not shows_own_writes(self.columns, self.workload):
+            return Attempt("refuted")
+        result, nodes = visibility.order_of(self._visible(base, order), part, self.limit.late)
         if nodes is None:
             return Attempt("refuted" if result == "none" else "open")
         return Attempt("proved", Proof(kind="order", order=nodes))
 
-    def _visible(self, order: int) -> visibility.Visible:
-        known, c = self.known, self.columns
+    def _visible(self, base: str, order: int) -> visibility.Visible:
+        known = self.known
         assert known.graph is not None
         graph = in_order(self.kernels.graph, known.graph, known.time, order)
         chosen = numpy.isin(graph.kind, (WW, WR, PROCESS))
-        reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
-        writers: dict[int, list[int]] = {}
-        for txn, keys in _keys_written(c, known).items():
-            for key in keys:
-                writers.setdefault(key, []).append(txn)
-        sources = known.source[reads]
+        written = self._written()
         return visibility.Visible(
             members=numpy.flatnonzero(known.time.taking_part).tolist(),
             pairs=list(
                 dict.fromkeys(zip(graph.source[chosen].tolist(), graph.target[chosen].tolist(), strict=True))
             ),
-            reads=list(
-                zip(
-                    known.owner[reads].tolist(),
-                    c.key[reads].tolist(),
-                    numpy.where(sources >= 0, known.owner[sources], visibility.NO_WRITER).tolist(),
-                    strict=True,
-                )
-            ),
-            writers=writers,
+            looks=list(dict.fromkeys(self._looks(base, order, graph, written))),
+            writers=writers_of(written),
         )
+
+    def _looks(
+        self, base: str, order: int, graph: Graph, written: Mapping[int, Iterable[int]]
+    ) -> Iterator[visibility.Look]:
+        reads, masks = self._reads(), visibility.masks_of(writers_of(written))
+        over = Over(written, self.known.time, order)
+        nearest: dict[int, int] = {}
+        steps = graph.kind == PROCESS
+        for one, other in zip(graph.source[steps].tolist(), graph.target[steps].tolist(), strict=True):
+            nearest[other] = nearest.get(other, 0) | 1 << one
+        last = {read.reader: read.sources for read in reads}
+        for read in reads:
+            own, sure, earlier = written.get(read.reader, ()), 0, 0
+            if base in (PARALLEL, UPDATE_SERIAL):
+                earlier = -1
+            elif base == MONOTONIC:
+                sure = visibility.mask_of(read.sources) | nearest.get(read.reader, 0)
+                earlier = visibility.union(masks.get(key, 0) for key in read.wrote)
+            elif read.by_predicate:
+                continue
+            elif base == UPDATES:
+                sure = visibility.mask_of([*last[read.reader], *over.before(read.reader, read.key)])
+                earlier = visibility.union(masks[key] for key in own)
+            elif read.key in own:
+                earlier = masks[read.key]
+            closed, comes_first = base == MONOTONIC, base == UPDATE_SERIAL and bool(own)
+            yield visibility.Look(read.reader, read.key, read.writer, sure, earlier, closed, comes_first)
 
     # replaying
 
@@ -305,7 +356,7 @@ class Prover:
             return self._has_versions(nodes, base, order)
         return bool(
             replay.contradicted(
-                *(nodes, serial, self.workload == "append", base != "repeatable-read"),
+                *(nodes, serial, self.workload == "append", base != "repeatable-read", base != PREFIX),
                 *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count),
             )
             < 0
@@ -332,55 +383,14 @@ class Prover:
         chosen = numpy.isin(graph.kind, ORDERED.get(base, (WW, WR)))
         if (place[graph.source[chosen]] >= place[graph.target[chosen]]).any():
             return False
-        if base == ATOMIC:
-            return all(other >= 0 and place[one] < place[other] for one, other in self._not_fractured(order))
-        if base != PARALLEL:
-            return True
-        visible = self._visible(order)
-        chains = [
-            pair
-            for writers in visible.writers.values()
-            for pair in pairwise(sorted(writers, key=lambda txn: int(place[txn])))
-        ]
-        past = visibility.past_of(visible.members, [*visible.pairs, *chains])
-        return all(
-            _latest(past[reader], visible.writers.get(key, ()), place) == writer
-            for reader, key, writer in visible.reads
-        )
-
-
-class _Over:
-    """The writers of each key that were over before a transaction began: in its session (order 1), or anywhere (2)."""
-
-    def __init__(self, writes: Mapping[int, Iterable[int]], time: Time, order: int) -> None:
-        self.order = order
-        self.invoke, self.ends, self.process = time.invoke.tolist(), time.ends.tolist(), time.process.tolist()
-        self.writers: dict[tuple[int, int], list[int]] = {}
-        if order:
-            for txn in sorted(writes, key=self.ends.__getitem__):
-                for key in writes[txn]:
-                    self.writers.setdefault((key, self._group(txn)), []).append(txn)
-
-    def _group(self, txn: int) -> int:
-        return int(self.process[txn]) if self.order == 1 else 0
-
-    def before(self, reader: int, key: int) -> Iterator[int]:
-        """The last of the key's writers: those that were over before one of these began come before that one anyway."""
-        writers = self.writers.get((key, self._group(reader)), ())
-        begun = self.invoke[reader]
-        latest = -1
-        for place in range(bisect_left(writers, begun, key=self.ends.__getitem__) - 1, -1, -1):
-            txn = writers[place]
-            if self.ends[txn] < latest:
-                return
-            latest = max(latest, self.invoke[txn])
-            yield txn
-
-
-def _latest(past: int, writers: Sequence[int], place: Int64s) -> int:
-    """The last of the seen writers by place, or NO_WRITER."""
-    seen = [writer for writer in writers if past >> writer & 1]
-    return max(seen, key=lambda writer: int(place[writer]), default=visibility.NO_WRITER)
+        if base not in BY_VISIBILITY:
+            return all(other >= 0 and place[one] < place[other] for one, other in self._forced(base, order))
+        visible, places = self._visible(base, order), place.tolist()
+        try:
+            past = visibility.past_of(visible.members, visible.chained(places))
+        except visibility.Circle:
+            return False
+        return visible.fits(past, places)
 
 
 def _by_transaction(columns: Columns, known: Analysis, micros: Int64s) -> list[list[tuple[int, int]]]:
@@ -392,12 +402,3 @@ def _by_transaction(columns: Columns, known: Analysis, micros: Int64s) -> list[l
     ):
         uses[owner][key] = version
     return [list(by_key.items()) for by_key in uses]
-
-
-def _keys_written(columns: Columns, known: Analysis) -> dict[int, dict[int, None]]:
-    """By transaction that took place, the keys that it wrote."""
-    keys: dict[int, dict[int, None]] = {}
-    writes = numpy.flatnonzero((columns.f == WRITE) & (known.committed[known.owner] == 1))
-    for owner, key in zip(known.owner[writes].tolist(), columns.key[writes].tolist(), strict=True):
-        keys.setdefault(owner, {})[key] = None
-    return keys

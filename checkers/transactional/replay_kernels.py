@@ -98,6 +98,7 @@ def contradicted(
     serial: bool,
     lists: bool,
     predicates: bool,
+    first_wins: bool,
     first: Int64s,
     outcome: Int8s,
     f: Int8s,
@@ -110,6 +111,7 @@ def contradicted(
     """A transaction that would have read a different value, or overwrote a version that it did not see, or NONE.
 
     `predicates`: whether reads by predicates must show the present state too (repeatable read leaves them free).
+    `first_wins`: whether a version must have been seen to be overwritten.
     """
     count = len(outcome)
     room = numpy.zeros(key_count + 1, int64)
@@ -146,7 +148,7 @@ def contradicted(
                 if f[micro] != WRITE:
                     continue
                 on = key[micro]
-                if changed[on] > looked[txn]:
+                if first_wins and changed[on] > looked[txn]:
                     return int(txn)
                 if lists:
                     written[room[on] + state[on]] = value[micro]

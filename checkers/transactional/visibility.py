@@ -1,38 +1,116 @@
-"""Parallel snapshot isolation and read atomic: which transactions each one saw, and an order of versions that fits.
+"""Models in which a read sees earlier writers of keys that its transaction writes: an order of versions that fits.
 
 Parallel snapshot isolation (Cerone, Bernardi & Gotsman, 2015): a transaction that sees another one sees all that the
 other one saw; of two that write one key, one saw the other; a read gives the last version that its transaction sees.
 So if a reader of a version sees further writers of the key, these come before that version: this is concluded until
-nothing new follows. Then only orders of two writers are open, and both orders are tried.
+nothing new follows. Then only orders of two writers are open, and both orders are tried. Update atomic, monotonic view
+and cursor stability are the same with less to see (`Look`). In update serializable, one that writes also comes before
+those that overwrote what it read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import Literal
 
 import numpy
 
 from checkers.limits import given
 from checkers.transactional.columns import Int32s
+from checkers.transactional.sight import NO_WRITER
 
 STEPS = 20_000_000
 """How many edges may be followed in all; some 5 s."""
 TRANSACTIONS_MAX = 4_000
 """Every transaction's past is a set of bits of this length."""
-NO_WRITER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A read of `key`, of the version of `writer` (or NO_WRITER), and what it sees, as bits.
+
+    It sees `sure`, and of those that come before its reader the `earlier` ones; if `closed`, all before these too.
+    `comes_first`: its reader comes before all that wrote later versions.
+    """
+
+    reader: int
+    key: int
+    writer: int
+    sure: int
+    earlier: int
+    closed: bool
+    comes_first: bool
+
+    def seen(self, past: Mapping[int, int]) -> int:
+        """All that it sees, if `past` has those that come before each."""
+        direct = self.sure | (self.earlier & past[self.reader])
+        seen = direct
+        if self.closed:
+            for txn in bits(direct):
+                seen |= past[txn]
+        return seen & ~(1 << self.reader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visible:
-    """`pairs`: the second saw the first, by number; `reads`: (reader, key, writer or NO_WRITER); `writers` by key."""
+    """`pairs`: the first one comes first, by number; `writers` by key."""
 
     members: Sequence[int]
     pairs: Sequence[tuple[int, int]]
-    reads: Sequence[tuple[int, int, int]]
-    writers: dict[int, list[int]]
+    looks: Sequence[Look]
+    writers: Mapping[int, Sequence[int]]
+
+    def chained(self, place: Sequence[int]) -> list[tuple[int, int]]:
+        """The pairs, and those that follow if the writers of each key stand as they do in this order."""
+        after: dict[tuple[int, int], int] = {}
+        for key, those in self.writers.items():
+            after |= {
+                (key, one): other
+                for one, other in pairwise([NO_WRITER, *sorted(those, key=place.__getitem__)])
+            }
+        chains = [(one, other) for (_, one), other in after.items() if one != NO_WRITER]
+        first = [
+            (look.reader, _next_but(look, after))
+            for look in self.looks
+            if look.comes_first and _next_but(look, after) != NO_WRITER
+        ]
+        return [*self.pairs, *chains, *first]
+
+    def fits(self, past: Mapping[int, int], place: Sequence[int]) -> bool:
+        """Whether every read shows a version that is not older than what it saw. `place` by number: in the order."""
+        masks = masks_of(self.writers)
+        return all(
+            look.writer != NO_WRITER and place[one] <= place[look.writer]
+            for look in self.looks
+            for one in bits(look.seen(past) & masks.get(look.key, 0))
+        )
+
+
+def _next_but(look: Look, after: Mapping[tuple[int, int], int]) -> int:
+    """The next writer after the version that a read showed, who is not its reader; or NO_WRITER."""
+    there = after.get((look.key, look.writer), NO_WRITER)
+    return after.get((look.key, there), NO_WRITER) if there == look.reader else there
+
+
+def mask_of(txns: Iterable[int]) -> int:
+    """Their bits."""
+    return union(1 << txn for txn in txns)
+
+
+def union(masks: Iterable[int]) -> int:
+    """The bits that any of them has."""
+    every = 0
+    for mask in masks:
+        every |= mask
+    return every
+
+
+def masks_of(writers: Mapping[int, Iterable[int]]) -> dict[int, int]:
+    """By key, its writers as bits."""
+    return {key: mask_of(those) for key, those in writers.items()}
 
 
 @dataclass(slots=True)
@@ -41,7 +119,7 @@ class _Budget:
     is_late: Callable[[], bool]
 
 
-class _Circle(Exception):
+class Circle(Exception):
     """The conclusions contradict each other."""
 
 
@@ -52,7 +130,7 @@ class _Spent(Exception):
 def order_of(
     visible: Visible, part: int = 1, is_late: Callable[[], bool] = lambda: False
 ) -> tuple[Literal["found", "none", "open"], Int32s | None]:
-    """An order of the members: each stands behind all that it saw, and read the last version of these.
+    """An order of the members that has the pairs, in which every read shows the last version that it saw.
 
     "none": there is no such order of versions; "open": the budget did not suffice.
     """
@@ -68,7 +146,7 @@ def order_of(
 def _solved(visible: Visible, pairs: list[tuple[int, int]], budget: _Budget) -> list[int] | None:
     try:
         pairs, past = _concluded(visible, pairs, budget)
-    except _Circle:
+    except Circle:
         return None
     undecided = list(_undecided(visible, past))
     if not undecided:
@@ -78,7 +156,7 @@ def _solved(visible: Visible, pairs: list[tuple[int, int]], budget: _Budget) -> 
     try:  # all at once, as a topological order has them
         complete, _ = _concluded(visible, pairs + ordered, budget)
         return sorted_by(visible.members, complete)
-    except _Circle:
+    except Circle:
         one, other = ordered[0]
     first = _solved(visible, [*pairs, (one, other)], budget)
     return first if first is not None else _solved(visible, [*pairs, (other, one)], budget)
@@ -87,27 +165,38 @@ def _solved(visible: Visible, pairs: list[tuple[int, int]], budget: _Budget) -> 
 def _concluded(
     visible: Visible, pairs: list[tuple[int, int]], budget: _Budget
 ) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    masks = {key: sum(1 << txn for txn in writers) for key, writers in visible.writers.items()}
+    masks = masks_of(visible.writers)
     while True:
-        budget.steps -= len(pairs) + len(visible.reads)
+        budget.steps -= len(pairs) + len(visible.looks)
         if budget.steps < 0 or budget.is_late():
             raise _Spent
         past = past_of(visible.members, pairs)
         new = []
-        for reader, key, writer in visible.reads:
-            others = masks.get(key, 0) & past[reader] & ~(1 << reader)
-            if writer == NO_WRITER:
+        for look in visible.looks:
+            others = masks.get(look.key, 0) & look.seen(past)
+            if look.comes_first:
+                new += [(look.reader, other) for other in _later(look, masks, past)]
+            if look.writer == NO_WRITER:
                 if others:
-                    raise _Circle
+                    raise Circle
                 continue
-            new += [(other, writer) for other in bits(others & ~(1 << writer) & ~past[writer])]
+            unknown = others & ~(1 << look.writer) & ~past[look.writer]
+            new += [(other, look.writer) for other in bits(unknown)]
         if not new:
             return pairs, past
         pairs = pairs + list(dict.fromkeys(new))
 
 
+def _later(look: Look, masks: Mapping[int, int], past: Mapping[int, int]) -> Iterator[int]:
+    """The writers of later versions that are not known to come after the reader."""
+    for other in bits(masks.get(look.key, 0) & ~(1 << look.reader)):
+        overwrote = look.writer == NO_WRITER or past[other] >> look.writer & 1
+        if overwrote and not past[other] >> look.reader & 1:
+            yield other
+
+
 def past_of(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """By member, the bits of the members that it must see. Raises _Circle."""
+    """By member, the bits of the members that it must see. Raises Circle."""
     before: dict[int, list[int]] = {member: [] for member in members}
     for one, other in pairs:
         before[other].append(one)
@@ -121,7 +210,7 @@ def past_of(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[in
 
 
 def sorted_by(members: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The members in an order that has the pairs, those with smaller numbers first where it may. Raises _Circle."""
+    """The members in an order that has the pairs, those with smaller numbers first where it may. Raises Circle."""
     after: dict[int, list[int]] = {member: [] for member in members}
     missing = dict.fromkeys(members, 0)
     for one, other in pairs:
@@ -138,7 +227,7 @@ def sorted_by(members: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[
             if not missing[other]:
                 heappush(ready, other)
     if len(order) < len(missing):
-        raise _Circle
+        raise Circle
     return order
 
 

@@ -13,6 +13,7 @@ from checkers import by_model, sessions
 from checkers.by_model import MODELS, PROMISES, judge, strongest_of
 from checkers.guessing import LOOSER, guess
 from checkers.history import History, foreign
+from checkers.transactional import anomalies
 from tests import examples
 
 STALE = (
@@ -229,7 +230,7 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
         )  # that family has tests of its own
 
 
-@pytest.mark.parametrize(("alias", "name"), [*by_model.ALIASES.items(), *by_model.PROMISE_ALIASES.items()])
+@pytest.mark.parametrize(("alias", "name"), [*by_model.ALIASES.items(), *anomalies.ALIASES.items()])
 def test_names_of_other_tools_mean_a_model_of_ours(alias: str, name: str) -> None:
     """A person who knows Elle or Knossos would have to learn our names for the same models."""
     history = told((0, "txn", "[[:append x 1]]"), (0, "txn", "[[:r x [1]]]"))

@@ -56,7 +56,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             return {name: workload.summary for name, workload in WORKLOADS.items()}
         case "models":
             others = {name: f"another name of {model}" for name, model in ALIASES.items()}
-            return {name: _model(model) for name, model in MODELS.items()} | others
+            return {name: _model(model) for name, model in MODELS.items()} | others | _isolation()
         case "faults":
             return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":
@@ -82,6 +82,27 @@ def _model(model: Model) -> str:
     promises, many = model.promises, 4
     more = f", and {len(promises) - many} more" if len(promises) > many else ""
     return f"{model.summary}; promises: {', '.join(promises[:many])}{more}"
+
+
+def _isolation() -> dict[str, str]:
+    """The isolation models of transactions, by all their names, and those that are not judged."""
+    from checkers.transactional import anomalies
+
+    of = "of append, rw-register"
+    rows = {base: f"{of}: {summary}{_ordered(base)}" for base, summary in anomalies.SUMMARIES.items()}
+    rows |= {
+        name: f"another name of {base}" for name, base in (anomalies.ALIASES | anomalies.OTHER_NAMES).items()
+    }
+    return rows | {name: f"no isolation that is judged: {why}" for name, why in anomalies.REFUSED.items()}
+
+
+def _ordered(base: str) -> str:
+    """The names of the models that add an order."""
+    from checkers.transactional import anomalies
+
+    if base in anomalies.WITHOUT_ORDER:
+        return ""
+    return f"; of sessions: {anomalies.named(base, 1)}; of real time: {anomalies.named(base, 2)}"
 
 
 def _promises() -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import ALIASES, MODELS, PROMISE_ALIASES, Judgement
+from checkers.by_model import ALIASES, MODELS, Judgement
 from checkers.guessing import LOOSER, guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
@@ -76,9 +76,6 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
     """The content of verdict.json for the history. WrongUse for an unknown model or promise, or a wrong `initial`."""
     model = _model(asked, history)
     promise = _promise(asked, model)
-    if promise not in MODELS[model].promises:
-        known = by_model.names_of(MODELS[model].promises)
-        raise WrongUse(f"--promise {promise!r} is not known for {model}: expected one of {known}")
     try:
         judgement = by_model.judge(
             history,
@@ -117,8 +114,10 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
 
 def _promise(asked: Asked, model: str) -> str:
     """The promise to judge by, under its own name; the strictest one if none is asked for."""
-    promise = asked.promise or MODELS[model].promises[0]
-    return PROMISE_ALIASES.get(promise, promise)
+    try:
+        return by_model.promise_of(model, asked.promise or None)
+    except KeyError as error:
+        raise WrongUse(f"--promise {error.args[0]}") from error
 
 
 def _model(asked: Asked, history: History) -> str:

@@ -10,8 +10,15 @@ from tests.checkers.brute.transactions import Order, Txn, nothing, realtime, ses
 
 BASES = (
     "read-committed",
+    "cursor-stability",
+    "monotonic-atomic-view",
+    "monotonic-view",
     "read-atomic",
+    "update-atomic",
+    "causal-cerone",
+    "prefix",
     "parallel-snapshot-isolation",
+    "update-serializable",
     "snapshot-isolation",
     "repeatable-read",
     "serializable",
@@ -19,10 +26,16 @@ BASES = (
 STRONG: dict[str, Order] = {"": nothing, "strong-session-": session, "strong-": realtime}
 STRICT = "strict-serializable"
 
+OWN_NAMES = {
+    "strong-serializable": STRICT,
+    "strong-session-causal-cerone": "causal",
+    "strong-causal-cerone": "strong-causal",
+}
 MODELS: dict[str, tuple[str, Order]] = {
-    (STRICT if prefix + base == "strong-serializable" else prefix + base): (base, before)
+    OWN_NAMES.get(prefix + base, prefix + base): (base, before)
     for prefix, before in STRONG.items()
     for base in BASES
+    if not prefix or base != "update-serializable"
 }
 """By name: what is proscribed, and the order that must be kept."""
 

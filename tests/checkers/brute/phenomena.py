@@ -11,14 +11,23 @@ model proscribes. Dependencies between different transactions of a world:
 | model | proscribes | source |
 |---|---|---|
 | read-committed | G1a, G1b: a read of no commit, of no last write; G1c: a cycle of ww, wr, before | Adya PL-2 |
+| cursor-stability | G1; G-cursor: a cycle of one rw and of ww, all of one key | Adya PL-CS |
+| monotonic-atomic-view | G1; OTV: a read older than what one wrote that it or one before was of | Bailis, HAT |
+| monotonic-view | G1; G-monotonic: a cycle of one rw, from a read to it or a step before it | Adya PL-2L |
 | read-atomic | G1; INT; fractured reads | Bailis et al. (RAMP), SIGMOD 2014; Cerone et al., CONCUR 2015 |
+| update-atomic | G1; INT; fractured reads, with earlier writers of one's keys | Cerone et al., CONCUR 2017 |
+| causal-cerone | G1; INT; a read older than a write that is before it by wr and before | Cerone et al., CONCUR 2015 |
+| prefix | G1; INT; a cycle in which each rw comes after wr or before | Cerone et al., CONCUR 2015 |
+| consistent-view | G1; a cycle with at most one rw | Adya PL-2+: the same as the next, see the tests |
 | parallel-snapshot-isolation | G1; INT; a cycle with at most one rw | Cerone and Gotsman, J. ACM 2018, PSI; PL-2+ |
 | snapshot-isolation | G1; INT; a cycle in which no two rw are neighbours | the same, SI |
+| update-serializable | G1; INT; any cycle of those that write and one that only reads | Adya PL-3U |
 | repeatable-read | G1; INT; any cycle (all reads are of items) | PL-2.99 |
 
 INT: a read after a read or write of the same key in the same transaction shows the same, with what the transaction
 wrote since. Fractured: a transaction that reads one write of another reads none older than its other writes; in the
 strong forms also none older than the writes of a transaction that comes before it (axiom SESSION of Cerone et al.).
+OTV and G-monotonic look at single steps of a transaction; a read behind an own write of the key shows it (Adya, 4.1.1).
 
 In any history (Adya, 4.1.1) the operations have an order which keeps the program order of each transaction, and in
 which a value is read only after it was written.
@@ -62,17 +71,33 @@ class Dependencies:
     rw: Edges
 
 
+WEAK = (
+    *("read-committed", "cursor-stability", "monotonic-atomic-view", "monotonic-view"),
+    *("read-atomic", "update-atomic", "causal-cerone"),
+)
+"""The models whose other phenomena have a read in them; a cycle without one is G1c."""
+BY_STEPS = ("monotonic-atomic-view", "monotonic-view")
+SEE_THEIR_OWN = (*BY_STEPS, "consistent-view")
+
+
 def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bool:
     """Whether some world shows none of what `model` proscribes."""
     if not _well_formed(txns, workload):
         return False
-    if model != "read-committed" and not all(_internal(t, workload) for t in txns):
+    if model in SEE_THEIR_OWN:
+        if not all(_own_writes(t, workload) for t in txns):
+            return False
+    elif model not in ("read-committed", "cursor-stability") and not all(
+        _internal(t, workload) for t in txns
+    ):
         return False
     reads = [read for txn in txns if txn.outcome == "ok" for read in reads_of_others(txn, workload)]
     for world in worlds(txns):
         earlier = frozenset((a.number, b.number) for a in world for b in world if before(a, b))
         good = any(
-            _proscribes_nothing(model, order, _dependencies(order, reads, workload), earlier, reads, workload)
+            _proscribes_nothing(
+                model, order, _dependencies(order, reads, workload), earlier, reads, workload, world
+            )
             for order in _orders_read(world, reads, workload)
         )
         if good:
@@ -87,13 +112,34 @@ def _proscribes_nothing(
     earlier: Edges,
     reads: Sequence[Read],
     workload: str,
+    world: Sequence[Txn],
 ) -> bool:
     forward = found.ww | found.wr | earlier
+    if model in WEAK and _has_cycle(forward):
+        return False
     if model == "read-committed":
-        return not _has_cycle(forward)
+        return True
+    if model == "cursor-stability":
+        return not any(_cursor(key, order, reads, workload) for key in order)
+    if model in BY_STEPS:
+        past = _closure(forward) if model == "monotonic-view" else frozenset()
+        return not any(_vanishes(txn, order, past, earlier, workload) for txn in world)
+    if model == "update-atomic":
+        return not _fractured(order, earlier | _closure(_ww(order)), reads, workload)
+    if model == "causal-cerone":
+        return not _fractured(order, _closure(found.wr | earlier), reads, workload)
+    if model == "prefix":
+        known = found.wr | earlier
+        return not _has_cycle(found.ww | known | _then(known, found.rw))
+    if model == "update-serializable":
+        updates = {txn.number for txn in world if txn.keys_written}
+        every = forward | found.rw
+        return not any(
+            _has_cycle(frozenset(e for e in every if set(e) <= updates | {txn.number})) for txn in world
+        )
     if model == "read-atomic":
-        return not _has_cycle(forward) and not _fractured(order, earlier, reads, workload)
-    if model == "parallel-snapshot-isolation":
+        return not _fractured(order, earlier, reads, workload)
+    if model in ("parallel-snapshot-isolation", "consistent-view"):
         return _irreflexive(_then(_closure(forward), found.rw)) and not _has_cycle(forward)
     if model == "snapshot-isolation":
         return not _has_cycle(forward | _then(forward, found.rw))
@@ -298,6 +344,59 @@ def _fractured(
         if any(maker in seen for maker, _ in order[read.key][place:]):
             return True
     return False
+
+
+def _cursor(key: str, order: dict[str, tuple[Version, ...]], reads: Sequence[Read], workload: str) -> bool:
+    """G-cursor: one read a version of the key, and wrote a later one than the next."""
+    only = {key: order[key]}
+    found = _dependencies(only, [read for read in reads if read.key == key], workload)
+    return not _irreflexive(_then(found.rw, _closure(found.ww)))
+
+
+def _vanishes(
+    txn: Txn, order: dict[str, tuple[Version, ...]], past: Edges, earlier: Edges, workload: str
+) -> bool:
+    """OTV, or G-monotonic if `past` says what comes before what."""
+    if txn.outcome != "ok":
+        return False
+    known = {one for one, other in earlier if other == txn.number}
+    for place, (word, key, _) in enumerate(txn.micros):
+        versions = order[key]
+        if word != "r":
+            own = [at for at, (maker, _) in enumerate(versions) if maker == txn.number]
+            known |= {maker for maker, _ in versions[: own[0]]} if past and own else set()
+            continue
+        upto = Txn(txn.number, txn.outcome, txn.process, txn.invoked, txn.completed, txn.micros[: place + 1])
+        shown = list(reads_of_others(upto, workload))
+        before = list(reads_of_others(_cut(upto), workload))
+        if len(shown) == len(before):
+            continue  # its own write
+        seen = _place(shown[-1], versions, workload)
+        known |= {versions[seen - 1][0]} if seen else set()
+        everything = known | {one for one, other in past if other in known}
+        if any(maker in everything - {txn.number} for maker, _ in versions[seen:]):
+            return True
+    return False
+
+
+def _cut(txn: Txn) -> Txn:
+    return Txn(txn.number, txn.outcome, txn.process, txn.invoked, txn.completed, txn.micros[:-1])
+
+
+def _own_writes(txn: Txn, workload: str) -> bool:
+    """Whether every read behind own writes of its key shows them."""
+    if txn.outcome != "ok":
+        return True
+    own: dict[str, list[Any]] = {}
+    for word, key, value in txn.micros:
+        mine = own.setdefault(key, [])
+        if word != "r":
+            mine.append(value)
+        elif mine:
+            shown, wanted = ([value], mine[-1:]) if workload == "rw-register" else (list(value or []), mine)
+            if shown[-len(wanted) :] != wanted:
+                return False
+    return True
 
 
 # ---- relations

@@ -39,6 +39,10 @@ TEXTBOOK = (
     ("wx-ry", "wy-rx"),  # circular information flow
     ("rx-wx-ry", "ry-wy", "rx-ry"),  # read-only anomaly
     ("wx-rx", "wx-rx-ry"),  # reads of own writes
+    ("wx", "rx-wy", "ry-rx"),  # a cause that its effect's reader does not see
+    ("wx", "rx-wy", "ry-wx", "rx-ry"),  # the same with a later writer
+    ("wx-wy", "ry-rx"),  # a fractured read, which an early read of an old value excuses
+    ("wx", "wx", "rx", "rx-rx"),  # writes in two orders
 )
 
 

@@ -54,7 +54,7 @@ def test_every_proof_is_accepted(count: int) -> None:
     assert min(seen["valid"], seen["invalid"]) > count // 9, seen
 
 
-SESSIONS = tuple(name for name in anomalies.MODELS if name.startswith("strong-session-"))
+SESSIONS = tuple(name for name, (_, order) in anomalies.MODELS.items() if order == 1)
 
 
 def of_sessions(history: History, workload: Workload, model: str) -> str:
@@ -89,7 +89,7 @@ def test_models_of_sessions_are_refuted_without_real_time(
 def test_what_one_session_did_not_see_is_shown_by_sessions_alone(model: str) -> None:
     """As above: real time lies nearer here, because the first transaction was over before the last began."""
     history = history_of(ok(1, "rz wy1 wx2"), ok(2, "wy3 wz4"), register(2, "rx"))
-    keyed = model not in ("strong-session-read-committed", "strong-session-read-atomic")
+    keyed = anomalies.OF_KEYS + "-process" in anomalies.forbidden(model)
     result = of_sessions(history, "rw-register", model)
     assert result == ("invalid" if keyed else "valid"), model
 

@@ -7,11 +7,20 @@ answers, no failed one happened, and each unsure one happened or not. This file 
 serializable, repeatable-read         one after the other; repeatable-read lets reads by predicates show earlier states
 snapshot-isolation                    a moment for the snapshot, a later one for the commit; who writes a key commits
                                       while nobody else does who writes it
+update-serializable                   those that write one after the other, and each that only reads somewhere in an
+                                      order of them that has the same orders of versions
+prefix                                as snapshot-isolation, without a word of who else writes a key
 parallel-snapshot-isolation           an order of versions, and for each transaction the least set of seen ones that is
                                       closed and in which writers of one key saw each other; a read gives the last seen
+causal-cerone                         the same, but writers of one key need not have seen each other
+update-atomic                         as parallel-snapshot-isolation, but the set is not closed
+monotonic-view                        as parallel-snapshot-isolation, but the set is that of a read: what this read, and
+                                      reads and writes of the transaction before it, saw
 read-atomic                           an order of versions that agrees with who read of whom; no read gives a version
                                       older than one by a transaction that was read of, or that comes before it in the
                                       session or in real time; reads agree with own writes
+monotonic-atomic-view                 the same, but a read knows of those alone that it or a read before it was of
+cursor-stability                      nobody writes a key between the version that a transaction read of it and its own
 read-committed                        an order of versions that agrees with who read of whom; only last versions
 
 strong-session-… and strong-…: the order has what was over before it began, in the session or anywhere, before it.
@@ -21,6 +30,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
@@ -28,8 +38,15 @@ from checkers.history import History, Operation
 
 BASES = (
     "read-committed",
+    "cursor-stability",
+    "monotonic-atomic-view",
+    "monotonic-view",
     "read-atomic",
+    "update-atomic",
+    "causal-cerone",
+    "prefix",
     "parallel-snapshot-isolation",
+    "update-serializable",
     "snapshot-isolation",
     "repeatable-read",
     "serializable",
@@ -38,6 +55,8 @@ State = dict[Any, tuple[Any, ...]]
 
 
 def name_of(base: str, order: int) -> str:
+    if base == "causal-cerone":
+        return ("causal-cerone", "causal", "strong-causal")[order]
     name = ("", "strong-session-", "strong-")[order] + base
     return "strict-serializable" if name == "strong-serializable" else name
 
@@ -58,18 +77,30 @@ class Definitions:
         self.writer = {
             (k, v): n for n, t in enumerate(self.txns) for f, k, v in t.value if f in ("w", "append")
         }
-        self.holds = {name_of(base, order): self._holds(base, order) for base in BASES for order in range(3)}
+        self.holds = {
+            name_of(base, order): self._holds(base, order)
+            for base in BASES
+            for order in range(1 if base == "update-serializable" else 3)
+        }
 
     def _holds(self, base: str, order: int) -> bool:
         if not self._readable():
             return False
-        if base == "snapshot-isolation":
-            return any(self._interleaves(chosen, order) for chosen in self.choices)
+        if base in ("snapshot-isolation", "prefix"):
+            wins = base == "snapshot-isolation"
+            return any(self._interleaves(chosen, order, first_wins=wins) for chosen in self.choices)
+        if base == "update-serializable":
+            return any(self._updates_run(chosen, order) for chosen in self.choices)
         test = {
             "serializable": self._runs,
             "repeatable-read": self._runs_but_predicates,
-            "parallel-snapshot-isolation": self._sees,
+            "parallel-snapshot-isolation": partial(self._sees, conflicts=True, closed=True),
+            "causal-cerone": partial(self._sees, conflicts=False, closed=True),
+            "update-atomic": partial(self._sees, conflicts=True, closed=False),
+            "monotonic-view": self._is_monotonic,
             "read-atomic": self._is_atomic,
+            "monotonic-atomic-view": self._is_atomic_so_far,
+            "cursor-stability": self._is_stable,
             "read-committed": self._is_committed,
         }[base]
         return any(test(each, order) for chosen in self.choices for each in self._orders(chosen, order))
@@ -153,6 +184,30 @@ class Definitions:
             state = self._after(state, number)
         return True
 
+    def _updates_run(self, chosen: Sequence[int], order: int) -> bool:
+        updates = [number for number in chosen if self._writes(number)]
+        looks = [number for number in chosen if not self._writes(number)]
+        by_versions: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
+        for each in self._orders(updates, order):
+            if self._runs(each, order):
+                writers = {
+                    key: [n for n in each if key in self._writes(n)] for n in each for key in self._writes(n)
+                }
+                by_versions[str(sorted(writers.items()))].append(each)
+        return any(
+            all(any(self._has_room_for(look, each, order) for each in orders) for look in looks)
+            for orders in by_versions.values()
+        )
+
+    def _has_room_for(self, look: int, updates: Sequence[int], order: int) -> bool:
+        """Whether it may stand somewhere among them."""
+        together = ((*updates[:at], look, *updates[at:]) for at in range(len(updates) + 1))
+        return any(
+            self._runs(each, order)
+            and not any(self._before(late, early, order) for early, late in combinations(each, 2))
+            for each in together
+        )
+
     def _runs_but_predicates(self, order: Sequence[int], _: int) -> bool:
         state: State = {}
         past = [state]
@@ -216,7 +271,7 @@ class Definitions:
                     first[key] = None
         return True
 
-    def _interleaves(self, chosen: Sequence[int], order: int) -> bool:
+    def _interleaves(self, chosen: Sequence[int], order: int, *, first_wins: bool) -> bool:
         writes = {number: set(self._writes(number)) for number in chosen}
 
         def go(begun: dict[int, set[Any]], over: frozenset[int], state: State) -> bool:
@@ -227,7 +282,7 @@ class Definitions:
                 if number in over:
                     continue
                 if number in begun:
-                    if not begun[number] & writes[number]:
+                    if not (first_wins and begun[number] & writes[number]):
                         since = {n: keys | writes[number] for n, keys in begun.items() if n != number}
                         if go(since, over | {number}, self._after(state, number)):
                             return True
@@ -326,23 +381,101 @@ class Definitions:
                         return False
         return True
 
-    def _sees(self, order: Sequence[int], level: int) -> bool:
+    def _sees(self, order: Sequence[int], level: int, *, conflicts: bool, closed: bool) -> bool:
+        """`conflicts`: of two that write one key, one saw the other; `closed`: each saw what those saw that it saw."""
         if not self._is_committed(order, level) or not all(self._repeats(number) for number in order):
             return False
         versions = self._versions(order)
         seen: dict[int, set[int]] = {}
         for at, number in enumerate(order):
             direct = {o for o in order[:at] if self._before(o, number, level)}
-            direct |= {o for o in order[:at] if set(self._writes(o)) & set(self._writes(number))}
+            if conflicts:
+                direct |= {o for o in order[:at] if set(self._writes(o)) & set(self._writes(number))}
             sources = {
                 self._source(number, key, shown, versions) for _, key, shown, _ in self._external(number)
             }
             direct |= {each for each in sources if each is not None and each >= 0}
-            seen[number] = direct.union(*(seen[each] for each in direct))
-            for _, key, shown, _ in self._external(number):
+            seen[number] = direct.union(*(seen[each] for each in direct)) if closed else direct
+            for f, key, shown, _ in self._external(number):
+                if f == "rp" and not closed:
+                    continue
                 last = [o for o in order[:at] if o in seen[number] and key in self._writes(o)]
                 if self._source(number, key, shown, versions) != (last[-1] if last else -1):
                     return False
+        return closed or self._no_lost_update(order)
+
+    def _is_stable(self, order: Sequence[int], level: int) -> bool:
+        if not self._is_committed(order, level) or not self._no_lost_update(order):
+            return False
+        versions = self._versions(order)
+        for at, number in enumerate(order):
+            for f, key, source in self._steps(number, versions):
+                if f == "r" and key in self._writes(number):
+                    last = [-1, *(o for o in order[:at] if key in self._writes(o))][-1]
+                    if source != last:
+                        return False
+        return True
+
+    # what a read knows of
+
+    def _steps(self, number: int, versions: Any) -> Iterator[tuple[str, Any, int]]:
+        """(f, key, source of a read or -1: of nobody) for each micro-operation, without reads of own writes."""
+        own: State = defaultdict(tuple)
+        for f, key, value in self.txns[number].value:
+            if f in ("w", "append"):
+                own[key] = (*own[key], value)
+                yield "w", key, number
+            elif self.txns[number].type == "ok":
+                shown = self._shown(value)
+                if self.lists or not (shown and shown[0] in own[key]):
+                    source = self._source(number, key, self._without_own(shown, own[key]), versions)
+                    assert source is not None
+                    yield f, key, source
+
+    def _shows_own(self, number: int) -> bool:
+        own: State = defaultdict(tuple)
+        for f, key, value in self.txns[number].value:
+            if f in ("w", "append"):
+                own[key] = (*own[key], value) if self.lists else (value,)
+            elif self.txns[number].type == "ok":
+                shown = self._shown(value)
+                if own[key] and shown[-len(own[key]) :] != own[key]:
+                    return False
+        return True
+
+    def _is_atomic_so_far(self, order: Sequence[int], level: int) -> bool:
+        if not self._is_committed(order, level) or not all(self._shows_own(number) for number in order):
+            return False
+        versions, place = self._versions(order), {number: at for at, number in enumerate(order)}
+        for number in order:
+            known = {one for one in order if self._before(one, number, level)}
+            for f, key, source in self._steps(number, versions):
+                if f != "w":
+                    known |= {source} - {-1}
+                newest = max((place[one] for one in known if key in self._writes(one)), default=-1)
+                if f == "r" and newest > (place[source] if source >= 0 else -1):
+                    return False
+        return True
+
+    def _is_monotonic(self, order: Sequence[int], level: int) -> bool:
+        if not self._is_committed(order, level) or not all(self._shows_own(number) for number in order):
+            return False
+        versions, place = self._versions(order), {number: at for at, number in enumerate(order)}
+        seen: dict[int, set[int]] = {}
+        for at, number in enumerate(order):
+            known: set[int] = set()
+            for one in order[:at]:
+                if self._before(one, number, level):
+                    known |= {one} | seen[one]
+            for f, key, source in self._steps(number, versions):
+                if f == "w":
+                    known = known.union(*({o} | seen[o] for o in order[:at] if key in self._writes(o)))
+                    continue
+                known |= {source} | seen[source] if source >= 0 else set()
+                newest = max((place[one] for one in known if key in self._writes(one)), default=-1)
+                if newest > (place[source] if source >= 0 else -1):
+                    return False
+            seen[number] = known
         return True
 
     def __repr__(self) -> str:

@@ -61,14 +61,14 @@ LISTS = [
         ok(1, "ax1 ay1", 0, 9),
         ok(2, "rx1 ry", 0, 9),
         ok(3, "ry1", 10, 11),
-        left="strong-read-committed",
+        left="strong-cursor-stability",
     ),
     planted(
         "one of two keys is read as it was before",
         *("fractured-read", 0),
         ok(1, "ax1 ay1", 0, 9),
         ok(2, "rx1 ry", 0, 9),
-        left="strong-read-committed",
+        left="strong-cursor-stability",
     ),
     planted(
         "two readers see two writers in opposite orders (long fork)",
@@ -77,7 +77,7 @@ LISTS = [
         ok(2, "ay1", 0, 9),
         ok(3, "rx1 ry", 0, 9),
         ok(4, "rx ry1", 0, 9),
-        left="strong-parallel-snapshot-isolation",
+        left="update-serializable strong-parallel-snapshot-isolation",
     ),
     planted(
         "write skew",
@@ -110,7 +110,7 @@ LISTS = [
         ok(2, "ay1", 0, 9),
         ok(3, "rx1 py", 0, 9),
         ok(4, "px ry1", 0, 9),
-        left="strong-parallel-snapshot-isolation strong-repeatable-read",
+        left="update-serializable strong-parallel-snapshot-isolation strong-repeatable-read",
     ),
     planted(
         "a client's second append stands before its first",
@@ -133,7 +133,7 @@ LISTS = [
         ok(1, "ax1", 0, 1),
         ok(1, "rx", 2, 3),
         ok(2, "rx1", 0, 9),
-        left="serializable strong-read-committed",
+        left="serializable strong-cursor-stability",
     ),
     planted(
         "two clients append, and then miss what the other appended",
@@ -197,7 +197,7 @@ LISTS = [
         ok(1, "ax1", 0, 1),
         ok(2, "rx", 2, 3),
         ok(3, "rx1", 0, 9),
-        left="strong-session-serializable strong-read-committed",
+        left="strong-session-serializable strong-cursor-stability",
     ),
     planted(
         "a stale read by a predicate",
@@ -247,7 +247,7 @@ LISTS = [
         0,
         ok(1, "rx ax1 rx", 0, 9),
         ok(2, "rx1"),
-        left="strong-read-committed",
+        left="strong-cursor-stability",
     ),
     planted("a read does not repeat", "internal", 0, ok(1, "rx rx1", 0, 9), ok(2, "ax1", 0, 9)),
     planted("it reads what it appends only then", "future-read", 0, ok(1, "rx1 ax1"), left=""),
@@ -333,3 +333,123 @@ CATALOGUE: tuple[Planted, ...] = (
         for each in REGISTERS
     ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """A history that some models allow and others don't, whatever order they promise."""
+
+    name: str
+    txns: tuple[Txn, ...]
+    workload: Workload
+    allowed_by: tuple[str, ...]
+    forbidden_by: tuple[str, ...]
+
+
+def apart(
+    name: str, *txns: Txn, workload: Workload = "rw-register", allowed_by: str, forbidden_by: str
+) -> Apart:
+    return Apart(
+        name=name,
+        txns=txns,
+        workload=workload,
+        allowed_by=tuple(allowed_by.split()),
+        forbidden_by=tuple(forbidden_by.split()),
+    )
+
+
+APART = [
+    apart(
+        "a cause that the reader of its effect does not see",
+        ok(1, "wx1", 0, 9),
+        register(2, "rx1 wy1", 0, 9),
+        register(3, "ry1 rx", 0, 9),
+        allowed_by="update-atomic monotonic-atomic-view cursor-stability",
+        forbidden_by="causal-cerone prefix monotonic-view update-serializable",
+    ),
+    apart(
+        "a lost update",
+        register(1, "rx wx1", 0, 9),
+        register(2, "rx wx2", 0, 9),
+        allowed_by="prefix causal-cerone monotonic-view monotonic-atomic-view",
+        forbidden_by="cursor-stability update-atomic update-serializable",
+    ),
+    apart(
+        "two that only read see two writers in opposite orders",
+        ok(1, "wx1", 0, 9),
+        ok(2, "wy1", 0, 9),
+        register(3, "rx1 ry", 0, 9),
+        register(4, "rx ry1", 0, 9),
+        allowed_by="update-serializable causal-cerone update-atomic monotonic-view",
+        forbidden_by="prefix",
+    ),
+    apart(
+        "two that write read what the other one overwrites",
+        register(1, "rx wy1", 0, 9),
+        register(2, "ry wx1", 0, 9),
+        allowed_by="prefix snapshot-isolation",
+        forbidden_by="update-serializable",
+    ),
+    apart(
+        "half of a transaction, the new half first",
+        ok(1, "wx1 wy1", 0, 9),
+        register(2, "rx1 ry", 0, 9),
+        allowed_by="cursor-stability",
+        forbidden_by="monotonic-atomic-view monotonic-view causal-cerone update-atomic",
+    ),
+    apart(
+        "half of a transaction, the old half first",
+        ok(1, "wx1 wy1", 0, 9),
+        register(2, "ry rx1", 0, 9),
+        allowed_by="monotonic-atomic-view monotonic-view",
+        forbidden_by="read-atomic causal-cerone update-atomic",
+    ),
+    apart(
+        "an append whose transaction overwrote what the reader misses",
+        ok(1, "az1 ax1", 0, 9),
+        ok(2, "az2 ay1", 0, 9),
+        ok(3, "rz12", 0, 9),
+        ok(4, "ry1 rx", 0, 9),
+        workload="append",
+        allowed_by="causal-cerone update-atomic cursor-stability",
+        forbidden_by="monotonic-view prefix update-serializable",
+    ),
+    apart(
+        "it overwrote what one of which it saw nothing wrote",
+        ok(1, "az1 ax1", 0, 9),
+        ok(2, "az2 rx", 0, 9),
+        ok(3, "rz12", 10, 11),
+        workload="append",
+        allowed_by="prefix strong-prefix cursor-stability",
+        forbidden_by="monotonic-view update-atomic parallel-snapshot-isolation",
+    ),
+    apart(
+        "an own write that a second read does not show",
+        register(1, "wx1 rx", 0, 9),
+        allowed_by="cursor-stability read-committed",
+        forbidden_by="monotonic-atomic-view monotonic-view",
+    ),
+    apart(
+        "a client does not see what it wrote before",
+        ok(1, "wx1", 0, 1),
+        register(1, "rx", 2, 3),
+        allowed_by="causal-cerone prefix strong-cursor-stability",
+        forbidden_by="causal strong-causal strong-session-prefix strong-session-monotonic-view "
+        "strong-session-monotonic-atomic-view strong-session-update-atomic",
+    ),
+    apart(
+        "one client does not see what another one wrote before",
+        ok(1, "wx1", 0, 1),
+        register(2, "rx", 2, 3),
+        allowed_by="causal strong-session-prefix",
+        forbidden_by="strong-causal strong-prefix strong-update-atomic strong-monotonic-atomic-view",
+    ),
+    apart(
+        "a client writes behind an update that is over",
+        ok(1, "wx1", 0, 1),
+        register(1, "rx wx2", 2, 3),
+        allowed_by="cursor-stability causal-cerone",
+        forbidden_by="strong-session-cursor-stability strong-cursor-stability causal",
+    ),
+]
+"""What tells the models apart from their neighbours: each has a history that it allows, and one that it forbids."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from checkers import transactional
-from checkers.transactional.anomalies import ANOMALIES, OF_KEYS
-from tests.checkers.transactional.planted import CATALOGUE, Planted
+from checkers.proofs import verify_isolation
+from checkers.proofs.meaning import Terms
+from checkers.transactional.anomalies import ANOMALIES, MODELS, OF_KEYS
+from tests.checkers.transactional.definitions import Definitions
+from tests.checkers.transactional.planted import APART, CATALOGUE, Apart, Planted
 from tests.checkers.transactional.txns import history, ok
 
 
@@ -39,6 +42,26 @@ def test_its_witness_explains_itself(case: Planted) -> None:
     assert all(
         edge["from"] in names and edge["to"] in names and edge["sentence"] for edge in picture["edges"]
     )
+
+
+@pytest.mark.parametrize("case", APART, ids=[case.name.replace(" ", "-") for case in APART])
+def test_a_history_that_tells_models_apart(case: Apart) -> None:
+    """If this fails, a model is judged as if it were its neighbour, or its verdict has no proof."""
+    found = history(*case.txns)
+    truth = Definitions(found, case.workload).holds
+    for model in (*case.allowed_by, *case.forbidden_by):
+        verdict = transactional.check(found, workload=case.workload, model=model)
+        assert truth[model] == (model in case.allowed_by), model
+        assert verdict.result == ("valid" if truth[model] else "invalid"), model
+        assert verify_isolation.check(found, verdict, Terms(model=model)).holds, model
+
+
+def test_every_new_model_has_a_history_that_it_allows_and_one_that_it_forbids() -> None:
+    """If this fails, nothing by hand says what a model means."""
+    bases = {base for base, _ in MODELS.values()} - {"snapshot-isolation", "parallel-snapshot-isolation"}
+    bases -= {"read-committed", "read-atomic", "repeatable-read", "serializable"}
+    for side in ("allowed_by", "forbidden_by"):
+        assert bases <= {MODELS[model][0] for case in APART for model in getattr(case, side)}, side
 
 
 def test_there_is_one_for_every_anomaly() -> None:
