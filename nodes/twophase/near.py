@@ -1,6 +1,7 @@
 """The near node of a transaction: collects locks and values, evaluates the steps, prepares, confirms, commits.
 
     ACTIVE: lock or read, step by step ─▶ PREPARING: prepare ─▶ all PREPARED ─▶ confirm ─▶ COMMITTING: finish ─▶ answer
+                                     └─▶ CONFIRMING, where there is nothing to prepare ─────┘
 
 *Confirm*: a strict majority of the servers reports that its log has no newer change of the topology, committed or not.
 A change that was committed before the first of these reports would be in one of these logs. So at that moment all
@@ -50,6 +51,7 @@ from nodes.twophase.transaction import Answer, Transaction, mapped
 
 PAUSE_MS = (1, 40)
 LONGEST_PAUSE_MS = 60_000
+WAITS_FOR_CONFIRMATION = (State.CONFIRMING, State.PREPARED)
 
 
 class Near:
@@ -103,7 +105,7 @@ class Near:
         share, chance = self._site.configuration.suspending, self._site.chance
         by_chance_ms = chance.randrange(*PAUSE_MS) if share and chance.random() < share else 0
         suspend_ms = options.get("suspend_ms", by_chance_ms)
-        if not isinstance(suspend_ms, int) or not 0 <= suspend_ms <= LONGEST_PAUSE_MS:
+        if type(suspend_ms) is not int or not 0 <= suspend_ms <= LONGEST_PAUSE_MS:
             raise WrongSteps(f"expected suspend_ms from 0 to {LONGEST_PAUSE_MS}, got {suspend_ms!r}"[:100])
         return suspend_ms * 1_000_000
 
@@ -180,6 +182,7 @@ class Near:
                 return self._end(transaction, State.COMMITTED)
             case "mismatch":  # what was found must be the newest, as with a read
                 transaction.outcome = {"type": "mismatch", "step": 0, "found": result}
+                transaction.change(State.CONFIRMING)
                 return self._confirm(transaction)
             case _:
                 return self._roll_back(transaction, str(result))
@@ -266,6 +269,7 @@ class Near:
             return self._roll_back(transaction, TOPOLOGY_CHANGED)
         prepares = mapped(transaction, agreed, configuration)
         if not prepares:
+            transaction.change(State.CONFIRMING)
             return self._confirm(transaction)
         transaction.change(State.PREPARING)
         transaction.was_prepared = bool(transaction.participants)
@@ -279,9 +283,9 @@ class Near:
         return None
 
     def _prepare_timed_out(self, transaction: Transaction) -> None:
-        undecided = transaction.state in (State.PREPARING, State.PREPARED, State.ACTIVE)
+        undecided = transaction.state in (State.PREPARING, *WAITS_FOR_CONFIRMATION)
         if undecided and not (transaction.one_phase and transaction.state is State.PREPARING):
-            self._site.sometimes.note(NOT_CONFIRMED, transaction.confirmed is not None)
+            self._site.sometimes.note(NOT_CONFIRMED, transaction.state in WAITS_FOR_CONFIRMATION)
             self._roll_back(transaction, "timed out before the commit")
 
     def take_prepared(self, peer: str, xid: str, ok: bool, why: str, sign: object) -> None:
@@ -303,7 +307,7 @@ class Near:
     # ---- confirm
 
     def _confirm(self, transaction: Transaction) -> None:
-        transaction.confirmed = set()
+        transaction.confirmed.clear()
         self._site.after(
             f"near {transaction.xid}",
             self._site.configuration.prepare_ns,
@@ -314,14 +318,12 @@ class Near:
     def ask_again(self) -> None:
         """Ask for confirmations again, at each beat: they may be lost."""
         for transaction in list(self.open.values()):
-            if transaction.confirmed is not None and transaction.state in (State.ACTIVE, State.PREPARED):
+            if transaction.state in WAITS_FOR_CONFIRMATION:
                 self._ask_confirmation(transaction.xid, transaction.version)
 
     def take_confirmed(self, peer: str, xid: str, ok: bool) -> None:
         transaction = self.open.get(xid)
-        if transaction is None or transaction.confirmed is None:
-            return None
-        if transaction.state not in (State.ACTIVE, State.PREPARED):
+        if transaction is None or transaction.state not in WAITS_FOR_CONFIRMATION:
             return None
         if not ok:
             self._site.sometimes.note(NOT_CONFIRMED)
@@ -445,5 +447,5 @@ class Near:
                 continue
             elif transaction.one_phase and transaction.state is State.PREPARING:
                 self._end_unknown(transaction, f"the primary {node} left during the commit")
-            elif transaction.state in (State.ACTIVE, State.SUSPENDED, State.PREPARING):
+            elif transaction.state in (State.ACTIVE, State.SUSPENDED, State.CONFIRMING, State.PREPARING):
                 self._roll_back(transaction, f"the primary {node} left")

@@ -11,6 +11,7 @@ from enum import Enum
 class State(Enum):
     ACTIVE = "collects locks and values"
     SUSPENDED = "active, and its client pauses"
+    CONFIRMING = "near: nothing to prepare, the topology is to be confirmed"
     PREPARING = "the writes are being prepared"
     PREPARED = "promised: only the near node, or recovery, decides now"
     COMMITTING = "committed, with its sign; the record is not on disk"
@@ -25,7 +26,10 @@ CHANGES: tuple[tuple[State, State, str], ...] = (
     (State.ACTIVE, State.PREPARING, "prepare request"),
     (State.ACTIVE, State.MARKED_ROLLBACK, "refused, timed out, or the near node left"),
     (State.SUSPENDED, State.MARKED_ROLLBACK, "a participant left"),
-    (State.ACTIVE, State.COMMITTING, "near: nothing to prepare, the topology is confirmed"),
+    (State.ACTIVE, State.CONFIRMING, "nothing to prepare: it only read, or a step did not fit"),
+    (State.ACTIVE, State.COMMITTING, "an atomic write has its answer, or will get none"),
+    (State.CONFIRMING, State.COMMITTING, "the topology is confirmed"),
+    (State.CONFIRMING, State.MARKED_ROLLBACK, "the topology changed, timed out, or the near node left"),
     (State.PREPARING, State.PREPARED, "the record is on disk, the backups have answered"),
     (
         State.PREPARING,

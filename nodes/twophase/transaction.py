@@ -41,7 +41,7 @@ class Transaction:
     one_phase: bool = False
     was_prepared: bool = False
     """Prepare requests were sent: from now on a rollback is certain only when it is acknowledged."""
-    confirmed: set[str] | None = None
+    confirmed: set[str] = field(default_factory=set)
     unfinished: dict[str, int] = field(default_factory=dict)
     participants: list[tuple[int, list[str]]] = field(default_factory=list)
     """The partitions with prepared writes or guards, and their owners in sync."""

@@ -305,6 +305,26 @@ def test_a_node_that_is_in_sync_has_synced_its_whole_log(seed: int) -> None:
     assert not cluster.crashes
 
 
+@pytest.mark.parametrize("isolation", ["repeatable-read", "read-committed", "serializable"])
+def test_a_value_that_comes_after_a_mismatch_changes_nothing(isolation: str) -> None:
+    """If it failed, a transaction whose client is told that a step did not fit would be committed in part: the value
+    made it evaluate the step again, on the old value."""
+    cluster = settled(concurrency="optimistic", isolation=isolation)
+    key, other, network = key_of(cluster, "n1"), key_of(cluster, "n2"), cluster.world.network
+    assert answered(cluster, cluster.client.txn("c1", ["write", "r", key, 10]))["type"] == "ok"
+    late = network.stop([("n2", "c1")], ["locked"])
+    unheard = network.stop([(server, "c1") for server in cluster.servers], ["confirmed"])
+    steps = (["add", "r", key, -8, 0], ["add", "r", key, -5, 0], ["read", "r", other])
+    asked = cluster.client.txn("c1", *steps)
+    cluster.run(50)
+    network.go_on(late)
+    cluster.run(50)
+    network.go_on(unheard)
+    assert answered(cluster, asked) == {"type": "mismatch", "step": 1, "found": 2}
+    cluster.run(500)
+    assert {cluster.node(server).stock.data.get(("r", key))[0] for server in cluster.servers} <= {10, None}
+
+
 def test_a_rollback_that_recovery_may_undo_is_no_failure() -> None:
     """If it failed, "fail" would be answered to a transaction that is committed later."""
     cluster = settled(backups=0, one_phase=False)
