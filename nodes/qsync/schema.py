@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from nodes.qsync import system_spaces as system
 from nodes.qsync.bootstrap import Stored, first_tuples, members_of
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.definitions import SpaceDefinition, definition_of_rows
+from nodes.qsync.definitions import definition_of_rows
 from nodes.qsync.keys import Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
@@ -29,8 +29,10 @@ class Schema:
         self.lookup: dict[object, Space] = {}
         """By id and by name."""
         self.version = FIRST_VERSION
-        self._dropped: dict[int, Space] = {}
-        """The spaces dropped by a transaction that may still be rolled back."""
+        self._defined_by: dict[int, Tuple | None] = {}
+        """By space, its row in `_space`."""
+        self._dropped: dict[int, list[tuple[Tuple | None, Space]]] = {}
+        """The spaces dropped by transactions that may still be rolled back, with their rows in `_space`."""
         for definition in system.definitions():
             self._add(Space(definition))
         for view, source in system.VIEWS.items():
@@ -70,6 +72,7 @@ class Schema:
         for row in list(self.by_id[system.SPACE].confirmed.values()):
             number = int(str(row[0]))
             if number not in self.by_id:
+                self._defined_by[number] = row
                 self._add(Space(definition_of_rows(row, indexes.get(number, []))))
 
     def members(self) -> dict[int, str]:
@@ -102,29 +105,34 @@ class Schema:
     def _refresh(self, space_id: int) -> None:
         """Create, alter or drop a space as the newest rows define it."""
         self.version += 1
+        row = self.by_id[system.SPACE].prepared_version(space_id)[0]
+        indexes = self.by_id[system.INDEX].scan(dirty=True)
+        own = [index for index in indexes if index[0] == space_id]
+        definition = None if row is None else definition_of_rows(row, own)
         space = self.by_id.pop(space_id, None)
         if space is not None:
             self.lookup.pop(space_id)
             self.lookup.pop(space.definition.name, None)
-            self._dropped[space_id] = space
-        definition = self.newest_definition(space_id)
         if definition is None:
+            if space is not None:
+                self._dropped.setdefault(space_id, []).append((self._defined_by.get(space_id), space))
             return
-        space = self._dropped.pop(space_id, None)
         if space is None:
-            space = Space(definition)
-        else:
-            space.define(definition)
+            space = self._undropped(space_id, row) or Space(definition)
+        space.define(definition)
+        self._defined_by[space_id] = row
         self._add(space)
 
-    def newest_definition(self, space_id: int) -> SpaceDefinition | None:
-        """The definition of a space by the newest rows, confirmed or not."""
-        row = self.by_id_or_dropped(system.SPACE).prepared_version(space_id)[0]
-        if row is None:
-            return None
-        rows = self.by_id_or_dropped(system.INDEX).scan(dirty=True)
-        return definition_of_rows(row, [index for index in rows if index[0] == space_id])
+    def _undropped(self, space_id: int, row: Tuple | None) -> Space | None:
+        """The dropped space that this row defined, if its drop is rolled back. A new row makes a new space.
 
-    def by_id_or_dropped(self, space_id: int) -> Space:
-        """The space, also while a system space itself is being redefined."""
-        return self.by_id.get(space_id) or self._dropped[space_id]
+        Spaces whose rows no rollback brings back are forgotten.
+        """
+        dropped = self._dropped.pop(space_id, [])
+        rows = self.by_id[system.SPACE]
+        for number, entries in list(self._dropped.items()):
+            if not any(entry[0] is each for entry in entries for each in rows.versions(number)):
+                del self._dropped[number]
+        if kept := [entry for entry in dropped if entry[0] is not row]:
+            self._dropped[space_id] = kept
+        return next((space for defined_by, space in dropped if defined_by is row), None)

@@ -115,6 +115,10 @@ class Space:
             return newest, transaction
         return self.confirmed.get(key), None
 
+    def versions(self, key: Hashable) -> tuple[Tuple | None, ...]:
+        """The confirmed version of a key, and the prepared ones behind it."""
+        return (self.confirmed.get(key), *(each for _, each in self.prepared.get(key, ())))
+
     def scan(self, *, dirty: bool) -> Iterator[Tuple]:
         """All tuples of a view, in key order."""
         keys: Iterable[Hashable] = {**self.confirmed, **self.prepared} if dirty else self.confirmed

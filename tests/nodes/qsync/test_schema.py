@@ -59,3 +59,47 @@ def test_a_snapshot_behind_a_rollback_has_the_old_definitions(change: str) -> No
     assert [space.definition for space in conversation.node.schema.user_spaces()] == [
         space.definition for space in fresh.node.schema.user_spaces()
     ]
+
+
+def tuples_of(conversation: Conversation, name: str) -> list[object]:
+    return list(conversation.node.schema.lookup[name].scan(dirty=True))
+
+
+FRESH = (
+    "owner n1",
+    'c2 call box.schema.space.create "fresh"',
+    "written all",
+    'c2 call qsync.transaction [["insert", "fresh", [1, 5]]]',
+    "written all",
+)
+"""A space with the highest number, and a tuple in it."""
+
+
+def test_a_new_space_holds_nothing_of_a_dropped_one() -> None:
+    """Broken, the next space with the number of a dropped one begins with its tuples, which fit it or not."""
+    conversation = Conversation()
+    for line in (*FRESH, "c2 call box.space.fresh:drop", "written all"):
+        conversation.happen(line)
+    number = conversation.node.schema.free_id()
+    for name in ("near again", "another"):
+        conversation.happen(f'c2 call box.schema.space.create "{name}"')
+        conversation.happen("written all")
+    assert conversation.node.schema.lookup["near again"].definition.id == number
+    assert tuples_of(conversation, "near again") == []
+    assert not conversation.node.schema._dropped, "nothing can bring it back"
+
+
+def test_a_dropped_space_comes_back_with_its_tuples() -> None:
+    """Broken, a drop that is rolled back empties the space, although another one has had its number meanwhile."""
+    conversation = Conversation()
+    for line in (*FRESH, "c1 replace register r1 1"):
+        conversation.happen(line)
+    number = conversation.node.schema.lookup["fresh"].definition.id
+    for line in ("c2 call box.space.fresh:drop", 'c2 call box.schema.space.create "again"'):
+        conversation.happen(line)
+    assert conversation.node.schema.lookup["again"].definition.id == number
+    assert tuples_of(conversation, "again") == []
+    for line in ("written all", "wait 1000ms", "written all"):
+        conversation.happen(line)
+    assert tuples_of(conversation, "fresh") == [(1, 5)]
+    assert "again" not in conversation.node.schema.lookup
