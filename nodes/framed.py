@@ -31,28 +31,30 @@ class BrokenFrames(Exception):
 class FramedDecoder:
     def __init__(self, *, greeted: bool) -> None:
         self.greeted = greeted
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Sequence[object]:
         """The messages that these bytes complete. Raises BrokenFrames."""
         self._rest += data
         if not self.greeted:
             if not GREETING.startswith(self._rest[: len(GREETING)]):
-                raise BrokenFrames(f"expected the greeting {GREETING!r}, got {self._rest[:40]!r}", ())
+                raise BrokenFrames(f"expected the greeting {GREETING!r}, got {bytes(self._rest[:40])!r}", ())
             if len(self._rest) < len(GREETING):
                 return ()
-            self._rest = self._rest[len(GREETING) :]
+            del self._rest[: len(GREETING)]
             self.greeted = True
         messages: list[object] = []
-        while len(self._rest) >= _LENGTH_BYTES:
-            length = int.from_bytes(self._rest[:_LENGTH_BYTES])
+        begin = 0  # what is read is cut off once, or a feed of many messages would take quadratic time
+        while len(self._rest) - begin >= _LENGTH_BYTES:
+            length = int.from_bytes(self._rest[begin : begin + _LENGTH_BYTES])
             if length > LONGEST:
                 raise BrokenFrames(f"a message of {length} bytes, more than {LONGEST}", messages)
-            frame = self._rest[_LENGTH_BYTES : _LENGTH_BYTES + length]
-            if len(frame) < length:
+            end = begin + _LENGTH_BYTES + length
+            if end > len(self._rest):
                 break
-            self._rest = self._rest[_LENGTH_BYTES + length :]
-            messages.append(_message(frame, messages))
+            messages.append(_message(bytes(self._rest[begin + _LENGTH_BYTES : end]), messages))
+            begin = end
+        del self._rest[:begin]
         return messages
 
 
@@ -61,12 +63,14 @@ def _message(frame: bytes, before: Sequence[object]) -> object:
         message = unpack(frame)
     except MalformedFrame as error:
         raise BrokenFrames(str(error), before) from error
-    if not isinstance(message, list) or len(message) < 2 or not isinstance(message[0], str):
-        raise BrokenFrames(f"expected [word, number, …], got {message!r}"[:100], before)
     match message:
-        case [word, int() as seq, str() as node, int() as life, list() as inner] if word == ENVELOPE:
+        case [word, int() as seq, str() as node, int() as life, [str(), int(), *_] as inner] if (
+            word == ENVELOPE
+        ):
             return Envelope(node, life, seq, inner)
-    return message
+        case [str(), int(), *_]:
+            return message
+    raise BrokenFrames(f"expected [word, number, …], got {message!r}"[:100], before)
 
 
 class FramedCodec:

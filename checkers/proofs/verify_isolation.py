@@ -109,6 +109,10 @@ def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: K
         [(int(event), word) for event, word in claimed] if splits else [(int(each), "") for each in claimed]
     )
     _need(len(set(steps)) == len(steps), "it names a transaction twice")
+    _need(
+        not splits or {word for _, word in steps} <= {"snapshot", "commit"},
+        "a step is no snapshot and no commit",
+    )
     committed = [known[event] for event, word in steps if word != "snapshot"]
     _need(
         {txn.id for txn in known.values() if txn.ok} <= {txn.id for txn in committed},

@@ -20,6 +20,28 @@ PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
 CHECKPOINT_INTERVAL_NS = 3_600_000_000_000
 CLEANUP_DELAY_NS = 4 * 3_600_000_000_000
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
+_LEAST = {
+    "synchro_timeout_ns": (1, "replication_synchro_timeout above 0"),
+    "replication_timeout_ns": (1, "replication_timeout above 0"),
+    "election_timeout_ns": (1, "election_timeout above 0"),
+    "txn_synchro_timeout_ns": (1, "txn_synchro_timeout above 0"),
+    "replication_connect_quorum": (0, "a replication_connect_quorum of at least 0"),
+    "checkpoint_interval_ns": (0, "checkpoint_interval of at least 0"),
+    "checkpoint_wal_threshold": (1, "a checkpoint_wal_threshold above 0"),
+    "checkpoint_count": (1, "to keep at least 1 snapshot"),
+    "wal_cleanup_delay_ns": (0, "wal_cleanup_delay of at least 0"),
+    "wal_max_size": (2, "a wal_max_size above 1"),
+    "wal_queue_max_size": (0, "a queue size of at least 0"),
+    "synchro_queue_max_size": (0, "a queue size of at least 0"),
+}
+_WORDS: Mapping[str, tuple[tuple[str | None, ...], str]] = {
+    "commit_wait": (COMMIT_WAITS, "a wait mode of"),
+    "election_mode": (MODES, "an election mode of"),
+    "election_fencing": (FENCINGS, "a fencing mode of"),
+    "confirmed_lsn_after_promote": (AFTER_PROMOTE, "the confirmed lsn after a PROMOTE to be"),
+    "protocol": (PROTOCOLS, "a protocol of"),
+    "unmarked_promote": ((None, "waits", "at once"), "unmarked_promote to be"),
+}
 
 __all__ = ["Configuration", "Identity", "SpaceDefinition", "User"]
 
@@ -120,74 +142,36 @@ class Configuration:
     """The seed of the node's random choices: how far its election timeouts are spread."""
 
     def __post_init__(self) -> None:
+        """Raises ValueError, with one sentence, for the first value that cannot be."""
+        self._check_members()
+        for name, (least, expected) in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"expected {expected}, got {value}{' ns' if name.endswith('_ns') else ''}")
+        for name, (words, expected) in _WORDS.items():
+            if getattr(self, name) not in words:
+                allowed = (" or " if expected.endswith("to be") else ", ").join(filter(None, words))
+                raise ValueError(f"expected {expected} {allowed}, got {getattr(self, name)!r}")
+        if self.protocol == "2.6" and self.election_mode != "off":
+            raise ValueError(f"protocol 2.6 has no elections, got election mode {self.election_mode!r}")
+        if self.is_anonymous and self.election_mode != "off":
+            raise ValueError(f"an anonymous replica has no vote, got election mode {self.election_mode!r}")
+
+    def _check_members(self) -> None:
         names = [member.name for member in self.members]
         if self.name not in names:
             raise ValueError(f"expected a member named {self.name!r} among {names}")
+        if (self.joins or self.is_anonymous) != (self.me.id == 0):
+            raise ValueError(f"expected id 0 of a node that joins and of no other, got {self.me.id}")
         count = len(self.members)
         if not 1 <= evaluate(check(self.quorum), count) <= count:
             raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
         check_linearizable(self.replication_linearizable_quorum)
-        self._check_times()
-        self._check_disk()
-        if self.commit_wait not in COMMIT_WAITS:
-            raise ValueError(f"expected a wait mode of {', '.join(COMMIT_WAITS)}, got {self.commit_wait!r}")
-        for size in (self.synchro_queue_max_size, self.wal_queue_max_size):
-            if size < 0:
-                raise ValueError(f"expected a queue size of at least 0, got {size}")
-        if self.election_mode not in MODES:
-            raise ValueError(f"expected an election mode of {', '.join(MODES)}, got {self.election_mode!r}")
-        if self.election_fencing not in FENCINGS:
-            raise ValueError(
-                f"expected a fencing mode of {', '.join(FENCINGS)}, got {self.election_fencing!r}"
-            )
 
     @property
     def registered(self) -> tuple[Identity, ...]:
         """The members that have an id: only these count for quorums."""
         return tuple(member for member in self.members if member.id)
-
-    def _check_times(self) -> None:
-        times = {
-            "replication_synchro_timeout": self.synchro_timeout_ns,
-            "replication_timeout": self.replication_timeout_ns,
-            "election_timeout": self.election_timeout_ns,
-            "txn_synchro_timeout": 1 if self.txn_synchro_timeout_ns is None else self.txn_synchro_timeout_ns,
-        }
-        for name, time_ns in times.items():
-            if time_ns <= 0:
-                raise ValueError(f"expected {name} above 0, got {time_ns} ns")
-        if self.replication_connect_quorum < 0:
-            raise ValueError(
-                f"expected a replication_connect_quorum of at least 0, got {self.replication_connect_quorum}"
-            )
-        at_least_zero = {
-            "checkpoint_interval": self.checkpoint_interval_ns,
-            "wal_cleanup_delay": self.wal_cleanup_delay_ns,
-        }
-        for name, time_ns in at_least_zero.items():
-            if time_ns < 0:
-                raise ValueError(f"expected {name} of at least 0, got {time_ns} ns")
-
-    def _check_disk(self) -> None:
-        if self.confirmed_lsn_after_promote not in AFTER_PROMOTE:
-            known, given = " or ".join(AFTER_PROMOTE), self.confirmed_lsn_after_promote
-            raise ValueError(f"expected the confirmed lsn after a PROMOTE to be {known}, got {given!r}")
-        if self.protocol not in PROTOCOLS:
-            raise ValueError(f"expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}")
-        if self.unmarked_promote not in (None, "waits", "at once"):
-            raise ValueError(
-                f"expected unmarked_promote to be waits or at once, got {self.unmarked_promote!r}"
-            )
-        if self.protocol == "2.6" and self.election_mode != "off":
-            raise ValueError(f"protocol 2.6 has no elections, got election mode {self.election_mode!r}")
-        if (self.joins or self.is_anonymous) != (self.me.id == 0):
-            raise ValueError(f"expected id 0 of a node that joins and of no other, got {self.me.id}")
-        if self.is_anonymous and self.election_mode != "off":
-            raise ValueError(f"an anonymous replica has no vote, got election mode {self.election_mode!r}")
-        if self.checkpoint_count < 1:
-            raise ValueError(f"expected to keep at least 1 snapshot, got {self.checkpoint_count}")
-        if self.wal_max_size <= 1:
-            raise ValueError(f"expected a wal_max_size above 1, got {self.wal_max_size}")
 
     @property
     def version(self) -> str:
@@ -246,7 +230,7 @@ class Configuration:
         return replace(member, id=0)
 
     def to_json(self) -> bytes:
-        """The file of a node. A new field is written only if it is set: older versions refuse unknown fields."""
+        """The file of a node. A new field is left out while it has its default: older versions refuse unknown ones."""
         options = asdict(self)
         if self.wal_cleanup_delay_ns == CLEANUP_DELAY_NS:
             del options["wal_cleanup_delay_ns"]

@@ -36,7 +36,6 @@ LOCAL = 0
 SERVER_VERSION = "3.2.0"
 FILE_BYTES_MAX = 256 * 1024 * 1024
 
-_END = xlog.encode_eof()
 _RECORD_NAMES = {
     Type.RAFT.value: "raft",
     Type.CONFIRM.value: "confirm",
@@ -126,10 +125,11 @@ class Journal:
         self._end_token = 0
         """The token of the previous file's end marker, while that is not on disk."""
         self._must_begin_file = False
+        self._synced_name = ""
         self._sync_token = 0
         """The token of the record that syncs the log that was read, while it is not on disk."""
-        self._lost_header = b""
-        """A header that is not on disk: the next record brings it along."""
+        self._due_header = b""
+        """A header that the next record brings along."""
 
     def new_token(self) -> int:
         self._tokens += 1
@@ -162,6 +162,7 @@ class Journal:
         Raises StartRefused where they have any damage but a torn end.
         """
         stored = StoredLog(self.instance_uuid, files)
+        # The journal goes on with these lists as its own: `forget_older` empties them for both.
         snapshot, effects = stored.snapshot, stored.effects
         self.rows, self.files, self.snapshots = stored.rows, stored.files, stored.snapshots
         self.vclock = stored.vclock
@@ -183,8 +184,8 @@ class Journal:
             self._prepare_file()
         stored.refuse_a_gap()
         if stored.newest:
-            self._sync_token = self.new_token()
-            effects.append(Persist(self._sync_token, stored.newest, b"", "sync"))
+            self._sync_token, self._synced_name = self.new_token(), stored.newest
+            effects.append(Persist(self._sync_token, self._synced_name, b"", "sync"))
         # Removals last: the records that replace these files are on disk by then.
         removals = [effect for effect in effects if isinstance(effect, Remove)]
         effects = [effect for effect in effects if not isinstance(effect, Remove)] + removals
@@ -248,7 +249,7 @@ class Journal:
 
     def _prepare_file(self) -> None:
         """Begin the next file. Its header is written with its first record: before that the file is only synced."""
-        self._lost_header = self._encoded_header()
+        self._due_header = self._encoded_header()
         self.files.append(LogFile(xlog.file_name(self.vclock), dict(self.vclock), len(self.rows)))
 
     def begin_new_file(self) -> None:
@@ -259,12 +260,12 @@ class Journal:
         """End the file if it is full or must end; the header of the new one waits for the next record."""
         current = self.files[-1]
         is_due = self._must_begin_file or current.size >= self._file_bytes_max
-        if not is_due or self._header or self._lost_header or len(self.rows) == current.position:
+        if not is_due or self._header or self._due_header or len(self.rows) == current.position:
             return ()
         self._must_begin_file = False
         self._end_token = self.new_token()
         end = Persist(self._end_token, current.name, xlog.encode_eof(), "eof")
-        self._lost_header = self._encoded_header()
+        self._due_header = self._encoded_header()
         self.files.append(LogFile(xlog.file_name(self.promised), dict(self.promised), len(self.rows)))
         return (end,)
 
@@ -379,9 +380,9 @@ class Journal:
         record = _RECORD_NAMES.get(rows[-1].type, "row")
         data = xlog.encode_block(rows)
         size = len(data)
-        if self._lost_header:
-            self._header = self._lost_header
-            data, self._lost_header, self._header_token = self._lost_header + data, b"", token
+        if self._due_header:
+            self._header = self._due_header
+            data, self._due_header, self._header_token = self._due_header + data, b"", token
         file = self.files[-1]
         file.size += len(data)
         write = Write(token, rows, Persist(token, file.name, data, record), before, size)
@@ -411,14 +412,14 @@ class Journal:
         """Everything in flight is lost: undo it and return it, newest first."""
         if self._sync_token:
             raise StartRefused(
-                f"{self.files[-1].name}: it cannot be synced, so what was read may be gone after a crash"
+                f"{self._synced_name}: it cannot be synced, so what was read may be gone after a crash"
             )
         self.failures += 1
         self._take_back_sizes()
-        self._lost_header = self._header or self._lost_header  # which was perhaps not in flight
+        self._due_header = self._header or self._due_header  # which was perhaps not in flight
         if self._end_token:  # the old file was not ended, so it goes on
             self.files.pop()
-            self._lost_header = self._header = b""
+            self._due_header = self._header = b""
             self._must_begin_file = True
         self._end_token = 0
         lost = list(reversed(self.in_flight))

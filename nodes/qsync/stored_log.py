@@ -66,12 +66,12 @@ class StoredLog:
 
     def refuse_a_gap(self) -> None:
         """Raise StartRefused if the newest snapshot ends before the oldest log begins."""
-        begin, snapshot = self.files[0].vclock, self.snapshot
+        name, begin, snapshot = self.files[0].name, self.files[0].vclock, self.snapshot
         if snapshot is None and begin:
-            raise StartRefused(f"{self.logs[0]}: begins at {text(begin)}, but no snapshot holds that")
+            raise StartRefused(f"{name}: begins at {text(begin)}, but no snapshot holds that")
         if snapshot is not None and not covers(snapshot.vclock, begin):
             raise StartRefused(
-                f"{self.logs[0]}: begins at {text(begin)}, but the newest snapshot is of {text(snapshot.vclock)}: "
+                f"{name}: begins at {text(begin)}, but the newest snapshot is of {text(snapshot.vclock)}: "
                 "records in between are lost"
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from math import floor
 from typing import NamedTuple
 
 from harness.campaigns.bars import UNMEASURED, WORDS, Bar
@@ -12,7 +13,7 @@ from harness.campaigns.certification.sensitivity import Measured
 from harness.campaigns.plan import Campaign
 from harness.faults.table import FAULTS
 
-ANOMALY, UNKNOWN, INCONCLUSIVE = 1, 2, 3
+ANOMALY, INCONCLUSIVE = 1, 3
 
 
 class Lack(NamedTuple):
@@ -120,7 +121,9 @@ def of_measure(measured: Measured, bar: Bar) -> Iterator[Lack]:
 def _least(bar: Bar, field: str, came: float, words: str) -> Iterator[Lack]:
     wanted: float = getattr(bar.requires, field)
     if came < wanted:
+        # A float is never rounded up to what is asked.
+        shown = f"{came:,}" if type(came) is int else f"{floor(came * 100) / 100:,}"
         yield Lack(
             INCONCLUSIVE,
-            f"{WORDS[field]}: {words} {round(came, 2):,}, the bar {bar.name} requires {wanted:,g}",
+            f"{WORDS[field]}: {words} {shown}, the bar {bar.name} requires {wanted:,.10g}",
         )

@@ -69,7 +69,7 @@ class LogReader:
         """The definitions in the snapshot that was learnt last."""
 
     def learn(self, name: str, load: Callable[[], bytes]) -> None:
-        """LogRow a snapshot: its definitions, its vclock, its tuples and its state. Damage goes into `unread`."""
+        """Read a snapshot: its definitions, its vclock, its tuples and its state. Damage goes into `unread`."""
         try:
             snapshot = xlog.decode(load(), self._shared.snapshots)
         except (XlogError, OSError) as error:
@@ -101,7 +101,7 @@ class LogReader:
         return {(space, first_field(values)): values for space, values in pairs}
 
     def read(self, name: str, load: Callable[[], bytes], *, is_last: bool) -> None:
-        """LogRow the next log file, which `load` gives. An OSError of it goes on to the caller."""
+        """Read the next log file, which `load` gives. An OSError of it goes on to the caller."""
         data = load()
         try:
             log = self._decoded(data)

@@ -210,6 +210,19 @@ def test_snapshots_in_which_the_first_committer_does_not_win_are_refused() -> No
     assert found.refused and "did not see" in found.refused[0]
 
 
+def test_a_step_that_is_no_snapshot_and_no_commit_is_refused() -> None:
+    """If this fails, a transaction commits twice under two other words, and an element that came twice is certified."""
+    twice = history_of(ok(1, "ax1", 0, 1), ok(2, "rx11", 2, 3))
+    valid = transactional.check(history_of(ok(1, "ax1 rx1", 0, 9)), model="snapshot-isolation")
+    details = {
+        **valid.details,
+        "proof": {"kind": "snapshots-and-commits", "order": [[0, "x"], [0, "y"], [2, "z"]]},
+    }
+    found = verify_isolation.check(twice, replace(valid, details=details), Terms(model="snapshot-isolation"))
+    assert found.refused and "no snapshot and no commit" in found.refused[0]
+    assert not found.holds
+
+
 def test_values_and_keys_that_look_alike() -> None:
     """If this fails, 1 and "1" are one value to the verifier, and a proof can swap them."""
     write = Txn(type="ok", process=1, micros=[["w", 1, "1"]], begin=0, end=1)
