@@ -16,7 +16,7 @@ the first event of each node behind it. BEFORE are the transactions inside: a re
 | form | `form` | the logs |
 | closure | `closure` | the logs, with the versions that transactions wrote |
 | external-causality | `closure` | the logs and the clients' operations |
-| acknowledged | `finish` | the logs, the operations, `Cut.asked_ns` and `Cut.ended_ns` |
+| acknowledged | `acknowledged` | the logs, the operations, `Cut.asked_ns` and `Cut.ended_ns` |
 | state | `state` | restored states, and what they are compared with |
 | finish | `finish` | the logs, or how nodes report that cuts ended |
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from checkers.cuts import (
+    acknowledged,
     closure,
     consequences,
     finish,
@@ -354,7 +355,7 @@ class _Checker:
         wrong, missing = (
             ([], [])
             if members is None or operations is None
-            else finish.out_of_bounds(members, cuts, operations)
+            else acknowledged.out_of_bounds(members, cuts, operations)
         )
         for cut, place, why in rows:
             if why is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from checkers.cuts.acknowledged import Misplaced
 from checkers.cuts.closure import Gap, Inversion
-from checkers.cuts.finish import Misplaced
 from checkers.cuts.logs import FINISH, START, Logs
 from checkers.cuts.messages import Crossing
 from checkers.cuts.trace import Trace, described, name_of
