@@ -31,6 +31,15 @@ _ORIGINS_MAX = 32
 _USER_SPACES = 512
 _NUMBERS_END = 1 << 31
 _FIXHEADER = 19
+_BLOCK_MARK = (0xD5, 0xBA, 0x0B, 0xAB)
+_SMALL_MAP, _SMALL_ARRAY, _SHORT_TEXT = (
+    0x80,
+    0x90,
+    0xA0,
+)  # msgpack's markers; what is behind them is the length
+_MAP_OF_2, _ARRAY_OF_1, _ARRAY_OF_2 = _SMALL_MAP + 2, _SMALL_ARRAY + 1, _SMALL_ARRAY + 2
+_DOUBLE, _UINT_8, _UINT_16, _UINT_32, _UINT_64 = 0xCB, 0xCC, 0xCD, 0xCE, 0xCF
+_TEXT_MAX = 15  # bytes of a key that two numbers hold
 BEHIND = 512
 """Bytes behind the end that a kernel may look at."""
 _NO_NUMBER = -1
@@ -38,7 +47,7 @@ _TIME_END_S = 9.2e9  # later times may not fit 63 bits of nanoseconds
 
 
 class PackedRows(NamedTuple):
-    """The columns of rows (`checkers.logs.wal.plain`): an array each, all of one length."""
+    """The columns of rows (`checkers.logs.wal.plain.PACKED`): an array each, all of one length."""
 
     kind: Array
     bits: Array
@@ -62,13 +71,13 @@ def _length(marker: int) -> int:
     """The length of a whole number that is not negative, with its marker; 0 for any other value."""
     if marker < 0x80:
         return 1
-    if marker == 0xCC:
+    if marker == _UINT_8:
         return 2
-    if marker == 0xCD:
+    if marker == _UINT_16:
         return 3
-    if marker == 0xCE:
+    if marker == _UINT_32:
         return 5
-    if marker == 0xCF:
+    if marker == _UINT_64:
         return 9
     return 0
 
@@ -117,7 +126,7 @@ def _packed_text(data: Array, at: int, size: int) -> tuple[int, int]:
     head = tail = 0
     for place in range(8):
         head = (head << 8) | (int(data[at + place]) if place < size else 0)
-    for place in range(8, 15):
+    for place in range(8, _TEXT_MAX):
         tail = (tail << 8) | (int(data[at + place]) if place < size else 0)
     return head, (tail << 8) | (size + 1)
 
@@ -131,7 +140,7 @@ def _header(data: Array, here: int, bits_of: Array) -> tuple[int, int, int, int,
     """
     marker = int(data[here])
     here += 1
-    if marker & 0xF0 != 0x80:
+    if marker & 0xF0 != _SMALL_MAP:
         return -1, 0, 0, 0, 0, 0
     row_type = replica = lsn = flags = distance = 0
     is_alone = True
@@ -141,7 +150,7 @@ def _header(data: Array, here: int, bits_of: Array) -> tuple[int, int, int, int,
         here += 1
         if name == _TIME:
             # A negative time would not fit the bits; none is odd to the object reader alone.
-            if data[here] != 0xCB or data[here + 1] >= 0x80:
+            if data[here] != _DOUBLE or data[here + 1] >= 0x80:
                 return -1, 0, 0, 0, 0, 0
             raw = 0
             for place in range(here + 1, here + 9):
@@ -171,7 +180,7 @@ def _header(data: Array, here: int, bits_of: Array) -> tuple[int, int, int, int,
 @inlined_kernel
 def _confirm(data: Array, here: int) -> tuple[int, int, int]:
     """(where the body of a CONFIRM ends, the owner, its lsn); -1: odd."""
-    if data[here] != 0x82 or data[here + 1] != _REPLICA:
+    if data[here] != _MAP_OF_2 or data[here + 1] != _REPLICA:
         return -1, 0, 0
     owner, here = _whole(data, here + 2)
     if owner < 0 or owner >= _ORIGINS_MAX or data[here] != _LSN:
@@ -187,7 +196,7 @@ def _write(data: Array, here: int, row_type: int) -> tuple[int, int, int, int, i
     """(where the body of a write ends, space, head and tail of the key, value); -1: odd."""
     marker = int(data[here])
     here += 1
-    if marker & 0xF0 != 0x80:
+    if marker & 0xF0 != _SMALL_MAP:
         return -1, 0, 0, 0, 0
     space = head = tail = fields = 0
     value = _ABSENT
@@ -203,11 +212,11 @@ def _write(data: Array, here: int, row_type: int) -> tuple[int, int, int, int, i
             continue
         is_tuple = name == _TUPLE and row_type != _DELETE
         is_key = name == _KEY and row_type == _DELETE
-        if not (is_tuple and data[here] == 0x92) and not (is_key and data[here] == 0x91):
+        if not (is_tuple and data[here] == _ARRAY_OF_2) and not (is_key and data[here] == _ARRAY_OF_1):
             return -1, 0, 0, 0, 0
         text = int(data[here + 1])
         size = text & 0x1F
-        if text & 0xE0 != 0xA0 or size > 15:
+        if text & 0xE0 != _SHORT_TEXT or size > _TEXT_MAX:
             return -1, 0, 0, 0, 0
         head, tail = _packed_text(data, here + 2, size)
         here += 2 + size
@@ -219,6 +228,29 @@ def _write(data: Array, here: int, row_type: int) -> tuple[int, int, int, int, i
     if fields != 1 or space < _USER_SPACES or space >= _NUMBERS_END:
         return -1, 0, 0, 0, 0
     return here, space, head, tail, value
+
+
+@inlined_kernel
+def _continues(
+    open_replica: int, open_first: int, open_last: int, replica: int, first: int, lsn: int
+) -> bool:
+    """Whether a row is the first of a transaction, or the next one of the transaction that is open."""
+    if open_replica == 0:
+        return first == lsn
+    return replica == open_replica and first == open_first and lsn == open_last + 1
+
+
+@inlined_kernel
+def _is_row(rows: PackedRows, row: int, kind: int, bits: int, first: int, body: int, time_ns: int) -> bool:
+    """Whether a row of the columns, of the same replica and lsn, is this one. 62 bits of a hash stand for the bytes."""
+    return bool(
+        rows.kind[row] == kind
+        and rows.bits[row] == bits
+        and rows.waits[row] == -1
+        and rows.first[row] == first
+        and rows.body[row] == body
+        and rows.time[row] == time_ns
+    )
 
 
 @bare_kernel
@@ -258,10 +290,7 @@ def read_rows(
             return ODD
         bits = (ENDS if flags & _COMMIT else 0) | (SYNCHRONOUS if flags & _WAIT_ACK else 0)
         first = lsn - distance
-        if open_replica == 0:
-            if first != lsn:
-                return ODD
-        elif replica != open_replica or first != open_first or lsn != open_last + 1:
+        if not _continues(open_replica, open_first, open_last, replica, first, lsn):
             return ODD
         if row_type == _CONFIRM and (open_replica != 0 or bits & ENDS == 0):
             return ODD
@@ -270,30 +299,47 @@ def read_rows(
             return FULL
         body_hash = hash_of(data, body, here)
         time_ns = int(float_of[0] * 1e9)
-        known = int(seen[replica, lsn]) - 1
-        is_same = (
-            known >= 0
-            and rows.kind[known] == kind
-            and rows.bits[known] == bits
-            and rows.waits[known] == -1
-            and rows.first[known] == first
-            and rows.body[known] == body_hash  # 62 bits stand for equal bytes
-            and rows.time[known] == time_ns
-        )
-        if not is_same:
+        row = int(seen[replica, lsn]) - 1
+        if row < 0 or not _is_row(rows, row, kind, bits, first, body_hash, time_ns):
+            if row < 0:
+                seen[replica, lsn] = registers[COUNT] + 1
             row = registers[COUNT]
             rows.kind[row], rows.bits[row], rows.waits[row] = kind, bits, -1
             rows.origin[row], rows.owner[row], rows.space[row] = replica, owner, space
             rows.lsn[row], rows.first[row], rows.until[row], rows.term[row] = lsn, first, until, 0
             rows.value[row], rows.body[row], rows.time[row] = value, body_hash, time_ns
             rows.head[row], rows.tail[row] = head, tail
-            if known < 0:
-                seen[replica, lsn] = row + 1
-            known = row
             registers[COUNT] = row + 1
-        held[registers[HELD]] = known
+        held[registers[HELD]] = row
         registers[HELD] += 1
     return DONE if open_replica == 0 else ODD
+
+
+@inlined_kernel
+def _rows_in(data: Array, here: int, end: int, table: Array) -> tuple[int, int]:
+    """(where the rows of the block at a place begin, where they end); -1: no plain block, or its checksum is wrong.
+
+    A block begins with its mark, the size of its rows, nil for compression, the checksum, and a text that pads all of
+    that to _FIXHEADER bytes.
+    """
+    begin = here + _FIXHEADER
+    if begin > end:
+        return -1, 0
+    for place in range(4):
+        if data[here + place] != _BLOCK_MARK[place]:
+            return -1, 0
+    size, here = _whole(data, here + 4)
+    if size < 0 or begin + size > end or data[here] != 0:
+        return -1, 0
+    claimed, here = _whole(data, here + 1)
+    if here < begin and (data[here] & 0xE0 != _SHORT_TEXT or here + 1 + (int(data[here]) & 0x1F) != begin):
+        return -1, 0
+    for place in range(here + 1, begin):
+        if data[place] != 0:
+            return -1, 0
+    if here > begin or claimed != checksum_of(data, begin, begin + size, table):
+        return -1, 0
+    return begin, begin + size
 
 
 @bare_kernel
@@ -306,35 +352,22 @@ def read_blocks(
     `table`: of the checksum. `data` has BEHIND bytes behind `end`. The rest is as in `read_rows`.
     """
     while registers[POSITION] < end:
-        here = registers[POSITION]
-        begin = here + _FIXHEADER
-        if begin > end or data[here] != 0xD5 or data[here + 1] != 0xBA or data[here + 2] != 0x0B:
-            return ODD
-        if data[here + 3] != 0xAB:
-            return ODD
-        size, here = _whole(data, here + 4)
-        if size < 0 or begin + size > end or data[here] != 0:
-            return ODD
-        claimed, here = _whole(data, here + 1)
-        if here < begin and data[here] & 0xE0 != 0xA0:
-            return ODD
-        if here < begin and here + 1 + (int(data[here]) & 0x1F) != begin:
-            return ODD
-        for place in range(here + 1, begin):
-            if data[place] != 0:
-                return ODD
-        if here > begin or claimed != checksum_of(data, begin, begin + size, table):
+        begin, until = _rows_in(data, registers[POSITION], end, table)
+        if begin < 0:
             return ODD
         count, held_before = registers[COUNT], registers[HELD]
-        answer = read_rows(data, begin, begin + size, registers, held, seen, bits_of, float_of, rows)
+        answer = read_rows(data, begin, until, registers, held, seen, bits_of, float_of, rows)
         if answer != DONE:
             for row in range(count, registers[COUNT]):
                 if seen[rows.origin[row], rows.lsn[row]] == row + 1:
                     seen[rows.origin[row], rows.lsn[row]] = 0
             registers[COUNT], registers[HELD] = count, held_before
             return answer
-        registers[POSITION] = begin + size
+        registers[POSITION] = until
     return DONE
+
+
+# ---- the tuples of snapshots: kernels of another file could not call those above
 
 
 @bare_kernel
@@ -406,7 +439,7 @@ def read_tuples(
         begin = here
         marker = int(data[here])
         here += 1
-        if marker & 0xF0 != 0x80:
+        if marker & 0xF0 != _SMALL_MAP:
             return ODD
         row_type = 0
         for _ in range(marker & 0x0F):
@@ -421,14 +454,16 @@ def read_tuples(
             here = _behind(data, here, end, 1)
             if here < 0:
                 return ODD
-        is_one = row_type == _INSERT and data[body] == 0x82 and data[body + 1] == _SPACE
+        is_one = row_type == _INSERT and data[body] == _MAP_OF_2 and data[body + 1] == _SPACE
         space = head = tail = value = 0
         if is_one:
             space, at = _whole(data, body + 2)
             text = int(data[at + 2])
             size = text & 0x1F
             is_one = space >= _USER_SPACES and space < _NUMBERS_END and data[at] == _TUPLE
-            is_one = is_one and data[at + 1] == 0x92 and text & 0xE0 == 0xA0 and size <= 15
+            is_one = (
+                is_one and data[at + 1] == _ARRAY_OF_2 and text & 0xE0 == _SHORT_TEXT and size <= _TEXT_MAX
+            )
             if is_one:
                 head, tail = _packed_text(data, at + 3, size)
                 value, at = _whole(data, at + 3 + size)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.cuts import closure, finish, transactions, verify_logs
+from checkers.cuts import acknowledged, closure, transactions, verify_logs
 from checkers.cuts.checker import Given, check
 from checkers.cuts.logs import Cut, NodeLog, Operation, logs_of
 from tests import examples
@@ -37,7 +37,7 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
     torn = transactions.counted(members.torn, len(CUTS))
     gaps = closure.by_key(members)
     inversions = closure.external(members, asked)
-    wrong, missing = finish.out_of_bounds(members, SERIES, asked)
+    wrong, missing = acknowledged.out_of_bounds(members, SERIES, asked)
     for place, twin in enumerate(twin_logs.judged(given_logs, SERIES, asked)):
         rows = members.torn[(members.torn[:, 1] <= place) & (place < members.torn[:, 2])]
         assert {logs.xids[xid] for xid in rows[:, 0]} == twin.torn
