@@ -1,6 +1,6 @@
 """Sets, and queues and stacks on which every element is put in once, are decided in polynomial time, without a search.
 
-**Sets**: see `sets`. **Stacks** and **priority queues**: see `stacks`.
+**Sets**: see `sets`. **Stacks** and **priority queues**: see `stacks`. **Counters** are decided sometimes: `counters`.
 
 **Queues** (enqueue, dequeue, "empty"). A history has no order if, and only if, it shows one of four patterns
 (Bouajjani, Emmi, Enea, Hamza: *On Reducing Linearizability to State Reachability*, ICALP 2015): an element that came
@@ -36,7 +36,7 @@ from functools import partial
 from itertools import accumulate, islice
 from typing import Any
 
-from checkers.linearizable import sets, stacks
+from checkers.linearizable import counters, sets, stacks
 from checkers.linearizable.containers import Container, UnorderedQueue
 from checkers.linearizable.drains import Drained, are_in_sequence
 from checkers.linearizable.models import ILLEGAL, Model
@@ -57,6 +57,9 @@ def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
     if model.name == "set":
         order = sets.ordered(calls, first)
         return _yes(order) if order is not None else _no(_first_return(calls, partial(_no_set, calls, first)))
+    if model.name == "counter":
+        order, failing = counters.decide(calls, first)
+        return _yes(order) if order is not None else None if failing is None else _no(failing)
     if not isinstance(model, Container | Drained) or first not in ((), UnorderedQueue().initial):
         return None
     calls = [replace(call, action=replace(call.action, word=_word(call.action.word))) for call in calls]
