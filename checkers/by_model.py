@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -168,6 +168,22 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfKeys:
+    """What is promised of each register by itself, beside an isolation model; see `transactional.check`.
+
+    `wfr_keys`: a transaction's writes follow its reads. It is there for users of Elle: every model promises it.
+    """
+
+    linearizable_keys: bool = False
+    sequential_keys: bool = False
+    wfr_keys: bool = False
+    transaction_order: Mapping[int, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.linearizable_keys or self.sequential_keys or self.wfr_keys or bool(self.transaction_order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """All verdicts on one history, the violations of the promise, and the strongest model that was satisfied."""
 
@@ -204,22 +220,41 @@ def judge(
     limits: Limits = NO_LIMITS,
     failed_cas_observes: bool | None = None,
     initial: Any = None,
+    of_keys: OfKeys = OfKeys(),
 ) -> Judgement:
     """Every check of `model` over `history`. Raises KeyError for an unknown model or promise (see `promise_of`).
 
     `promise`: None is the strictest that is usual, linearizable or strict-serializable. `failed_cas_observes`: whether
     a refused cas surely saw a value other than the one it expected, and a dequeue refused with "empty" no element;
     None: only in our own records. `initial`: what each object held before, or a `Start`; None: what the history says.
-    `limits` are for all checks together. Raises ModelError for a start value that the model cannot have.
+    `limits` are for all checks together. `of_keys`: for transactions over registers. Raises ModelError for
+    a start value that the model cannot have, or for `of_keys` of a different model.
     A file or a data frame may stand in the place of the history.
     """
     history, model = history_in(history), ALIASES.get(model, model)
     if initial is not None:
         history = history.starting_at(initial)
+    check_keys(of_keys, model, history)
     with _within(limits):
         return _judgement(
-            _begun(history, model), model, promise_of(model, promise), _observes(history, failed_cas_observes)
+            _begun(history, model),
+            model,
+            promise_of(model, promise),
+            _observes(history, failed_cas_observes),
+            of_keys,
         )
+
+
+def check_keys(of_keys: OfKeys, model: str, history: History) -> None:
+    """Raises ModelError for a promise of single keys that the model cannot have, or an order of what is not there."""
+    if of_keys and MODELS[model].transactional != "rw-register":
+        raise ModelError(expected="rw-register for an order of single keys", came=model, index=None)
+    there = {event for each in history.operations for event in (each.invoke_index, each.complete_index)}
+    for event in of_keys.transaction_order:
+        if event not in there:
+            raise ModelError(
+                expected="the index of an operation in the transaction order", came=str(event), index=None
+            )
 
 
 def _begun(history: History, model: str) -> History:
@@ -265,10 +300,12 @@ def promise_of(model: str, promise: str | None) -> str:
     return promise
 
 
-def _judgement(history: History, model: str, promised: str, failed_cas_observes: bool) -> Judgement:
+def _judgement(
+    history: History, model: str, promised: str, failed_cas_observes: bool, of_keys: OfKeys
+) -> Judgement:
     asked = MODELS[model]
     verdicts = (
-        *_of_transactions(asked, history, promised),
+        *_of_transactions(asked, history, promised, of_keys),
         *_of_operations(asked, history, promised, failed_cas_observes),
         *_of_domain(asked, history, promised, failed_cas_observes),
     )
@@ -289,7 +326,7 @@ def _judgement(history: History, model: str, promised: str, failed_cas_observes:
     )
 
 
-def _of_transactions(model: Model, history: History, promise: str) -> Iterable[Verdict]:
+def _of_transactions(model: Model, history: History, promise: str, of_keys: OfKeys) -> Iterable[Verdict]:
     if model.transactional is not None:
         from checkers import transactional
 
@@ -299,6 +336,9 @@ def _of_transactions(model: Model, history: History, promise: str) -> Iterable[V
             name="transactional",
             workload=model.transactional,
             model=promise,
+            linearizable_keys=of_keys.linearizable_keys,
+            sequential_keys=of_keys.sequential_keys,
+            transaction_order=of_keys.transaction_order or None,
         )
 
 
@@ -423,11 +463,17 @@ def strongest_isolation(verdict: Verdict) -> str | None:
     return f"{held or 'none proved'} ({left} not refuted)"
 
 
-def judged_by(model: str, promise: str, *, failed_cas_observes: bool) -> Mapping[str, Terms]:
+def judged_by(
+    model: str, promise: str, *, failed_cas_observes: bool, of_keys: OfKeys = OfKeys()
+) -> Mapping[str, Terms]:
     """The questions that `judge` answers, by the names of its verdicts: input for the verifiers of the proofs."""
     asked, questions = MODELS[model], {}
     if asked.transactional is not None:
-        questions["transactional"] = Terms(model=promise)
+        questions["transactional"] = Terms(
+            model=promise,
+            key_order=2 if of_keys.linearizable_keys else int(of_keys.sequential_keys),
+            ranks=of_keys.transaction_order,
+        )
     if asked.linearizable is not None:
         questions["linearizable"] = Terms(
             model=asked.linearizable,

@@ -6,6 +6,7 @@ A model is a base and an order (0 none, 1 of sessions, 2 real time). `Store` exe
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, pairwise
@@ -233,7 +234,7 @@ class _Versions:
         past: list[int] = []
         for at, txn in enumerate(self.txns):
             steps = [(f, key, self._step(txn, f, key, shown)) for f, key, shown in self._steps(txn)]
-            timed = self._mask(one for one in self.txns[:at] if self._comes_before(one, txn))
+            timed = self._mask(one for one in self.txns[:at] if comes_first(one, txn, self.order))
             sources = self._mask(one for f, _, one in steps if f != "w" and one is not None)
             beside = self._mask(self._met_before(txn, at))
             so_far = timed
@@ -350,10 +351,6 @@ class _Versions:
                 return writer
         raise ValueError(f"event {reader.id} read of {key} what is no last version there")
 
-    def _comes_before(self, one: Txn, txn: Txn) -> bool:
-        """Whether the model's order puts `one` before `txn`."""
-        return self.order > 0 and one.over < txn.began and (self.order == 2 or one.session == txn.session)
-
     def _writers(self, key: str, before: int) -> list[Txn]:
         return [writer for writer, _ in self.versions[key] if self.place[writer.id] < before]
 
@@ -387,16 +384,70 @@ def _keys_written(txn: Txn) -> dict[str, None]:
     return dict.fromkeys(key for f, key, _ in txn.micros if f not in READS)
 
 
+# ---- what is promised of each register by itself
+
+
+def comes_first(one: Txn, other: Txn, order: int) -> bool:
+    """Whether an order (0 none, 1 of sessions, 2 real time) puts `one` before `other`."""
+    return order > 0 and one.over < other.began and (order == 2 or one.session == other.session)
+
+
+def is_ranked_before(one: Txn, other: Txn) -> bool:
+    """Whether the store itself says so."""
+    return (
+        one.rank is not None
+        and other.rank is not None
+        and one.rank < other.rank
+        and not (one.failed or other.failed)
+    )
+
+
+def ends(txn: Txn, key: str) -> tuple[str | None, str | None]:
+    """The versions of a register that a transaction enters with and leaves behind; None: it has none."""
+    steps = [] if txn.failed else txn.on(key)
+    if not steps:
+        return None, None
+    return name_of(steps[0][1]), name_of((([step for step in steps if step[0] == "w"] or steps[:1])[-1])[1])
+
+
+def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
+    """ValueError unless each register has the order by itself, and the store's own, if writers stand in this order."""
+    ranks = [txn.rank for txn in txns if txn.rank is not None]
+    if not order and not ranks:
+        return
+    for key in dict.fromkeys(key for txn in txns for _, key, _ in txn.micros):
+        writers = [txn for txn in txns if txn.wrote(key)]
+        ranked = [txn.rank for txn in writers if txn.rank is not None]
+        if ranked != sorted(ranked):
+            raise ValueError(f"versions of {key} are not in the store's own order")
+        place = {value: at for at, txn in enumerate(writers) for value in txn.wrote(key)} | {"null": -1}
+        latest: dict[Any, list[tuple[float, int]]] = defaultdict(list)
+        met = [(txn, *ends(txn, key)) for txn in txns if order and txn.on(key)]
+        if any(str(version) not in place for _, *both in met for version in both):
+            raise ValueError(f"nobody here wrote what is read of {key}")
+        for txn, _, left in sorted(met, key=lambda each: each[0].over):
+            known = latest[txn.session if order == 1 else None]
+            known.append((txn.over, max(place[str(left)], known[-1][1] if known else -1)))
+        for txn, entered, _ in met:
+            known = latest[txn.session if order == 1 else None]
+            at = bisect_left(known, (txn.began, -2)) - 1
+            meets = place[str(entered)] - (
+                0 if txn.on(key)[0][0] in READS else 0.5
+            )  # just before its own version
+            if at >= 0 and known[at][1] > meets:
+                raise ValueError(f"event {txn.id} meets {key} older than one that was over before")
+
+
 # ---- all executions of a few
 
 
-def is_possible(base: str, order: int, known: Known) -> bool:
-    """Whether the transactions have any execution of the model. Raises TooMany."""
+def is_possible(base: str, order: int, key_order: int, known: Known) -> bool:
+    """Whether the transactions have any execution of the model that keeps the order of keys. Raises TooMany."""
     sure = [txn for txn in known.values() if txn.ok]
     unsure = [txn for txn in known.values() if not txn.ok and not txn.failed]
     choices = chain.from_iterable(combinations(unsure, count) for count in range(len(unsure) + 1))
     tried = _Tried()
-    return any(_any(base, order, [*sure, *chosen], tried) for chosen in choices)
+    return any(_any(base, order, key_order, [*sure, *chosen], tried) for chosen in choices)
 
 
 class TooMany(Exception):
@@ -413,7 +464,7 @@ class _Tried:
             raise TooMany
 
 
-def _any(base: str, order: int, txns: Sequence[Txn], tried: _Tried) -> bool:
+def _any(base: str, order: int, key_order: int, txns: Sequence[Txn], tried: _Tried) -> bool:
     splits, by_steps = base in SPLIT, base in BY_STEPS
     if by_steps and not all(agrees_with_itself(txn, key) for txn in txns for _, key, _ in txn.micros):
         return False
@@ -426,7 +477,8 @@ def _any(base: str, order: int, txns: Sequence[Txn], tried: _Tried) -> bool:
         over = {txn.id for txn, commits in steps if commits}
         begun = {txn.id for txn, _ in steps}
         if len(over) == len(txns):
-            return by_steps or _fits_versions(base, order, [txn for txn, _ in steps])
+            committed = [txn for txn, commits in steps if commits]
+            return _fits_versions(base, order, key_order, committed, by_steps)
         for txn in txns:
             if splits and txn.id in begun - over and go((*steps, (txn, True))):
                 return True
@@ -450,9 +502,11 @@ def _fits(base: str, order: int, txns: Sequence[Txn], steps: Sequence[tuple[Txn,
     return True
 
 
-def _fits_versions(base: str, order: int, txns: Sequence[Txn]) -> bool:
+def _fits_versions(base: str, order: int, key_order: int, txns: Sequence[Txn], by_steps: bool) -> bool:
     try:
-        keeps_versions(base, order, txns)
+        keeps_keys(key_order, txns)
+        if not by_steps:
+            keeps_versions(base, order, txns)
     except ValueError:
         return False
     return True

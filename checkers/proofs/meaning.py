@@ -6,7 +6,7 @@ A state is whatever the object holds; `STEPS` says what an operation makes of it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -122,6 +122,8 @@ class Terms:
     reads: Callable[[str | None, str | None], bool] = every_read
     failed_cas_observes: bool = False
     by_node: bool = False
+    key_order: int = 0
+    ranks: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ READS = ("r", "rp")
 class Txn:
     """A transaction that happened, or may have (`ok` false: its reads had no answer). `session` keeps an order.
 
-    `micros`: a key by `name_of`, a value as it stands.
+    `micros`: a key by `name_of`, a value as it stands. `rank`: its place in the store's own order, if that is known.
     """
 
     id: int
@@ -36,6 +36,7 @@ class Txn:
     over: float
     session: Any
     micros: tuple[Micro, ...]
+    rank: float | None = None
 
     def reads(self, key: str) -> list[Any]:
         return [value for f, at, value in self.micros if f in READS and at == key and self.ok]
@@ -76,6 +77,7 @@ def transactions_in(history: History, asked: Terms) -> Iterable[Txn]:
             over=over,
             session=session,
             micros=micros,
+            rank=asked.ranks.get(operation.invoke_index, asked.ranks.get(operation.complete_index or -1)),
         )
 
 
@@ -236,11 +238,12 @@ def _lost_update(key: str, named: Sequence[Txn], _: Known) -> bool:
 
 def _fractured(key: str, named: Sequence[Txn], _: Known) -> bool:
     return any(
-        _saw(txn, other) and misses(txn, key, other) for txn in named for other in named if txn is not other
+        saw(txn, other) and misses(txn, key, other) for txn in named for other in named if txn is not other
     )
 
 
-def _saw(txn: Txn, other: Txn) -> bool:
+def saw(txn: Txn, other: Txn) -> bool:
+    """Whether a transaction read a write of another one."""
     keys = {key for _, key, _ in txn.micros}
     return any(set(_names(read)) & set(other.wrote(key)) for key in keys for read in txn.reads(key))
 

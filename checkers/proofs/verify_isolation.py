@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,11 +32,15 @@ from checkers.proofs.isolation import (
     SPLIT,
     Store,
     TooMany,
+    comes_first,
+    ends,
     forbids,
     forbids_circle,
     implied_by,
     is_keyed,
     is_possible,
+    is_ranked_before,
+    keeps_keys,
     keeps_versions,
     parsed,
 )
@@ -50,6 +55,7 @@ from checkers.proofs.transactions import (
     lacks,
     name_of,
     overwrote,
+    saw,
     transactions_in,
 )
 from checkers.proofs.verify import RefusedError
@@ -68,7 +74,8 @@ def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
         )
     known = {txn.id: txn for txn in transactions_in(history, asked)}
     accepted, refused, without = 0, [], []
-    for name, proof in _proofs(verdict, *parsed(asked.model)):
+    base, order = parsed(asked.model)
+    for name, proof in _proofs(verdict, _Promise(base, order, asked.key_order)):
         if proof is None:
             without.append(f"{verdict.checker}: {name}")
             continue
@@ -82,15 +89,29 @@ def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
     return Verified(accepted, tuple(refused), tuple(without), bool(accepted and not refused))
 
 
-def _proofs(verdict: Verdict, base: str, order: int) -> Iterator[tuple[str, Callable[[Known], None] | None]]:
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """A model's base and order, and the order that each register by itself keeps beside (see `Terms.key_order`)."""
+
+    base: str
+    order: int
+    of_keys: int
+
+    @property
+    def key_order(self) -> int:
+        """The order that each register keeps by itself."""
+        return max(self.of_keys, self.order if is_keyed(self.base) else 0)
+
+
+def _proofs(verdict: Verdict, promise: _Promise) -> Iterator[tuple[str, Callable[[Known], None] | None]]:
     """The claim, and the function that checks it; None: nothing here can."""
     proof = verdict.details["proof"]
     match verdict.result, proof["kind"]:
         case "valid", "serial-order" | "snapshots-and-commits" | "order" if "order" in proof:
-            yield proof["kind"], partial(_executed, proof["kind"], proof["order"], base, order)
+            yield proof["kind"], partial(_executed, proof["kind"], proof["order"], promise)
         case "invalid", _:
             for name in proof["names"]:
-                yield name, _anomaly(name, verdict.details["anomalies"][name], base, order)
+                yield name, _anomaly(name, verdict.details["anomalies"][name], promise)
         case _:
             yield proof["kind"], None
 
@@ -103,7 +124,8 @@ def _need(true: bool, otherwise: str) -> None:
 # ---- valid
 
 
-def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: Known) -> None:
+def _executed(kind: str, claimed: Sequence[Any], promise: _Promise, known: Known) -> None:
+    base, order = promise.base, promise.order
     splits = kind == "snapshots-and-commits"
     steps = (
         [(int(event), word) for event, word in claimed] if splits else [(int(each), "") for each in claimed]
@@ -120,6 +142,7 @@ def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: K
     )
     for txn in committed:
         _need(not txn.failed, f"the transaction of event {txn.id} had failed")
+    keeps_keys(promise.of_keys, committed)
     if kind == "order":
         _need(base not in BY_STEPS, "an order of versions is too little")
         keeps_versions(base, order, committed)
@@ -138,28 +161,41 @@ def _executed(kind: str, claimed: Sequence[Any], base: str, order: int, known: K
 # ---- invalid
 
 
-def _anomaly(name: str, shown: Mapping[str, Any], base: str, order: int) -> Callable[[Known], None] | None:
+def _anomaly(name: str, shown: Mapping[str, Any], promise: _Promise) -> Callable[[Known], None] | None:
     events = {transaction["name"]: transaction["events"][0] for transaction in shown["transactions"]}
     if shown["edges"]:
-        return partial(_circle, shown["edges"], events, base, order)
+        return partial(_circle, shown["edges"], events, promise)
     if name == NO_ORDER:
-        return partial(_no_order, tuple(events.values()), base, order)
+        return partial(_no_order, tuple(events.values()), promise)
     key = shown["at"][0][1]
     if name.startswith(OF_KEYS):
-        return partial(_circular_key, name, key, base, order)
-    return partial(_without_circle, name, key, tuple(events.values()), base) if name in RULES else None
+        return partial(_circular_key, name, key, promise)
+    return partial(_without_circle, name, key, tuple(events.values()), promise) if name in RULES else None
 
 
-def _without_circle(name: str, word: str, events: Sequence[int], base: str, known: Known) -> None:
-    _need(forbids(base, name), f"{base} does not forbid it")
-    named = [known[event] for event in events]
-    _need(
-        any(RULES[name](key, named, known) for key in keys_shown_as(word, known)),
-        "these transactions do not show it",
+def _without_circle(name: str, word: str, events: Sequence[int], promise: _Promise, known: Known) -> None:
+    _need(forbids(promise.base, name), f"{promise.base} does not forbid it")
+    named, keys = [known[event] for event in events], keys_shown_as(word, known)
+    shown = any(RULES[name](key, named, known) for key in keys)
+    if name == "fractured-read" and not shown:
+        orders = _Orders(known, promise.of_keys)
+        shown = any(_is_fractured(key, named, orders) for key in keys)
+    _need(shown, "these transactions do not show it")
+
+
+def _is_fractured(key: str, named: Sequence[Txn], orders: _Orders) -> bool:
+    """Whether one saw the other, and read the key older than by it because of what is promised of the key alone."""
+    return any(
+        saw(txn, other) and orders(key, name_of(read), later)
+        for txn in named
+        for other in named
+        for f, read in txn.on(key)
+        for later in other.wrote(key)
+        if f == "r" and txn is not other
     )
 
 
-def _no_order(events: Sequence[int], base: str, order: int, known: Known) -> None:
+def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
     """A part of an execution is an execution if no read in it shows a value that was written outside it."""
     part = {event: known[event] for event in events}
     written = {(key, value) for txn in part.values() for _, key, _ in txn.micros for value in txn.wrote(key)}
@@ -170,15 +206,15 @@ def _no_order(events: Sequence[int], base: str, order: int, known: Known) -> Non
                 all((key, name_of(element)) in written for element in shown),
                 "a read is of what is not among them",
             )
-    _need(not is_possible(base, order, part), "they have an execution")
+    _need(not is_possible(promise.base, promise.order, promise.of_keys, part), "they have an execution")
 
 
 def _circle(
-    edges: Sequence[Mapping[str, Any]], events: Mapping[str, int], base: str, order: int, known: Known
+    edges: Sequence[Mapping[str, Any]], events: Mapping[str, int], promise: _Promise, known: Known
 ) -> None:
     _need(
-        forbids_circle(base, [(edge["kind"], bool(edge["predicate"])) for edge in edges]),
-        f"{base} does not forbid it",
+        forbids_circle(promise.base, [(edge["kind"], bool(edge["predicate"])) for edge in edges]),
+        f"{promise.base} does not forbid it",
     )
     for edge, after in zip(edges, [*edges[1:], edges[0]], strict=True):
         _need(edge["to"] == after["from"], "it is not a circle")
@@ -189,16 +225,16 @@ def _circle(
         )
         reason = f"{edge['from']} need not come before {edge['to']} ({edge['kind']})"
         if edge["kind"] in ("realtime", "process"):
-            _need(_is_over(one, other, order, edge["kind"]), reason)
+            _need(_is_over(one, other, promise.order, edge["kind"]), reason)
         else:
             keys = keys_shown_as(edge["key"], known)
-            orders = _Orders(known, order if is_keyed(base) else 0)
+            orders = _Orders(known, promise.key_order)
             _need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
 
 
 def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
-    in_one = kind == "realtime" or one.session == other.session
-    return one.over < other.began and in_one and order >= (2 if kind == "realtime" else 1)
+    needed = 2 if kind == "realtime" else 1
+    return order >= needed and comes_first(one, other, needed)
 
 
 class _Orders:
@@ -208,23 +244,16 @@ class _Orders:
         self.known, self.order = known, order
 
     def __call__(self, key: str, one: str, other: str) -> bool:
-        """Whether `one` was left by a transaction that was over before one that entered with `other` began."""
-        kind = "realtime" if self.order == 2 else "process"
-        return self.order > 0 and any(
-            _is_over(a, b, self.order, kind)
-            for a in self.known.values()
-            if _ends(a, key)[1] == one
-            for b in self.known.values()
-            if _ends(b, key)[0] == other
+        """Whether `one` was left by a transaction that was over before one that entered with `other` began.
+
+        Or it was written by one that stands before the other's writer in the store's own order.
+        """
+        left = [txn for txn in self.known.values() if ends(txn, key)[1] == one]
+        entered = [txn for txn in self.known.values() if ends(txn, key)[0] == other]
+        wrote = [txn for txn in self.known.values() if other in txn.wrote(key)[-1:]]
+        return any(comes_first(a, b, self.order) for a in left for b in entered) or any(
+            is_ranked_before(a, b) for a in left if one in a.wrote(key) for b in wrote
         )
-
-
-def _ends(txn: Txn, key: str) -> tuple[str | None, str | None]:
-    """The versions of a register that a transaction enters with and leaves behind; None: it has none."""
-    steps = [] if txn.failed else txn.on(key)
-    if not steps:
-        return None, None
-    return name_of(steps[0][1]), name_of((([step for step in steps if step[0] == "w"] or steps[:1])[-1])[1])
 
 
 def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _Orders) -> bool:
@@ -256,13 +285,11 @@ def _shows(read: Sequence[Any], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
-def _circular_key(name: str, word: str, base: str, order: int, known: Known) -> None:
+def _circular_key(name: str, word: str, promise: _Promise, known: Known) -> None:
     """Raise RefusedError unless some version of the register comes before itself, or before null."""
+    base, order = promise.base, promise.of_keys if name == OF_KEYS else promise.key_order
     _need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
-    _need(
-        any(_is_circular(key, known, order if name != OF_KEYS else 0) for key in keys_shown_as(word, known)),
-        "it has an order",
-    )
+    _need(any(_is_circular(key, known, order) for key in keys_shown_as(word, known)), "it has an order")
 
 
 def _is_circular(key: str, known: Known, order: int) -> bool:
@@ -274,12 +301,14 @@ def _is_circular(key: str, known: Known, order: int) -> bool:
         chain = [name_of(value) for place, (f, value) in enumerate(steps) if f == "w" or place == 0]
         for one, other in itertools.pairwise(chain):
             after.setdefault(one, set()).add(other)
-    ends = [(txn, *_ends(txn, key)) for txn in known.values()]
-    kind = "realtime" if order == 2 else "process"
-    for a, _, left in ends:
-        for b, entered, _ in ends:
-            if None not in (left, entered) and left != entered and order and _is_over(a, b, order, kind):
+    met = [(txn, *ends(txn, key)) for txn in known.values()]
+    for a, _, left in met:
+        for b, entered, _ in met:
+            is_new = left != entered or (b.on(key)[:1] and b.on(key)[0][0] not in READS)
+            if None not in (left, entered) and is_new and comes_first(a, b, order):
                 after.setdefault(str(left), set()).add(str(entered))
+            if is_ranked_before(a, b) and a.wrote(key) and b.wrote(key):
+                after.setdefault(a.wrote(key)[-1], set()).add(b.wrote(key)[-1])
     return any(
         _reaches(after, version, {version} | ({"null"} - {version})) for version in after if version != "null"
     )

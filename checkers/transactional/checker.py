@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +26,7 @@ from typing import Any
 import numpy
 
 from checkers import compiled
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.limits import Limits, OutOfTime, given, shielded, within
 from checkers.transactional import (
@@ -49,6 +50,7 @@ from checkers.transactional.columns import (
     Session,
     Workload,
     columns_of,
+    ranked,
 )
 from checkers.transactional.core import smallest
 from checkers.transactional.explanation import Explanation
@@ -116,6 +118,7 @@ def check(
     timeout_s: float | None = None,
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
+    transaction_order: Mapping[int, float] | None = None,
     plain_below: int = PLAIN_BELOW,
     clock: Callable[[], float] = time.monotonic,
     session: Session | None = None,
@@ -125,16 +128,19 @@ def check(
     `workload`: "append" or "rw-register", the micro-operations (see `columns`). The budget of the search is counted in
     steps (`checkers.limits`); `timeout_s` is one limit more, by the clock: at its end the verdict is unknown, unless a
     forbidden anomaly was already found. `sequential_keys`, `linearizable_keys`: the store promises this of each
-    register by itself, beside what the model implies (see `register`). `session`: see `columns_of`. `initial`: the
-    value of each key before the first write, or a `Start`; None: what the history says. Raises ModelError for a value
-    that is not a transaction, or that was written to a key twice; KeyError for an unknown model; CheckerDefect for a
-    proof that does not replay.
+    register by itself, beside what the model implies (see `register`). `transaction_order`: the order in which the
+    store says that transactions took effect, a number by the index of each one's invocation or completion; the versions
+    of each register are in that order. `session`: see `columns_of`. `initial`: the value of each key before the first
+    write, or a `Start`; None: what the history says. Raises ModelError for a value that is not a transaction, or that
+    was written to a key twice, and for an order of single keys where these are lists; KeyError for an unknown model;
+    CheckerDefect for a proof that does not replay.
     """
     begun_s = clock()
     history = history if initial is None else history.starting_at(initial)
     with within(Limits(timeout_s), clock=clock):
+        columns = columns_of(history, workload, session)
         verdict = check_columns(
-            columns_of(history, workload, session),
+            columns if transaction_order is None else ranked(columns, transaction_order),
             workload=workload,
             model=model,
             sequential_keys=sequential_keys,
@@ -164,7 +170,7 @@ def check_columns(
             columns,
             workload,
             anomalies.model_of(model),
-            partial(_analysis, columns, workload, sequential_keys, linearizable_keys),
+            partial(_analysis, workload, sequential_keys, linearizable_keys),
             plain_below,
         )
         with shielded():
@@ -193,7 +199,7 @@ def _examined(
     with suppress(OutOfTime):
         attempt = _attempted(promised, prover, findings)
         if attempt.result == "refuted":
-            _explain(promised, prover, findings, partial(_is_refuted, workload, promised))
+            _explain(promised, prover, findings, partial(_is_refuted, workload, promised, analyse))
         _prove_others(prover, findings)
     return prover, findings, attempt
 
@@ -210,7 +216,7 @@ def serial_order_of(
 
     For snapshot isolation each transaction may stand twice: t where its snapshot is taken, n + t where it commits.
     """
-    analyse = partial(_analysis, columns, workload, sequential_keys, linearizable_keys)
+    analyse = partial(_analysis, workload, sequential_keys, linearizable_keys)
     prover = _prover(columns, workload, analyse, _kernels(_are_plain(columns, PLAIN_BELOW)))
     prover.strict_order()
     proof = prover.attempt(anomalies.model_of(model)).proof
@@ -218,10 +224,10 @@ def serial_order_of(
 
 
 def _analysis(
-    columns: Columns,
     workload: Workload,
     sequential_keys: bool,
     linearizable_keys: bool,
+    columns: Columns,
     kernels: Kernels,
     order: int = 0,
 ) -> Analysis:
@@ -229,6 +235,12 @@ def _analysis(
     if workload not in WORKLOADS:
         raise KeyError(f"expected one of {', '.join(WORKLOADS)}, got {workload!r}")
     if workload == "append":
+        if sequential_keys or linearizable_keys or columns.rank is not None:
+            raise ModelError(
+                expected="registers for an order of single keys (the reads of a list show its order)",
+                came="lists",
+                index=None,
+            )
         return append.analysis(columns, kernels.append, kernels.graph)
     return register.analysis(
         columns,
@@ -247,9 +259,11 @@ def _prover(
     kernels: Kernels,
     limit: Limit | None = None,
 ) -> Prover:
-    known = analyse(kernels)
+    known = analyse(columns, kernels)
     return Prover(
-        columns, workload, kernels, known, lambda order: analyse(kernels, order), limit or Limit(EDGES_MAX)
+        *(columns, workload, kernels, known),
+        lambda order: analyse(columns, kernels, order),
+        limit or Limit(EDGES_MAX),
     )
 
 
@@ -330,10 +344,9 @@ def _explain(model: str, prover: Prover, findings: _Findings, is_refuted: Callab
     )
 
 
-def _is_refuted(workload: Workload, model: str, columns: Columns) -> bool:
+def _is_refuted(workload: Workload, model: str, analyse: Callable[..., Analysis], columns: Columns) -> bool:
     """Whether a part of a history is not of the model."""
-    kernels = _kernels(is_plain=True)
-    prover = _prover(columns, workload, partial(_analysis, columns, workload, False, False), kernels)
+    prover = _prover(columns, workload, analyse, _kernels(is_plain=True))
     prover.strict_order()
     if prover.known.counts.keys() & anomalies.forbidden(model):
         return True

@@ -64,6 +64,7 @@ class Columns:
     `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
     `start_names`: by key, what people call NIL if it is not null.
     `session_names`: by process, if sessions are not clients.
+    `rank` float64[n]: the place of each transaction in the store's own order, NaN if that is not known; None: of none.
     """
 
     outcome: Int8s
@@ -81,6 +82,7 @@ class Columns:
     value_names: Sequence[Any] | None = None
     session_names: Mapping[int, str] | None = None
     start_names: Mapping[int, str] = field(default_factory=dict)
+    rank: NDArray[numpy.float64] | None = None
 
     def __post_init__(self) -> None:
         types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
@@ -161,6 +163,29 @@ def columns_of(history: History, workload: Workload, session: Session | None = N
         if session is None
         else _in_sessions(columns, [session(operation) for operation in operations])
     )
+
+
+def ranked(columns: Columns, transaction_order: Mapping[int, float]) -> Columns:
+    """The columns with the store's own order of transactions: by the index of an invocation or completion, a number.
+
+    Raises ModelError for an index that is no transaction's, or for a number that two of them have.
+    """
+    number = {int(event): txn for txn, event in enumerate(columns.invoke.tolist())}
+    number |= {int(event): txn for txn, event in enumerate(columns.complete.tolist()) if event >= 0}
+    rank = numpy.full(len(columns), numpy.nan)
+    holders: dict[float, int] = {}
+    for event, place in transaction_order.items():
+        if event not in number:
+            raise ModelError(
+                expected="an event of a transaction in the transaction order", came=str(event), index=None
+            )
+        other = holders.setdefault(place, number[event])
+        if other != number[event]:
+            raise ModelError(
+                expected="a number once in the transaction order", came=f"{place} twice", index=event
+            )
+        rank[number[event]] = place
+    return replace(columns, rank=rank)
 
 
 def _in_sessions(columns: Columns, names: Sequence[str | None]) -> Columns:

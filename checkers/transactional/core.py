@@ -98,4 +98,5 @@ def part_of(columns: Columns, chosen: Sequence[int]) -> Columns:
         key=columns.key[micros],
         value=columns.value[micros],
         length=columns.length[micros],
+        rank=None if columns.rank is None else columns.rank[txns],
     )

@@ -9,6 +9,7 @@ A register does not show its past. These facts about the order of a key's versio
   client read or wrote are in the order of that client
 - `linearizable_keys`: if the store promises that every key by itself is linearizable, the version of a transaction that
   was over before another began comes before that one's
+- `Columns.rank`: if the store says in which order its transactions took effect, their versions are in that order
 
 If these do not agree with each other, some of the key's versions form a circle: `cyclic-versions`, and nothing is
 concluded from their order.
@@ -59,11 +60,15 @@ def analysis(
     pairs = [register_kernels.known_pairs(c.first, c.f, previous, version, committed)]
     touches = _Touches.of(columns, owner, previous, last, version, committed, time)
     whole = True
+    if sequential_keys or linearizable_keys:
+        pairs.append(touches.of_the_future(c, owner, in_sessions=not linearizable_keys))
     if sequential_keys:
         pairs.append(touches.of_each_process())
     if linearizable_keys:
         *timed, whole = touches.in_real_time(graph_kernels)
         pairs.append((timed[0], timed[1]))
+    if columns.rank is not None:
+        pairs.append(_in_rank(columns, owner, last, committed))
     order = _Order(columns, graph_kernels, counts, samples, pairs)
     graph, all_edges = order.graph(register_kernels, owner, version, committed)
     return Analysis(
@@ -80,6 +85,16 @@ def analysis(
         writes=numpy.flatnonzero((c.f == WRITE) & (last == 1) & (committed[owner] == 1)),
         whole=whole and all_edges,
     )
+
+
+def _in_rank(columns: Columns, owner: Int32s, last: Int8s, committed: Int8s) -> Pairs:
+    """Pairs of versions of each key that follow each other in the store's own order."""
+    assert columns.rank is not None
+    finals = numpy.flatnonzero((columns.f == WRITE) & (last == 1) & (committed[owner] == 1))
+    finals = finals[~numpy.isnan(columns.rank[owner[finals]])]
+    order = finals[numpy.lexsort((columns.rank[owner[finals]], columns.key[finals]))].astype(numpy.int32)
+    same = columns.key[order[:-1]] == columns.key[order[1:]]
+    return order[:-1][same], order[1:][same]
 
 
 def _with_unwritten(columns: Columns, writer: Int32s) -> Int32s:
@@ -210,6 +225,17 @@ class _Touches:
             same = code[finals[at]] == code[entries]
             left[same] = finals[at[same]]
         return cls(c.key[entries], owner[entries], entered, left, time)
+
+    def of_the_future(self, columns: Columns, owner: Int32s, *, in_sessions: bool) -> Pairs:
+        """Versions that were read before the transaction began that made them: each would come before itself."""
+        read = numpy.flatnonzero(self.entered < len(columns.f))
+        read = read[columns.f[self.entered[read]] == WRITE]
+        reader, maker = self.txn[read], owner[self.entered[read]]
+        future = (self.time.ends[reader] < self.time.invoke[maker]) & self.time.taking_part[maker]
+        if in_sessions:
+            future &= self.time.process[reader] == self.time.process[maker]
+        versions = self.entered[read[future]]
+        return versions, versions
 
     def of_each_process(self) -> Pairs:
         """Pairs of versions: the one that a client left behind, and the one that it entered with next."""

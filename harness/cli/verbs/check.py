@@ -42,6 +42,27 @@ if TYPE_CHECKING:
     help="What objects held before, in EDN or JSON; a map: by key ({:x 0}).",
 )
 @click.option(
+    "--linearizable-keys",
+    is_flag=True,
+    help="rw-register: each key by itself is linearizable too, so real time orders its versions.",
+)
+@click.option(
+    "--sequential-keys",
+    is_flag=True,
+    help="rw-register: each key by itself is sequential too, so each client orders its versions.",
+)
+@click.option(
+    "--wfr-keys",
+    is_flag=True,
+    help="rw-register: writes follow reads in a transaction; Elle's option, here always so.",
+)
+@click.option(
+    "--transaction-order",
+    type=InputPath(),
+    metavar="FILE",
+    help="rw-register: the store's own order of transactions: {index number} in EDN or JSON.",
+)
+@click.option(
     "--verify", "verifies", is_flag=True, help="Check the proofs with a program that shares no code."
 )
 @click.option(
@@ -90,7 +111,8 @@ def command(
     Jepsen's store), each history gets a line, and the exit code is the gravest.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
-    is, and a verdict on a part is never VALID. --model, --failed-cas and --initial are for histories of other tools.
+    is, and a verdict on a part is never VALID. --model, --failed-cas, --initial and the options for
+    rw-register are for histories of other tools.
     """
     from harness.results.bundle import is_bundle
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from checkers.by_model import OfKeys
     from checkers.history.history import History
     from checkers.limits import Limits
     from checkers.proofs.meaning import Terms
@@ -30,6 +31,10 @@ class Options:
     budget: int | None
     failed_cas: str | None
     initial: str | None
+    linearizable_keys: bool
+    sequential_keys: bool
+    wfr_keys: bool
+    transaction_order: Path | None
     verifies: bool
     html: Path | None
     edn: Path | None
@@ -69,6 +74,10 @@ def for_a_run(folder: RunFolder, options: Options) -> None:
         ("--model", options.model),
         ("--failed-cas", options.failed_cas),
         ("--initial", options.initial),
+        ("--linearizable-keys", options.linearizable_keys or None),
+        ("--sequential-keys", options.sequential_keys or None),
+        ("--wfr-keys", options.wfr_keys or None),
+        ("--transaction-order", options.transaction_order),
     ):
         if value is not None:
             raise WrongUse(
@@ -91,6 +100,8 @@ def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
         limits=options.limits,
         failed_cas_observes=None if options.failed_cas is None else options.failed_cas == "observes",
         initial=options.initial,
+        of_keys=_of_keys(options),
+        order_file=options.transaction_order,
     )
     with working("reading", is_quiet=options.as_json):
         history = asked_history(asked, recognized(asked.path, options.initial))
@@ -103,6 +114,20 @@ def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
             verified.add_to(verdict, history, verified.verifiers(questions()))
         ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
     return history, verdict
+
+
+def _of_keys(options: Options) -> OfKeys:
+    """What is promised of single keys. Raises WrongUse for a file that is no order."""
+    from checkers.by_model import OfKeys
+    from harness.judge.files.transaction_order import read_order
+
+    order = options.transaction_order
+    return OfKeys(
+        linearizable_keys=options.linearizable_keys,
+        sequential_keys=options.sequential_keys,
+        wfr_keys=options.wfr_keys,
+        transaction_order={} if order is None else read_order(order),
+    )
 
 
 def _record(path: Path) -> Path:

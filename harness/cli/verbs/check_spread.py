@@ -28,9 +28,9 @@ def check_spread(
     allowed = LIMITS if engine == "process" else ("timeout_s",) if is_columns else ()
     for name, value in given.items():
         if value not in (None, False) and name not in allowed:
+            option = OPTIONS.get(name, "--" + name.replace("_", "-"))
             raise click.UsageError(
-                f"{OPTIONS.get(name, '--' + name)} does not go with --engine spark or many runs; check one run in "
-                "process"
+                f"{option} does not go with --engine spark or many runs; check one run in process"
             )
     limits = Limits(*(given[name] for name in LIMITS))
     if engine == "process":

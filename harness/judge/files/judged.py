@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import ALIASES, MODELS, Judgement
+from checkers.by_model import ALIASES, MODELS, Judgement, OfKeys
 from checkers.guessing import LOOSER, guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
@@ -41,6 +41,8 @@ class Asked:
     limits: Limits = field(default_factory=Limits)
     failed_cas_observes: bool | None = None
     initial: str | None = None
+    of_keys: OfKeys = field(default_factory=OfKeys)
+    order_file: Path | None = None
 
 
 def recognized(path: Path, initial: str | None = None) -> History:
@@ -77,12 +79,17 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
     model = _model(asked, history)
     promise = _promise(asked, model)
     try:
+        by_model.check_keys(asked.of_keys, model, history)
+    except ModelError as error:
+        raise WrongUse(f"an order of keys: {error}") from error
+    try:
         judgement = by_model.judge(
             history,
             model,
             promise=promise,
             limits=asked.limits,
             failed_cas_observes=asked.failed_cas_observes,
+            of_keys=asked.of_keys,
         )
     except ModelError as error:
         raise WrongUse(f"--initial: {error}") from error
@@ -108,7 +115,10 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
     promise = _promise(asked, model)
     observes = asked.failed_cas_observes
     return by_model.judged_by(
-        model, promise, failed_cas_observes=history.failed_cas_observes if observes is None else observes
+        model,
+        promise,
+        failed_cas_observes=history.failed_cas_observes if observes is None else observes,
+        of_keys=asked.of_keys,
     )
 
 
@@ -267,4 +277,8 @@ def _command(asked: Asked, judgement: Judgement) -> str:
         words += ["--failed-cas", "observes" if asked.failed_cas_observes else "says-nothing"]
     if asked.initial is not None:
         words += ["--initial", asked.initial]
+    words += ["--linearizable-keys"] if asked.of_keys.linearizable_keys else []
+    words += ["--sequential-keys"] if asked.of_keys.sequential_keys else []
+    words += ["--wfr-keys"] if asked.of_keys.wfr_keys else []
+    words += [] if asked.order_file is None else ["--transaction-order", str(asked.order_file)]
     return shlex.join(words)

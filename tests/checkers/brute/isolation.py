@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from checkers.history import History
 from tests.checkers.brute import phenomena
 from tests.checkers.brute.serial import serializable
@@ -40,10 +42,17 @@ MODELS: dict[str, tuple[str, Order]] = {
 """By name: what is proscribed, and the order that must be kept."""
 
 
-def allows(model: str, history: History, workload: str) -> bool:
-    """Whether `model` allows the history. `workload`: "append" or "rw-register"."""
+def allows(model: str, history: History, workload: str, of_keys: Order = nothing) -> bool:
+    """Whether `model` allows the history. `workload`: "append" or "rw-register".
+
+    `of_keys`: the order that each register keeps by itself, beside what the model promises.
+    """
     base, before = MODELS[model]
-    return _allows(base, transactions_of(history), workload, before)
+    txns = transactions_of(history)
+    if of_keys is nothing:
+        return _allows(base, txns, workload, before)
+    name = "repeatable-read" if base == "serializable" else base
+    return phenomena.allowed(name, txns, workload, before, partial(phenomena.keeps_each_key, of_keys))
 
 
 def _allows(base: str, txns: list[Txn], workload: str, before: Order) -> bool:

@@ -42,7 +42,7 @@ Registers: the last write of a transaction to a key makes a version; null comes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -80,7 +80,13 @@ BY_STEPS = ("monotonic-atomic-view", "monotonic-view")
 SEE_THEIR_OWN = (*BY_STEPS, "consistent-view")
 
 
-def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bool:
+Allows = Callable[[Sequence[Txn], dict[str, tuple[Version, ...]]], bool]
+"""Whether something else that was promised allows the orders of versions."""
+
+
+def allowed(
+    model: str, txns: Sequence[Txn], workload: str, before: Order, allows: Allows = lambda world, order: True
+) -> bool:
     """Whether some world shows none of what `model` proscribes."""
     if not _well_formed(txns, workload):
         return False
@@ -95,7 +101,8 @@ def allowed(model: str, txns: Sequence[Txn], workload: str, before: Order) -> bo
     for world in worlds(txns):
         earlier = frozenset((a.number, b.number) for a in world for b in world if before(a, b))
         good = any(
-            _proscribes_nothing(
+            allows(world, order)
+            and _proscribes_nothing(
                 model, order, _dependencies(order, reads, workload), earlier, reads, workload, world
             )
             for order in _orders_read(world, reads, workload)
@@ -344,6 +351,27 @@ def _fractured(
         if any(maker in seen for maker, _ in order[read.key][place:]):
             return True
     return False
+
+
+def keeps_each_key(before: Order, world: Sequence[Txn], order: dict[str, tuple[Version, ...]]) -> bool:
+    """Whether each register by itself has an order: of two transactions that touch it, none meets an older version than
+    one before it left behind."""
+    for key, versions in order.items():
+        place = {value: 2 * at + 2 for at, (_, value) in enumerate(versions)} | {None: 0}
+        made = {maker: 2 * at + 2 for at, (maker, _) in enumerate(versions)}
+        met: dict[Txn, tuple[int, int]] = {}
+        for txn in world:
+            own = made.get(txn.number, 0)
+            steps = [
+                (own - 1 if word != "r" else place.get(value, own), own or place.get(value, own))
+                for word, on, value in txn.micros
+                if on == key and (word != "r" or txn.outcome == "ok")
+            ]
+            if steps:
+                met[txn] = steps[0]
+        if any(before(a, b) and met[a][1] > met[b][0] for a in met for b in met):
+            return False
+    return True
 
 
 def _cursor(key: str, order: dict[str, tuple[Version, ...]], reads: Sequence[Read], workload: str) -> bool:

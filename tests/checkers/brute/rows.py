@@ -19,6 +19,10 @@ from tests.checkers.brute import (
     tiny_transactions,
 )
 from tests.checkers.brute.compare import Row
+from tests.checkers.brute.transactions import nothing, realtime, session
+
+OF_KEYS = {"linearizable_keys": realtime, "sequential_keys": session}
+"""The orders that registers by themselves keep with these options."""
 
 
 def _isolation(workload: str, model: str, **options: bool) -> Row:
@@ -28,7 +32,9 @@ def _isolation(workload: str, model: str, **options: bool) -> Row:
     return Row(
         name=" ".join([workload, model, *options]),
         draw=partial(tiny_transactions.drawn, workload=workload),
-        definition=partial(isolation.allows, model, workload=workload),
+        definition=partial(
+            isolation.allows, model, workload=workload, of_keys=OF_KEYS.get("".join(options), nothing)
+        ),
         checker=checker,
     )
 
@@ -37,10 +43,18 @@ ISOLATION = [
     _isolation(workload, model) for workload in ("append", "rw-register") for model in isolation.MODELS
 ]
 ISOLATION += [
-    _isolation("rw-register", "strict-serializable", linearizable_keys=True),
-    _isolation("rw-register", "strong-session-serializable", sequential_keys=True),
+    _isolation("rw-register", model, **{option: True})
+    for option in OF_KEYS
+    for model in (
+        "read-committed",
+        "causal",
+        "prefix",
+        "snapshot-isolation",
+        "serializable",
+        "strict-serializable",
+    )
 ]
-"""Linearizable keys follow from strict serializability, sequential ones from strong session serializability."""
+ISOLATION.append(_isolation("rw-register", "strong-session-serializable", sequential_keys=True))
 
 
 def _linearizable(model: str, unique: bool) -> Row:

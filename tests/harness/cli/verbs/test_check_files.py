@@ -207,6 +207,73 @@ def test_proofs_of_transactions_are_verified(qsync: Qsync, tmp_path: Path) -> No
         assert (done.code, json.loads(done.out)["verified"]["holds"]) == (0, True)
 
 
+REGISTERS = [
+    f"{{:type {type_} :process {process} :f :txn :value {value}}}"
+    for process, value in ((0, "[[:w x 1]]"), (1, "[[:w x 2]]"), (2, "[[:r x 1]]"), (2, "[[:r x 2]]"))
+    for type_ in (":invoke", ":ok")
+]
+"""Both writes are over before a client reads the first one, and then the second."""
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ((), 0),
+        (("--wfr-keys",), 0),
+        (("--sequential-keys",), 0),
+        (("--linearizable-keys",), 1),
+        (("--transaction-order", "{1 1, 3 2}"), 0),
+        (("--transaction-order", "{1 2, 3 1}"), 0),
+        (("--transaction-order", "{1 2, 3 1}", "--sequential-keys"), 1),
+    ],
+)
+def test_an_order_of_single_keys_is_judged_too(
+    qsync: Qsync, tmp_path: Path, options: tuple[str, ...], code: int
+) -> None:
+    """If this fails, an option that Elle's users know changes nothing, or its verdict has no proof."""
+    path, order = written(tmp_path, REGISTERS), tmp_path / "order.edn"
+    if options[:1] == ("--transaction-order",):
+        order.write_text(options[1])
+        options = (options[0], str(order), *options[2:])
+    done = qsync("check", path, "--promise", "serializable", "--verify", "--json", *options)
+    told = json.loads(done.out)
+    assert (done.code, told["verified"]["holds"]) == (code, True)
+    assert all(word in told["repeat"]["command"] for word in options)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("[1]", "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
+        ("{:x 1}", "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
+        ("{99 1}", "expected the index of an operation in the transaction order, got 99"),
+        (None, "cannot read "),
+    ],
+)
+def test_a_wrong_transaction_order_is_refused(
+    qsync: Qsync, tmp_path: Path, content: str | None, line: str
+) -> None:
+    """If this fails, a file that is no order is ignored, or ends in a traceback."""
+    order = tmp_path / "order.edn"
+    if content is not None:
+        order.write_text(content)
+    done = qsync("check", written(tmp_path, REGISTERS), "--transaction-order", order)
+    assert done.code == 64 and line in done.line
+
+
+def test_an_order_of_single_keys_is_for_registers(qsync: Qsync, tmp_path: Path, good: Path) -> None:
+    """If this fails, an option is ignored where it means nothing."""
+    for path in (good, transactions(tmp_path)):
+        done = qsync("check", path, "--linearizable-keys")
+        assert done.code == 64 and "expected rw-register for an order of single keys" in done.line
+
+
+def test_a_model_that_is_not_judged_is_refused(qsync: Qsync, tmp_path: Path) -> None:
+    """If this fails, a store is judged by a model without a definition, or nobody says why not."""
+    done = qsync("check", transactions(tmp_path), "--promise", "PL-1")
+    assert done.code == 64 and "--promise 'PL-1' is not judged: it forbids G0 alone" in done.line
+
+
 def test_a_proof_that_does_not_replay_is_our_defect(
     qsync: Qsync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
