@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -196,16 +196,18 @@ def _is_fractured(key: str, named: Sequence[Txn], orders: _Orders) -> bool:
 
 
 def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
-    """A part of an execution is an execution if no read in it shows a value that was written outside it."""
+    """A part of an execution is an execution, without the reads in it that show a value from outside it."""
     part = {event: known[event] for event in events}
     written = {(key, value) for txn in part.values() for _, key, _ in txn.micros for value in txn.wrote(key)}
-    for txn in part.values():
-        for f, key, value in txn.micros:
-            shown = elements(value) if f in READS and txn.ok else []
-            _need(
-                all((key, name_of(element)) in written for element in shown),
-                "a read is of what is not among them",
-            )
+
+    def counts(txn: Txn, f: str, key: str, value: Any) -> bool:
+        shown = elements(value) if f in READS and txn.ok else []
+        return all((key, name_of(element)) in written for element in shown)
+
+    part = {
+        event: replace(txn, micros=tuple(micro for micro in txn.micros if counts(txn, *micro)))
+        for event, txn in part.items()
+    }
     _need(not is_possible(promise.base, promise.order, promise.of_keys, part), "they have an execution")
 
 

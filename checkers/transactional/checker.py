@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,7 +66,8 @@ ORDER_SHOWN_MAX = 10_000
 HELD_MAX = 20_000
 """Of more transactions than this, only the promised model is proved."""
 HELD_PART = 10
-"""Of the budget of a proof that was asked for, this part goes into each that was not."""
+"""Of the budget of a proof that was asked for, this part goes into each that was not, and less for each HELD_FEW."""
+HELD_FEW = 100
 CORE_PART = 50
 """And this part into each try to leave out some of the transactions that have no order."""
 
@@ -199,7 +200,9 @@ def _examined(
     with suppress(OutOfTime):
         attempt = _attempted(promised, prover, findings)
         if attempt.result == "refuted":
-            _explain(promised, prover, findings, partial(_is_refuted, workload, promised, analyse))
+            _explain(
+                promised, prover, findings, partial(_is_refuted, workload, promised, analyse), attempt.core
+            )
         _prove_others(prover, findings)
     return prover, findings, attempt
 
@@ -316,7 +319,13 @@ def _attempted(model: str, prover: Prover, findings: _Findings) -> Attempt:
     return attempt
 
 
-def _explain(model: str, prover: Prover, findings: _Findings, is_refuted: Callable[[Columns], bool]) -> None:
+def _explain(
+    model: str,
+    prover: Prover,
+    findings: _Findings,
+    is_refuted: Callable[[Columns], bool],
+    hint: Collection[int],
+) -> None:
     """Name what makes the promised model impossible: an anomaly of single keys, or a few transactions without order."""
     base, order = anomalies.MODELS[model]
     explanation = Explanation(prover.columns, prover.workload)
@@ -338,7 +347,7 @@ def _explain(model: str, prover: Prover, findings: _Findings, is_refuted: Callab
             findings.add(title, explanation.cycle_witness(title, cycle), picture)
             return
     findings.refuted.append(model)
-    core = smallest(prover.columns, prover.workload, prover.known, is_refuted)
+    core = smallest(prover.columns, prover.workload, prover.known, is_refuted, hint)
     findings.add(
         anomalies.NO_ORDER, explanation.no_order_witness(core, model), explanation.no_order_json(core, model)
     )
@@ -357,11 +366,12 @@ def _prove_others(prover: Prover, findings: _Findings) -> None:
     """The strongest models that hold: those that are left are tried, the strongest first."""
     if len(prover.columns) > HELD_MAX or not _has_read(prover.columns):
         return
+    part = HELD_PART * max(1, len(prover.columns) // HELD_FEW)
     for model in sorted(anomalies.MODELS, key=lambda name: -len(anomalies.weaker(name))):
         implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
         if model in implied or model in findings.out():
             continue
-        match prover.attempt(model, HELD_PART).result:
+        match prover.attempt(model, part).result:
             case "proved":
                 findings.proved.append(model)
             case "refuted":

@@ -1,12 +1,12 @@
 """A few transactions of a history without an order that have no order themselves: few enough for a person to read.
 
-A part of a history is an execution of what is left of one. So if the whole is possible, its parts are, as long as no
-read in the part shows a write from outside it: with a transaction go all transactions that read of it.
+A part of a history is an execution of what is left of one, if reads that show a write from outside the part are left
+out: then they say nothing. So if the whole is possible, its parts are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy
@@ -15,27 +15,36 @@ from checkers.transactional.append import Analysis
 from checkers.transactional.columns import OK, WRITE, Columns, Workload
 
 TRANSACTIONS_MAX = 500
-TRIES = 100
+TRIES = 300
 
 
 def smallest(
-    columns: Columns, workload: Workload, known: Analysis, is_refuted: Callable[[Columns], bool]
+    columns: Columns,
+    workload: Workload,
+    known: Analysis,
+    is_refuted: Callable[[Columns], bool],
+    hint: Collection[int] = (),
 ) -> list[int]:
     """Numbers of transactions that are refuted by themselves. Without any one of them the rest is possible,
-    unless there were too many to try.
+    unless there were too many to try. `hint`: transactions that are refuted by themselves, if the search noted them.
     """
-    current = numpy.flatnonzero(known.committed == 1).tolist()
+    sources = _sources(columns, workload)
+
+    def is_enough(chosen: Sequence[int]) -> bool:
+        return bool(chosen) and is_refuted(part_of(columns, chosen, sources))
+
+    current = sorted(hint)
+    if not is_enough(current):
+        current = numpy.flatnonzero(known.committed == 1).tolist()
     if len(current) > TRANSACTIONS_MAX:
         return current
-    sources = _sources(columns, workload)
     tries, size = TRIES, max(1, len(current) // 2)
     while tries > 0:
         place, smaller = 0, False
         while place < len(current) and tries > 0:
-            gone = set(current[place : place + size])
-            rest = _closed(current, gone, sources)
+            rest = current[:place] + current[place + size :]
             tries -= 1
-            if rest and is_refuted(part_of(columns, rest)):
+            if is_enough(rest):
                 current, smaller = rest, True
             else:
                 place += size
@@ -45,17 +54,8 @@ def smallest(
     return current
 
 
-def _closed(current: Sequence[int], gone: set[int], sources: Sequence[set[int]]) -> list[int]:
-    """The remaining transactions, without those that read of one that is gone."""
-    while True:
-        more = {txn for txn in current if txn not in gone and sources[txn] & gone}
-        if not more:
-            return [txn for txn in current if txn not in gone]
-        gone = gone | more
-
-
 def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
-    """By transaction, the transactions whose writes it read."""
+    """By micro-operation, the transactions whose writes it shows."""
     writer = {
         (key, value): columns.owner(micro)
         for micro, (f, key, value) in enumerate(
@@ -63,7 +63,7 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
         )
         if f == WRITE
     }
-    sources: list[set[int]] = [set() for _ in range(len(columns))]
+    sources: list[set[int]] = [set() for _ in range(len(columns.f))]
     for txn in numpy.flatnonzero(columns.outcome == OK).tolist():
         for micro in range(int(columns.first[txn]), int(columns.first[txn + 1])):
             key, value, length = (
@@ -74,19 +74,23 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
             if columns.f[micro] == WRITE or length < 0:
                 continue
             values = columns.elements[value : value + length].tolist() if workload == "append" else [value]
-            sources[txn].update(writer[key, shown] for shown in values if (key, shown) in writer)
-        sources[txn].discard(txn)
+            sources[micro].update(writer[key, shown] for shown in values if (key, shown) in writer)
     return sources
 
 
-def part_of(columns: Columns, chosen: Sequence[int]) -> Columns:
-    """The columns of these transactions alone."""
-    txns = numpy.array(sorted(chosen), numpy.int64)
-    sizes = numpy.diff(columns.first)[txns]
-    micros = numpy.concatenate(
-        [numpy.arange(columns.first[txn], columns.first[txn + 1]) for txn in txns.tolist()]
-        or [numpy.zeros(0, numpy.int64)]
-    )
+def part_of(columns: Columns, chosen: Sequence[int], sources: Sequence[set[int]]) -> Columns:
+    """The columns of these transactions alone, without the micro-operations that show writes of others."""
+    txns, there = numpy.array(sorted(chosen), numpy.int64), set(chosen)
+    kept = [
+        [
+            micro
+            for micro in range(int(columns.first[txn]), int(columns.first[txn + 1]))
+            if sources[micro] <= there
+        ]
+        for txn in txns.tolist()
+    ]
+    sizes = [len(micros) for micros in kept]
+    micros = numpy.array([micro for each in kept for micro in each], numpy.int64)
     return replace(
         columns,
         outcome=columns.outcome[txns],

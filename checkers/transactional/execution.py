@@ -73,11 +73,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """`result`: an order was found, there is none, or the steps did not suffice. `steps`: how many it took."""
+    """`result`: an order was found, there is none, or the steps did not suffice. `steps`: how many it took. `core`: if
+    there is none, transactions that have no order among themselves; empty: they were not noted.
+    """
 
     result: Literal["found", "none", "open"]
     order: Int32s | None
     steps: int
+    core: frozenset[int] = frozenset()
 
 
 def limit_of(problem: Problem) -> int:

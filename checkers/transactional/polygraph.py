@@ -4,17 +4,23 @@ A polygraph (Papadimitriou, 1979; as used by Cobra, OSDI 2020, and PolySI, VLDB 
 key, one comes first, and then all that read its version come before the other one writes. Each choice is a set of
 edges; the history is of the model if and only if some choice for every pair leaves a graph without a cycle.
 
-- A choice that would close a cycle is out, so the other one is made, until nothing new follows.
-- What is open then is chosen all at once, as one order of the graph has it. If that leaves no cycle, it is the answer.
-- Otherwise one of the chosen pairs on a cycle is wrong. The pair with the nearest writers is tried in the other order,
-  and after a dead end in the order first chosen.
+- A choice that would close a cycle is out, so the other one is made, until nothing new follows. Of each node the search
+  keeps all nodes before it, and looks again only at what an edge has changed.
+- One order of the graph then says how the open pairs stand. If every read comes before its version is overwritten, that
+  is the answer. The pairs at which one does not are decided, in the order of the graph, and a new order is made.
+- A cycle is explained: each edge of it is known from the start, or follows from a read and a path of older edges, or
+  from a choice. A search without a choice on any cycle has no order. Else the latest choice on it is made in the other
+  way; where that fails too, both explanations together are one without the choice (as in conflict-driven search).
+
+A "none" names the transactions of its explanation. They have no order among themselves.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 import numpy
 
@@ -25,16 +31,49 @@ from checkers.transactional.visibility import bits
 NODES_MAX = 20_000
 """The largest graph that is searched: each node has a bit set of all nodes before it."""
 PAIRS_MAX = 1_000_000
-STEPS = 2_000_000
+CORE_STEPS = 200_000
+STEPS = 8_000_000
 """How many edges may be followed in all; some 10 s."""
 
 Edge = tuple[int, int]
-Pair = tuple[int, int]
-"""Two transactions that write one key, the first one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Why:
+    """Why an edge is there: the transactions that say so, a path of older edges (from, to; -1: none), a choice (-1)."""
+
+    txns: tuple[int, ...]
+    source: int = -1
+    target: int = -1
+    choice: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """What leads to a cycle: transactions, and the choices among their versions."""
+
+    txns: frozenset[int]
+    choices: frozenset[int]
+
+
+@dataclass(slots=True)
+class _Choice:
+    """A pair of writers of a key in the order that was chosen first, and how much there was before."""
+
+    key: int
+    one: int
+    other: int
+    undo: int
+    failed: _Conflict | None = None
+    """Why the first order led to a cycle, once it did."""
 
 
 class _Cycle(Exception):
-    """The conclusions contradict each other."""
+    """Edges contradict each other; the argument is the _Conflict."""
+
+    def __init__(self, conflict: _Conflict) -> None:
+        super().__init__(conflict)
+        self.conflict = conflict
 
 
 class _Spent(Exception):
@@ -55,9 +94,33 @@ def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambd
         order = polygraph.solved()
     except _Spent:
         return Ordering("open", None, polygraph.steps)
-    if order is None:
-        return Ordering("none", None, polygraph.steps)
+    except _Cycle as cycle:
+        return Ordering("none", None, polygraph.steps, _core(problem, cycle.conflict.txns))
     return Ordering("found", numpy.array(order, numpy.int32), polygraph.steps)
+
+
+def _core(problem: Problem, txns: frozenset[int]) -> frozenset[int]:
+    """Those of these transactions that a search among them alone needs, as often as that makes them fewer."""
+    while True:
+        part = numpy.zeros(len(problem.taking_part), numpy.bool_)
+        part[list(txns)] = True
+        made = {version for txn in txns for _, version in problem.writes[txn]}
+        reads = [
+            [(key, version) for key, version in uses if version in made or version >= problem.null]
+            if part[txn]
+            else []
+            for txn, uses in enumerate(problem.reads)
+        ]
+        fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads)
+        try:
+            _Polygraph(fewer, CORE_STEPS, lambda: False).solved()
+        except _Spent:
+            return txns
+        except _Cycle as cycle:
+            if len(cycle.conflict.txns) < len(txns):
+                txns = cycle.conflict.txns
+                continue
+        return txns
 
 
 class _Polygraph:
@@ -81,8 +144,27 @@ class _Polygraph:
         self.null = problem.null
         made = {version for versions in self.writers.values() for version in versions.values()}
         self.is_whole = all(version in made or version >= self.null for version in self.readers)
-        self.edges = self._known(problem, part)
+        known = self._known(problem, part)
         self.priority = self._priorities(problem)
+        self.commits = {key: sum(1 << txn + self.commit for txn in own) for key, own in self.writers.items()}
+        self.begins = {key: sum(1 << txn for txn in own) for key, own in self.writers.items()}
+        self.looks: list[list[tuple[int, int]]] = [[] for _ in range(self.nodes)]
+        """By node, the (key, writer) whose version it reads, or which it commits."""
+        for key, own in self.writers.items():
+            for txn, version in own.items():
+                for node in (txn + self.commit, *self.readers.get(version, ())):
+                    self.looks[node].append((key, txn))
+        self.before: list[list[int]] = [[] for _ in range(self.nodes)]
+        self.after: list[list[int]] = [[] for _ in range(self.nodes)]
+        """By node, the numbers of the edges that come to it, and that leave it."""
+        self.edges: list[tuple[int, int, _Why]] = []
+        self.past = [0] * self.nodes
+        self.seen: dict[tuple[int, int], int] = {}
+        """By key and writer, the writers that are known to come before it."""
+        self.undo: list[tuple[int, int] | tuple[tuple[int, int], int] | None] = []
+        """What was changed: (node, its past), ((key, writer), its mask), None for an edge."""
+        self.changed: dict[int, None] = {}
+        self.known = known
 
     def pairs(self) -> int:
         """How many pairs of writers there are."""
@@ -130,179 +212,252 @@ class _Polygraph:
         priority = over + (over if self.commit else [])
         return priority + [-1] * (self.nodes - len(priority))
 
-    # what follows from a choice
+    # ---- edges, and what follows from them
 
-    def _edges_of(self, one: int, other: int, version: int) -> list[Edge]:
-        """The edges that follow if `version`, which `one` wrote, comes before that of `other`."""
-        target = other + self.commit
-        edges = [(one + self.commit, other if self.first_wins else target)]
-        edges += [(reader, target) for reader in self.readers.get(version, ()) if reader != other]
-        return edges
+    def _begin(self) -> None:
+        """Put in what is known, in an order of the graph where there is one. Raises _Cycle."""
+        for one, other in self.known:
+            self._put(
+                one, other, _Why(tuple(node % self.count for node in (one, other) if node < self._last))
+            )
+        for node in self._sorted():
+            past = 0
+            for edge in self.before[node]:
+                earlier = self.edges[edge][0]
+                past |= self.past[earlier] | 1 << earlier
+            self.past[node] = past
+            if past and self.looks[node]:
+                self.changed[node] = None
+            self._step(1 + len(self.before[node]))
+        self._conclude()
 
-    def _concluded(self, edges: list[Edge]) -> tuple[list[Edge], list[int]]:
-        """All edges that follow, and the nodes before each node, as bits. Raises _Cycle."""
-        edges = list(edges)
-        while True:
-            past = self._past(edges)
-            new: dict[Edge, None] = {}
-            for key, writers in self.writers.items():
-                if len(writers) > 1 or self.null + key in self.readers:
-                    self._conclude(key, writers, past, new)
-            if not new:
-                return edges, past
-            edges += new
+    @property
+    def _last(self) -> int:
+        """Nodes from here on are events."""
+        return 2 * self.count if self.commit else self.count
 
-    def _conclude(self, key: int, writers: dict[int, int], past: list[int], new: dict[Edge, None]) -> None:
-        commits = sum(1 << (txn + self.commit) for txn in writers)
-        begins = sum(1 << txn for txn in writers)
-        for txn, version in writers.items():
-            own = txn + self.commit
-            first = 0
-            for reader in self.readers.get(version, ()):  # writers that it saw beside came before this one
-                first |= past[reader] & commits & ~(1 << own) & ~(1 << reader)
-            first >>= self.commit
-            if self.first_wins:
-                first |= past[own] & begins & ~(1 << txn)  # its snapshot was before, so all of it is
-            first |= (past[own] & commits) >> self.commit
-            self.steps += 1
-            for other in bits(first):
-                self._add(other, txn, writers[other], past, new)
-        if self.null + key in self.readers:
-            for reader in self.readers[self.null + key]:
-                if past[reader] & commits & ~(1 << reader):
-                    raise _Cycle
-
-    def _add(self, one: int, other: int, version: int, past: list[int], new: dict[Edge, None]) -> None:
-        for source, target in self._edges_of(one, other, version):
-            if source == target:
-                continue
-            if not past[target] >> source & 1:
-                if past[source] >> target & 1:
-                    raise _Cycle
-                new[(source, target)] = None
-
-    def _past(self, edges: Sequence[Edge]) -> list[int]:
-        self.steps += len(edges)
+    def _step(self, count: int) -> None:
+        self.steps += count
         if self.steps > self.steps_max or self.is_late():
             raise _Spent
-        before: list[list[int]] = [[] for _ in range(self.nodes)]
-        for one, other in edges:
-            before[other].append(one)
-        past = [0] * self.nodes
-        for node in self._sorted(edges):
-            known = 0
-            for earlier in before[node]:
-                if not known >> earlier & 1:
-                    known |= past[earlier] | 1 << earlier
-            past[node] = known
-        return past
 
-    def _sorted(self, edges: Sequence[Edge]) -> list[int]:
+    def _put(self, one: int, other: int, why: _Why) -> None:
+        self.after[one].append(len(self.edges))
+        self.before[other].append(len(self.edges))
+        self.edges.append((one, other, why))
+
+    def _add(self, one: int, other: int, why: _Why) -> None:
+        """An edge more. Raises _Cycle."""
+        if one == other or self.past[other] >> one & 1:
+            return
+        if self.past[one] >> other & 1:
+            raise _Cycle(self._explained([(other, one, len(self.edges))], why))
+        self._put(one, other, why)
+        self.undo.append(None)
+        gained = self.past[one] | 1 << one
+        todo = [other]
+        while todo:
+            node = todo.pop()
+            past = self.past[node]
+            if gained & ~past:
+                self.undo.append((node, past))
+                self.past[node] = past | gained
+                if self.looks[node]:
+                    self.changed[node] = None
+                todo += (self.edges[edge][1] for edge in self.after[node])
+                self._step(1 + len(self.after[node]))
+
+    def _conclude(self) -> None:
+        """Add all edges that follow. Raises _Cycle."""
+        while self.changed:
+            node = next(iter(self.changed))
+            del self.changed[node]
+            for key, txn in self.looks[node]:
+                own = txn + self.commit
+                # Writers that the node comes behind came before the version that it reads, or commits.
+                first = (self.past[node] & self.commits[key] & ~(1 << own) & ~(1 << node)) >> self.commit
+                self._come_before(key, txn, first, node, self.commit)
+                if self.first_wins and node == own and self.commit:
+                    # Their snapshots were before this commit, so all of them is.
+                    self._come_before(key, txn, self.past[own] & self.begins[key] & ~(1 << txn), own, 0)
+
+    def _come_before(self, key: int, txn: int, others: int, node: int, at: int) -> None:
+        """These writers come before `txn`, because a path leads from them (`at` behind their numbers) to `node`."""
+        name = (key, txn)
+        seen = self.seen.get(name, 0)
+        if not others & ~seen:
+            return
+        self.undo.append((name, seen))
+        self.seen[name] = seen | others
+        for other in bits(others & ~seen):
+            self._order(key, other, txn, _Why((other, txn, node % self.count), other + at, node))
+
+    def _order(self, key: int, one: int, other: int, why: _Why) -> None:
+        """The edges that follow if `one` writes the key before `other` does."""
+        target = other + self.commit
+        self._add(one + self.commit, other if self.first_wins else target, why)
+        for reader in self.readers.get(self.writers[key][one], ()):
+            if reader != other and not self.past[target] >> reader & 1:
+                self._add(reader, target, replace(why, txns=(*why.txns, reader % self.count)))
+
+    # ---- explanations
+
+    def _explained(self, paths: list[tuple[int, int, int]], why: _Why | None = None) -> _Conflict:
+        """What paths of edges below a number, (from, to, number), and one more edge rest on."""
+        txns: set[int] = set()
+        choices: set[int] = set()
+        met: set[int] = set()
+
+        def rest_on(why: _Why, number: int) -> None:
+            txns.update(why.txns)
+            if why.choice >= 0:
+                choices.add(why.choice)
+            if why.source >= 0:
+                paths.append((why.source, why.target, number))
+
+        if why is not None:
+            rest_on(why, len(self.edges))
+        done: set[tuple[int, int, int]] = set()
+        while paths:
+            path = paths.pop()
+            if path in done:
+                continue
+            done.add(path)
+            for edge in self._path(*path):
+                if edge not in met:
+                    met.add(edge)
+                    rest_on(self.edges[edge][2], edge)
+        return _Conflict(frozenset(txns), frozenset(choices))
+
+    def _path(self, source: int, target: int, number: int) -> list[int]:
+        """A shortest path of edges below a number."""
+        came: dict[int, int] = {target: -1}
+        layer = [target]
+        while source not in came:
+            further: list[int] = []
+            for node in layer:
+                for edge in self.before[node]:
+                    earlier = self.edges[edge][0]
+                    near = earlier == source or self.past[earlier] >> source & 1
+                    if edge < number and near and earlier not in came:
+                        came[earlier] = edge
+                        further.append(earlier)
+            assert further, "the path was there when the edge was added"
+            layer = further
+        walk = []
+        node = source
+        while node != target:
+            walk.append(came[node])
+            node = self.edges[came[node]][1]
+        return walk
+
+    # ---- choosing
+
+    def solved(self) -> list[int]:
+        """An order of all members. Raises _Cycle, with the conflict that leaves none, and _Spent."""
+        self._begin()
+        choices: list[_Choice] = []
+        while True:
+            order = self._sorted()
+            place = [0] * self.nodes
+            for at, node in enumerate(order):
+                place[node] = at
+            misplaced = list(self._misplaced(place))
+            if not misplaced:
+                taking_part = set(self.members)
+                return [node for node in order if node < self._last and node in taking_part]
+            for key, one, other in misplaced:
+                if not self._is_open(one, other):
+                    continue
+                choices.append(_Choice(key, one, other, len(self.undo)))
+                try:
+                    self._order(key, one, other, _Why((one, other), choice=len(choices) - 1))
+                    self._conclude()
+                except _Cycle as cycle:
+                    self._turn(choices, cycle.conflict)
+                    break
+
+    def _is_open(self, one: int, other: int) -> bool:
+        ends = one + self.commit, other + self.commit
+        return not (self.past[ends[0]] >> ends[1] & 1 or self.past[ends[1]] >> ends[0] & 1)
+
+    def _turn(self, choices: list[_Choice], conflict: _Conflict) -> None:
+        """Go back to the latest choice of the conflict, and choose the other order. Raises _Cycle if none is left."""
+        while True:
+            if not conflict.choices:
+                raise _Cycle(conflict)
+            latest = max(conflict.choices)
+            choice = choices[latest]
+            self._undo(choice.undo)
+            del choices[latest + 1 :]
+            if choice.failed is not None:
+                both = (choice.failed.choices | conflict.choices) - {latest}
+                conflict = _Conflict(choice.failed.txns | conflict.txns, both)
+                choices.pop()
+                continue
+            # Whoever knows why the first order fails knows the other one: it rests on what that rests on.
+            choice.failed = _Conflict(conflict.txns, conflict.choices - {latest})
+            try:
+                self._order(
+                    choice.key, choice.other, choice.one, _Why((choice.one, choice.other), choice=latest)
+                )
+                self._conclude()
+            except _Cycle as cycle:
+                conflict = cycle.conflict
+                continue
+            return
+
+    def _undo(self, size: int) -> None:
+        self.changed.clear()
+        while len(self.undo) > size:
+            match self.undo.pop():
+                case None:
+                    one, other, _ = self.edges.pop()
+                    self.after[one].pop()
+                    self.before[other].pop()
+                case (int() as node, past):
+                    self.past[node] = past
+                case (name, seen):
+                    self.seen[name] = seen
+
+    def _sorted(self) -> list[int]:
         """All nodes in an order that has the edges, those that are over first where it may. Raises _Cycle."""
-        after: list[list[int]] = [[] for _ in range(self.nodes)]
-        missing = [0] * self.nodes
-        for one, other in edges:
-            after[one].append(other)
-            missing[other] += 1
+        missing = [len(before) for before in self.before]
         ready = [(self.priority[node], node) for node in range(self.nodes) if not missing[node]]
         heapify(ready)
         order = []
         while ready:
             _, node = heappop(ready)
             order.append(node)
-            for other in after[node]:
+            for edge in self.after[node]:
+                other = self.edges[edge][1]
                 missing[other] -= 1
                 if not missing[other]:
                     heappush(ready, (self.priority[other], other))
+        self._step(self.nodes + len(self.edges))
         if len(order) < self.nodes:
-            raise _Cycle
+            raise _Cycle(self._first_cycle([node for node in range(self.nodes) if missing[node]]))
         return order
 
-    # choosing
+    def _first_cycle(self, left: Sequence[int]) -> _Conflict:
+        """A cycle among nodes that a sort leaves over: each of them has one of them before it."""
+        among, node, edges = set(left), left[0], list[int]()
+        met: dict[int, int] = {}
+        while node not in met:
+            met[node] = len(edges)
+            edges.append(next(edge for edge in self.before[node] if self.edges[edge][0] in among))
+            node = self.edges[edges[-1]][0]
+        txns = (txn for edge in edges[met[node] :] for txn in self.edges[edge][2].txns)
+        return _Conflict(frozenset(txns), frozenset())
 
-    def solved(self) -> list[int] | None:
-        """An order of all members, or None if there is none. Raises _Spent."""
-        tries: list[list[Edge]] = [self.edges]
-        while tries:
-            try:
-                edges, past = self._concluded(tries.pop())
-            except _Cycle:
-                continue
-            guessed = self._guessed(edges, past)
-            complete = list(dict.fromkeys([*edges, *guessed]))
-            try:
-                order = self._sorted(complete)
-            except _Cycle:
-                one, other = self._doubtful(complete, guessed)
-                tries.append([*edges, *self._edges_of(one, other, self._version(one, other))])
-                tries.append([*edges, *self._edges_of(other, one, self._version(other, one))])
-                continue
-            last = 2 * self.count if self.commit else self.count
-            taking_part = set(self.members)
-            return [node for node in order if node < last and node in taking_part]
-        return None
-
-    def _version(self, one: int, other: int) -> int:
-        """The version that `one` wrote of the key that both write."""
-        return next(w[one] for w in self.writers.values() if one in w and other in w)
-
-    def _guessed(self, edges: list[Edge], past: list[int]) -> dict[Edge, Pair]:
-        """The edges of all open pairs, each as one order of the graph has it, with the pair that each comes from."""
-        place = {node: at for at, node in enumerate(self._sorted(edges))}
-        guessed: dict[Edge, Pair] = {}
-        for writers in self.writers.values():
-            commits = sum(1 << (txn + self.commit) for txn in writers)
-            ordered = sorted(writers, key=lambda txn: place[txn + self.commit])
-            for at, one in enumerate(ordered):
-                later = commits & ~past[one + self.commit]
-                for other in ordered[at + 1 :]:
-                    known = past[other + self.commit] >> (one + self.commit) & 1
-                    if later >> (other + self.commit) & 1 and not known:
-                        for edge in self._edges_of(one, other, writers[one]):
-                            guessed.setdefault(edge, (one, other))
-        return guessed
-
-    def _doubtful(self, edges: list[Edge], guessed: dict[Edge, Pair]) -> Pair:
-        """Of the pairs on a cycle the one with the nearest writers."""
-        chosen = {guessed[edge] for edge in self._cycle(edges) if edge in guessed}
-        return min(chosen, key=lambda pair: (abs(self.priority[pair[0]] - self.priority[pair[1]]), pair))
-
-    def _cycle(self, edges: list[Edge]) -> list[Edge]:
-        """A shortest cycle through one of the nodes that are on any."""
-        after: list[list[int]] = [[] for _ in range(self.nodes)]
-        missing = [0] * self.nodes
-        for one, other in edges:
-            after[one].append(other)
-            missing[other] += 1
-        ready = [node for node in range(self.nodes) if not missing[node]]
-        left = set(range(self.nodes))
-        while ready:
-            node = ready.pop()
-            left.discard(node)
-            for other in after[node]:
-                missing[other] -= 1
-                if not missing[other]:
-                    ready.append(other)
-        self.steps += len(edges)
-        for start in sorted(left, key=lambda node: (self.priority[node], node)):
-            if cycle := self._round(start, after, left):
-                return cycle
-        raise AssertionError("nodes that are left after sorting lie on or behind a cycle")
-
-    def _round(self, start: int, after: list[list[int]], left: set[int]) -> list[Edge]:
-        came: dict[int, int] = {}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            self.steps += 1
-            for other in after[node]:
-                if other not in left or other in came:
-                    continue
-                came[other] = node
-                if other == start:
-                    walk = [(node, start)]
-                    while walk[-1][0] != start:
-                        walk.append((came[walk[-1][0]], walk[-1][0]))
-                    return walk
-                queue.append(other)
-        return []
+    def _misplaced(self, place: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """The writers of a key (it, the first, the next) of which the first is not over, or still read, at the next."""
+        for key, writers in self.writers.items():
+            line = sorted(writers, key=lambda txn: place[txn + self.commit])
+            for one, other in pairwise(line):
+                begin = place[other if self.first_wins else other + self.commit]
+                readers = [reader for reader in self.readers.get(writers[one], ()) if reader != other]
+                if place[one + self.commit] > begin or any(
+                    place[reader] > place[other + self.commit] for reader in readers
+                ):
+                    yield key, one, other

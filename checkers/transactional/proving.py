@@ -79,10 +79,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A proof, or the knowledge that there is none, or neither."""
+    """A proof, or that there is none, or neither. `core`: transactions that have none among themselves."""
 
     result: Literal["proved", "refuted", "open"]
     proof: Proof | None = None
+    core: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,7 @@ class Prover:
         ordering = self._searched(self._problem(known, limits, base), order, part)
         if ordering.order is not None:
             return Attempt("proved", Proof(kind=kind, order=ordering.order))
-        return Attempt("refuted" if ordering.result == "none" else "open")
+        return Attempt("refuted" if ordering.result == "none" else "open", core=ordering.core)
 
     def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Ordering:
         """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
