@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from checkers.history.etcd_records import NAMES
 from checkers.history.history import History
 from checkers.history.line_kernels import PLAIN
 from checkers.history.operation import Operation
@@ -84,6 +85,7 @@ def _guess_of_adds(operations: Iterable[Operation]) -> str:
 
 Guess = str | Callable[[Iterable[Operation]], str]
 _SIGNS: tuple[tuple[Callable[[set[str]], Any], Guess], ...] = (
+    (lambda names: names & NAMES, "etcd"),
     (lambda names: {"insert", "poll"} <= names, "priority-queue"),
     (lambda names: names & {"send", "poll"}, "log"),
     (lambda names: "txn" in names, _guess_of_transactions),

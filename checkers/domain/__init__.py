@@ -14,6 +14,8 @@
 | `durability` | all of these | an acknowledged write missing from a final state |
 | `rollback_honesty` | all of these | a read that shows a write that surely failed |
 | `write_once` | insert, read | rows of one transaction in part, out of order, or lost |
+| `etcd_kv` | etcd's range, txn, leases | an answer that no order of revisions gives |
+| `etcd_watch` | etcd's watches | events lost, doubled, out of order, invented |
 | `queue_order` | write, cas, add, txn that were only submitted | taking effect after a write that was invoked later |
 
 Names and values are those of Jepsen's workloads; each file says exactly which. A checker ignores operations that it
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _MODULES = (
     *("bank", "set_full", "counter", "unique_ids", "monotonic", "long_fork", "causal_reverse", "queues"),
     "offsets",
-    *("durability", "rollback_honesty", "queue_order", "write_once"),
+    *("durability", "rollback_honesty", "queue_order", "write_once", "etcd_kv", "etcd_watch"),
 )
 sys.modules[__name__].__class__ = Checkers
 __getattr__ = on_use(__name__, dict.fromkeys(_MODULES, "") | {"CHECKERS": "checkers.domain.table"})

@@ -5,6 +5,8 @@ from checkers.domain import (
     causal_reverse,
     counter,
     durability,
+    etcd_kv,
+    etcd_watch,
     long_fork,
     monotonic,
     offsets,
@@ -30,4 +32,6 @@ CHECKERS = (
     rollback_honesty,
     queue_order,
     write_once,
+    etcd_kv,
+    etcd_watch,
 )

@@ -20,6 +20,8 @@ WITHOUT = {
     "availability": "it is never invalid",
     "acknowledged-early": "it needs the record of a simulator, or logs: tests/checkers/logs/wal/test_early.py",
     "node-state": "the same: tests/checkers/logs/wal/test_state.py",
+    "etcd-kv": "tests/checkers/domain/test_etcd.py has its histories",
+    "etcd-watch": "the same file",
     "offsets": "tests/checkers/domain/test_offsets.py has its histories",
     "queue-order": "tests/checkers/test_submitted.py has its histories",
     "write-once": "tests/checkers/domain/test_write_once.py has its histories",

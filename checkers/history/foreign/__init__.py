@@ -9,11 +9,14 @@ was expected:
 | Jepsen's and Maelstrom's history.edn, Knossos' and Elle's EDN | `edn`, `operation_maps` |
 | Porcupine's key-value files (an EDN map a line, with :key) | the same |
 | elle-cli's JSON (an array, or an object a line) | `json_maps`, `operation_maps` |
+| a report of etcd's robustness tests (a folder), its operations.json and watch.json | `folders`, `porcupine_json` |
+| Porcupine's operations in JSON | `porcupine_json` |
 | Jepsen's jepsen.log and history.txt | `jepsen_text` |
 
 `jepsen_edn.write(history)` gives the text that Knossos and Elle read.
 """
 
+from checkers.history.foreign.folders import reader_of
 from checkers.history.foreign.recognized import beginning, given, parse, read
 
-__all__ = ["beginning", "given", "parse", "read"]
+__all__ = ["beginning", "given", "parse", "read", "reader_of"]

@@ -14,7 +14,8 @@ from msgspec import UNSET
 
 from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
-from checkers.history.foreign import edn, jepsen_text, json_maps
+from checkers.history.foreign import edn, jepsen_text, json_maps, porcupine_json
+from checkers.history.foreign.folders import reader_of
 from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
 from checkers.history.history import FORMAT, Header, History, Origin
@@ -36,6 +37,8 @@ def read(path: Path, *, initial: str | None = None) -> History:
 
     `initial`: what the objects held before, in JSON or EDN, by key if it is a map (see `history.start`).
     """
+    if (of_folder := reader_of(path)) is not None:
+        return _history(of_folder(path), "json", initial)
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
     if begins.startswith(_PARQUET):
@@ -53,10 +56,14 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
         return beginning(jsonl.parse(data), initial)
     for origin, belongs, parsed in _KINDS:
         if belongs(data):
-            with without_collections():
-                history = parsed(data).history(UNSET if initial is None else given(initial))
-            return replace(history, origin=origin)
+            return _history(parsed(data), origin, initial)
     raise _unknown(repr(_text(data)[:40].strip()))
+
+
+def _history(maps: Maps, origin: Origin, initial: str | None) -> History:
+    with without_collections():
+        history = maps.history(UNSET if initial is None else given(initial))
+    return replace(history, origin=origin)
 
 
 def beginning(history: History, initial: str | None) -> History:
@@ -122,6 +129,7 @@ def _parse_nothing(data: bytes) -> Maps:
 
 
 _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps]], ...] = (
+    ("json", porcupine_json.BEGINS.match, porcupine_json.parse),
     ("json", _JSON.match, _parse_json),
     ("edn", lambda data: _EMPTY.fullmatch(_text(data)), _parse_nothing),
     ("edn", lambda data: _EDN.match(_text(data)), _parse_edn),
@@ -132,7 +140,7 @@ _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps]],
 def _unknown(came: str) -> HistoryError:
     return HistoryError(
         expected="a history.jsonl or .parquet of this project, Jepsen's EDN or log, Porcupine's key-value file or "
-        "elle-cli's JSON",
+        "JSON, elle-cli's JSON, or a report of etcd's robustness tests",
         came=came,
         attempt="give one of these",
     )

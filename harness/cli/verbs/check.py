@@ -104,11 +104,11 @@ def command(
 ) -> int:
     """Check a stored run again, or a history file, or all runs or histories in a folder.
 
-    PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log,
-    Porcupine's key-value file, elle-cli's JSON. Nothing is written beside a file. A run's address in an object store
-    (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged there. A bundle (qsync bundle) is judged
-    as the run that it holds. Of several paths, and of a folder with histories of other tools (or with folders of
-    Jepsen's store), each history gets a line, and the exit code is the gravest.
+    PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log, Porcupine's
+    key-value file or JSON, elle-cli's JSON, a report of etcd's robustness tests (a folder). Nothing is written beside a
+    file. A run's address in an object store (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged
+    there. A bundle (qsync bundle) is judged as the run that it holds. Of several paths, and of a folder with histories
+    of other tools (or with folders of Jepsen's store), each history gets a line, and the exit code is the gravest.
 
     A run is judged by its plan. With --timeout, --memory, --budget, --key or --promise its stored verdict stays as it
     is, and a verdict on a part is never VALID. --model, --failed-cas, --initial and the options for

@@ -47,7 +47,9 @@ def histories_in(paths: Iterable[Path]) -> list[Path]:
 
 def _in_folder(folder: Path) -> Iterator[Path]:
     """Links are left out: Jepsen's `latest` and our own name what is there already."""
-    if any((folder / name).exists() for name in OF_A_RUN):
+    from checkers.history.foreign import reader_of
+
+    if any((folder / name).exists() for name in OF_A_RUN) or reader_of(folder) is not None:
         yield folder
         return
     for name in OF_JEPSEN:

@@ -58,9 +58,10 @@ def run_folder(path: Path) -> RunFolder | None:
     """The run that is meant; None if `path` is a file that belongs to no run of ours."""
     if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
         return None
+    from checkers.history.foreign import reader_of
     from harness.results import resolve
 
-    return resolve(path)
+    return None if reader_of(path) is not None else resolve(path)
 
 
 _OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
@@ -132,7 +133,9 @@ def _of_keys(options: Options) -> OfKeys:
 
 def _record(path: Path) -> Path:
     """The file to read; for a run's folder, its record."""
-    if path.is_file():
+    from checkers.history.foreign import reader_of
+
+    if path.is_file() or reader_of(path) is not None:
         return path
     from harness.results import resolve
 

@@ -17,6 +17,7 @@ from checkers.history import Event, Header, History
 from checkers.history.start import Start
 from tests import examples
 from tests.checkers.brute.histories import Line, history_of
+from tests.checkers.domain import etcd_twin
 from tests.checkers.over_objects import over_objects
 
 Call = tuple[str, str, Any]  # f, how it ended, value asked or shown
@@ -52,6 +53,15 @@ FROM_NOWHERE: dict[str, list[Line]] = {
     "append": lines_of(("txn", "ok", [["append", "x", 1]]), ("txn", "ok", [["r", "x", [7]]]), key=None),
     "rw-register": lines_of(("txn", "ok", [["w", "x", 1]]), ("txn", "ok", [["r", "x", 7]]), key=None),
     "long-fork": lines_of(("write", "ok", [["w", "x", 1]]), ("read", "ok", [["r", "x", 7]]), key=None),
+    "etcd": lines_of(
+        (
+            "etcd-range",
+            "ok",
+            etcd_twin.record(etcd_twin.get("x"), {"Range": {"KVs": [], "Count": 0}, "Revision": 1}),
+        ),
+        ("etcd-range", "ok", etcd_twin.record(etcd_twin.get("x"), etcd_twin.shown_from_nowhere("x"))),
+        key=None,
+    ),
     "causal-reverse": lines_of(("write", "ok", 1), ("read", "ok", [1, 7])),
     "monotonic": lines_of(
         ("add", "ok", {"val": 1, "sts": 1}),

@@ -1,0 +1,287 @@
+"""etcd's watches keep their guarantees.
+
+| f | value |
+|---|---|
+| etcd-watch | {Request, Responses}: what was asked for, and the lists of events that came (`etcd_records`) |
+| etcd-txn | which events there were: a transaction's answer shows what it wrote at which revision |
+
+| rule | what must not be |
+|---|---|
+| filter | an event of a key that was not asked for |
+| ordered | an event of a lower revision than one before it |
+| unique | an event of a key and revision twice |
+| atomic | the events of one revision in two lists |
+| bookmarkable | an event of a revision up to which a progress notification has said that all came |
+| invented | an event that no request can have made |
+| differs | two watches with different events of a key and revision |
+| resumable | a watch that begins at a revision, and misses the first event from there on |
+| reliable | an event left out between those that came |
+| created | an event marked as creation of a key that was there, or not marked, of one that was not |
+| previous | a previous value that the key did not hold at that revision |
+
+The events that a watch must show are those that an answer, or another watch, shows. An event that no client learned of
+is not missed. Cost: n log n, and the events between the first and the last of each watch. Source: etcd's guarantees of
+watches, and `tests/robustness/validate/watch.go`, which takes the events from the members' logs.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from checkers.domain.proof import shown, verdict, witness
+from checkers.history.etcd_records import (
+    ALL_CLIENTS,
+    PREFIX,
+    WATCH,
+    Record,
+    Value,
+    Watch,
+    WatchEvent,
+    record_of,
+    watch_of,
+)
+from checkers.history.history import History
+from checkers.history.operation import Operation
+from checkers.verdict import Verdict, Witness
+
+NAME = "etcd-watch"
+MODEL = "watch guarantees"
+
+
+def check(history: History) -> Verdict:
+    """Whether all watches keep their guarantees. `details`: watches, events."""
+    watches = [
+        _Seen(operation, watch_of(operation)) for operation in history.operations if operation.f == WATCH
+    ]
+    known = _Known.of(history, watches)
+    witnesses = [found for watch in watches for found in (*_of_itself(watch), *_of_all(watch, known))]
+    details: dict[str, Any] = {"watches": len(watches), "events": sum(len(watch.events) for watch in watches)}
+    valid = f"{details['events']:,} events of {len(watches):,} watches keep etcd's guarantees"
+    return verdict(
+        NAME, MODEL, [*known.conflicts, *witnesses], details, judged=details["events"], valid=valid
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A watch with all its events."""
+
+    operation: Operation
+    watch: Watch
+
+    @cached_property
+    def events(self) -> tuple[WatchEvent, ...]:
+        return tuple(event for response in self.watch.responses or () for event in response.events or ())
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """The revisions of which it must show all: the first and the last one; (1, 0) for none."""
+        first = last = 0
+        for response in self.watch.responses or ():
+            if response.is_progress_notify:
+                first, last = first or response.revision + 1, response.revision
+            elif response.events:
+                first, last = first or response.events[0].revision, response.events[-1].revision
+        first = self.watch.request.revision or first
+        return (first, last) if last else (1, 0)
+
+
+def _of_itself(seen: _Seen) -> Iterator[Witness]:
+    """What a watch alone shows: the first breach of each rule."""
+    found: dict[str, str] = {}
+    shown_before: set[tuple[int, str]] = set()
+    latest = bookmark = 0
+    for response in seen.watch.responses or ():
+        events = response.events or ()
+        if events and events[0].revision == latest:
+            found.setdefault("atomic", f"the events of revision {latest} came in two lists")
+        for event in events:
+            name = f"{shown(event.key)} of revision {event.revision}"
+            if not seen.watch.request.matches(event.key):
+                found.setdefault("filter", f"{name} came, and {shown(seen.watch.request.key)} was asked for")
+            if event.revision < latest:
+                found.setdefault("ordered", f"{name} came after revision {latest}")
+            if event.revision <= bookmark:
+                found.setdefault(
+                    "bookmarkable", f"{name} came after the notification that all up to {bookmark} had come"
+                )
+            if (event.revision, event.key) in shown_before:
+                found.setdefault("unique", f"{name} came twice")
+            shown_before.add((event.revision, event.key))
+            latest = event.revision
+        if response.is_progress_notify:
+            if response.revision < max(bookmark, latest):
+                why = f"a notification of revision {response.revision} came after revision {max(bookmark, latest)}"
+                found.setdefault("bookmarkable", why)
+            bookmark = response.revision
+    for rule, summary in found.items():
+        yield witness(rule, summary, [seen.operation])
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event that somebody learned of. `left`: what the key held from then on; None: nothing."""
+
+    left: Value | None
+    source: Operation
+
+
+@dataclass(frozen=True)
+class _Known:
+    """All events that answers and watches show, by revision and key. `whole`: revisions of which all is known."""
+
+    events: dict[tuple[int, str], _Event]
+    whole: frozenset[int]
+    puts: frozenset[tuple[str, Value]] | None
+    """What requests can have put; None if others may have put anything."""
+    conflicts: tuple[Witness, ...]
+
+    @classmethod
+    def of(cls, history: History, watches: Iterable[_Seen]) -> _Known:
+        events: dict[tuple[int, str], _Event] = {}
+        conflicts: list[Witness] = []
+        whole: set[int] = set()
+        puts: set[tuple[str, Value]] = set()
+        for operation in history.operations:
+            if operation.f != PREFIX + "txn":
+                continue
+            record = record_of(operation)
+            puts.update(_puts(record))
+            written = dict(_written(record)) if operation.type == "ok" else {}
+            if written and record.response is not None and record.response.revision:
+                whole.add(record.response.revision)
+                for key, left in written.items():
+                    events.setdefault((record.response.revision, key), _Event(left, operation))
+        for seen in watches:
+            for event in seen.events:
+                place = event.revision, event.key
+                known = events.setdefault(place, _Event(event.left, seen.operation))
+                if known.left != event.left and known.source.f == WATCH:
+                    came = (
+                        f"{shown(event.key)} of revision {event.revision} is {_left(event.left)} in one watch"
+                    )
+                    conflicts.append(
+                        witness(
+                            "differs",
+                            f"{came}, and {_left(known.left)} in another",
+                            [known.source, seen.operation],
+                        )
+                    )
+        all_puts = frozenset(puts) if ALL_CLIENTS in history.header.extra else None
+        return cls(events, frozenset(whole), all_puts, tuple(conflicts))
+
+    @cached_property
+    def order(self) -> Sequence[tuple[int, str]]:
+        return sorted(self.events)
+
+    @cached_property
+    def of_key(self) -> dict[str, list[int]]:
+        """The revisions of each key's events, ascending."""
+        revisions: dict[str, list[int]] = {}
+        for revision, key in self.order:
+            revisions.setdefault(key, []).append(revision)
+        return revisions
+
+    @cached_property
+    def _whole(self) -> list[int]:
+        return sorted(self.whole)
+
+    def before(self, revision: int, key: str) -> tuple[int, _Event | None] | None:
+        """The event of the key before that revision (0 and None: there was none); None if that is not known."""
+        revisions = self.of_key.get(key, [])
+        place = bisect.bisect_left(revisions, revision)
+        at = revisions[place - 1] if place else 0
+        between = bisect.bisect_left(self._whole, revision) - bisect.bisect_right(self._whole, max(at, 1))
+        if between < revision - max(at, 1) - 1:
+            return None
+        return at, self.events[at, key] if at else None
+
+
+def _puts(record: Record) -> Iterator[tuple[str, Value]]:
+    for failure in (False, True):
+        for step in record.request.txn.branch(failure) if record.request.txn is not None else ():
+            if step.type == "put-operation":
+                yield step.put.key, step.put.value.identity
+
+
+def _written(record: Record) -> Iterator[tuple[str, Value | None]]:
+    """What an answered transaction left under which keys."""
+    txn, response = record.request.txn, record.response
+    if txn is None or response is None or response.txn is None:
+        return
+    results = response.txn.results or ()
+    for step, result in zip(txn.branch(response.txn.failure), results, strict=False):
+        if step.type == "put-operation":
+            yield step.put.key, step.put.value.identity
+        elif step.type == "delete-operation" and result.deleted:
+            yield step.delete.key, None
+
+
+def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
+    """What a watch shows against all that is known: the first breach of each rule."""
+    found: dict[str, Witness] = {}
+
+    def add(rule: str, summary: str, *others: Operation) -> None:
+        found.setdefault(rule, witness(rule, summary, [seen.operation, *others]))
+
+    for event in seen.events:
+        name = f"{shown(event.key)} of revision {event.revision}"
+        real = known.events[event.revision, event.key]
+        is_put = event.left is not None
+        if real.source.f != WATCH and real.left != event.left:
+            add(
+                "invented",
+                f"{name} came as {_left(event.left)}, and {_left(real.left)} was written",
+                real.source,
+            )
+        elif real.source.f == WATCH and event.revision in known.whole:
+            add("invented", f"{name} came, and the request of that revision did not write it")
+        elif is_put and known.puts is not None and (event.key, event.left) not in known.puts:
+            add("invented", f"{name} came as {_left(event.left)}, which nobody asked to put")
+        before = known.before(event.revision, event.key)
+        if (
+            is_put
+            and before is not None
+            and event.is_create is (before[1] is not None and before[1].left is not None)
+        ):
+            is_there = "was there" if event.is_create else "was not there"
+            add(
+                "created",
+                f"{name} came as {'a creation' if event.is_create else 'a change'}, and the key {is_there}",
+            )
+        if event.prev_value is not None:
+            at = event.prev_value.mod_revision
+            previous = known.events.get((at, event.key))
+            if before is not None and before[0] != at:
+                add("previous", f"{name} came with a previous value of revision {at}, and the key was last written at "
+                    f"revision {before[0]}")  # fmt: skip
+            elif previous is not None and previous.left != event.prev_value.value.identity:
+                held = _left(event.prev_value.value.identity)
+                add("previous", f"{name} came with the previous value {held} of revision {at}, which was "
+                    f"{_left(previous.left)}", previous.source)  # fmt: skip
+    shown_here = {(event.revision, event.key) for event in seen.events}
+    first, last = seen.bounds
+    begun = min((event.revision for event in seen.events), default=last + 1)
+    place = bisect.bisect_left(known.order, (first, ""))
+    for revision, key in known.order[place:]:
+        if revision > last:
+            break
+        if seen.watch.request.matches(key) and (revision, key) not in shown_here:
+            rule = "resumable" if seen.watch.request.revision and revision <= begun else "reliable"
+            missing = f"{shown(key)} of revision {revision} did not come"
+            add(
+                rule,
+                f"{missing}, and the watch went from {first} to {last}",
+                known.events[revision, key].source,
+            )
+    yield from found.values()
+
+
+def _left(left: Value | None) -> str:
+    if left is None:
+        return "a deletion"
+    return f"a text with hash {left}" if isinstance(left, int) else f"a put of {shown(left)}"

@@ -1,0 +1,53 @@
+"""Records that are folders: of etcd's robustness tests, and (`cobra_logs`) of Cobra.
+
+<report>/client-1/operations.json, watch.json
+         client-2/…
+         server-…/                               the members' data, which is not read
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from checkers.history.errors import HistoryError
+from checkers.history.etcd_records import ALL_CLIENTS
+from checkers.history.foreign import json_values, porcupine_json
+from checkers.history.foreign.operation_maps import Maps
+from checkers.history.history import Header
+
+_CLIENT: Final = re.compile(r"client-\d+")
+_FILES: Final = ("operations.json", "watch.json")
+
+
+def reader_of(folder: Path) -> Callable[[Path], Maps] | None:
+    """What reads the folder as one history; None if it is no such record."""
+    return etcd_report if folder.is_dir() and _clients(folder) else None
+
+
+def etcd_report(folder: Path) -> Maps:
+    """The operations of all clients of a report. Raises HistoryError, OSError."""
+    files = []
+    for path in _clients(folder):
+        try:
+            files.append(json_values.parse(path.read_bytes(), "operations of etcd's clients"))
+        except HistoryError as error:
+            raise _in_file(error, path, folder) from error
+    header = Header(system="etcd", extra={ALL_CLIENTS: True})
+    return porcupine_json.maps_of(files, header)
+
+
+def _in_file(error: HistoryError, path: Path, folder: Path) -> HistoryError:
+    return HistoryError(
+        expected=error.expected,
+        came=f"{error.came} in {path.relative_to(folder)}",
+        attempt=error.attempt,
+        line=error.line,
+    )
+
+
+def _clients(folder: Path) -> list[Path]:
+    clients = sorted(path for path in folder.iterdir() if _CLIENT.fullmatch(path.name) and path.is_dir())
+    return [path / name for path in clients for name in _FILES if (path / name).is_file()]

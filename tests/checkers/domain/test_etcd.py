@@ -1,0 +1,314 @@
+"""etcd's requests and watches against their definitions: `checkers.domain.etcd_kv`, `etcd_watch`, and their files."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from checkers import by_model
+from checkers.domain import etcd_kv, etcd_watch
+from checkers.guessing import guess
+from checkers.history import Event, Header, History, HistoryError, foreign
+from checkers.history.etcd_records import ALL_CLIENTS, WATCH, Text, fnv_1a
+from tests import examples
+from tests.checkers.domain.etcd_twin import (
+    Asked,
+    Store,
+    delete,
+    drawn,
+    get,
+    has_order,
+    history_of,
+    put,
+    step,
+    txn,
+)
+
+REPORT = Path(__file__).parents[1] / "histories" / "etcd-report"
+Json = dict[str, Any]
+
+
+# ---- requests
+
+
+@given(st.integers(0, 1 << 40), st.integers(2, 5))
+@examples.up_to(1_500)
+def test_requests_agree_with_the_search_of_all_orders(seed: int, count: int) -> None:
+    """A false alarm, or a missed one: the replay by revisions would differ from the definition."""
+    chance = random.Random(seed)
+    requests = drawn(chance, count)
+    wanted = has_order(requests)
+    verdict = etcd_kv.check(history_of(requests))
+    assert verdict.result in (("valid", "unknown") if wanted else ("invalid", "unknown"))
+    assert verdict.result != "unknown" or "revision" in verdict.summary
+    if wanted:
+        part = [one for one in requests if chance.random() < 0.7]
+        for some in (requests, part):
+            alone = etcd_kv.check(history_of(some, all_clients=False))
+            assert alone.result != "invalid", "other clients may have done the rest"
+
+
+def served(*requests: Json) -> list[Asked]:
+    """The requests one after the other, with a right store's answers."""
+    store = Store()
+    return [Asked(one, store.answer(one), place, place + 0.5) for place, one in enumerate(requests)]
+
+
+def changed(requests: list[Asked], at: int, change: Callable[[Json], Any]) -> list[Asked]:
+    answer = copy.deepcopy(requests[at].answer)
+    assert answer is not None
+    change(answer)
+    return [
+        *requests[:at],
+        Asked(requests[at].request, answer, requests[at].begun, requests[at].over),
+        *requests[at + 1 :],
+    ]
+
+
+RIGHT = served(
+    get("a"),
+    put("a", "x"),
+    put("b", "y"),
+    get("a", "c", limit=1),
+    txn(step("put", "a", "z"), conditions=(("a", 2),), failure=(step("range", "a"),)),
+    get("a", revision=2),
+    delete("b"),
+    get("a", "c"),
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "change", "rule"),
+    [
+        (2, lambda answer: answer.update(Revision=2), "same-revision"),
+        (3, lambda answer: answer.update(Revision=2), "revision-back-in-time"),
+        (3, lambda answer: answer["Range"]["KVs"][0].update(Version=2), "two-values"),
+        (3, lambda answer: answer["Range"].update(Count=1), "wrong-answer"),
+        (4, lambda answer: answer["Txn"].update(Failure=True), "revision-of-nobody"),
+        (5, lambda answer: answer["Range"]["KVs"][0]["Value"].update(Value="q"), "two-values"),
+        (6, lambda answer: answer["Txn"]["Results"][0].update(Deleted=0), "revision-of-nobody"),
+        (7, lambda answer: answer.update(Revision=7), "revision-of-nobody"),
+        (7, lambda answer: answer["Range"]["KVs"].clear(), "wrong-answer"),
+    ],
+)
+def test_each_wrong_answer_is_found(at: int, change: Callable[[Json], Any], rule: str) -> None:
+    """A broken store would pass."""
+    assert etcd_kv.check(history_of(RIGHT)).result == "valid"
+    verdict = etcd_kv.check(history_of(changed(RIGHT, at, change)))
+    assert (verdict.result, verdict.witnesses[0].rule) == ("invalid", rule), verdict.summary
+    assert verdict.witnesses[0].events
+
+
+def test_what_was_written_before_the_record_began_is_unknown() -> None:
+    """A green light would stand on values that nobody recorded, or an alarm on them."""
+    verdict = etcd_kv.check(history_of(RIGHT[3:]))
+    assert verdict.result == "unknown" and "revision 3 when the first answer came" in verdict.summary
+
+
+def test_many_requests_without_an_answer_are_tried_only_where_a_revision_is_missing() -> None:
+    """A report with many timeouts would take for ever."""
+    store, requests = Store(), [Asked(get("a"), {"Range": {"KVs": [], "Count": 0}, "Revision": 1}, -1, -0.5)]
+    for place in range(400):
+        asked = put("a", str(place)) if place % 2 else get("a")
+        is_lost = place % 4 == 1
+        if not is_lost or place % 8 == 1:
+            answer = store.answer(asked)
+        requests.append(Asked(asked, None if is_lost else answer, place, place + 0.5))
+    verdict = etcd_kv.check(history_of(requests))
+    assert verdict.result == "valid" and verdict.details["gaps"] == 50 and verdict.details["tries"] < 3_000
+
+
+def test_long_texts_are_known_by_their_hash() -> None:
+    """A value of 20 bytes would differ from its own hash (Go's FNV-1a)."""
+    assert Text(value="a" * 19).identity == "a" * 19
+    assert fnv_1a(b"foobar") == 0xBF9CF968
+    assert Text(value="a" * 20).identity == fnv_1a(b"a" * 20) == Text(hash=fnv_1a(b"a" * 20)).identity
+
+
+# ---- watches
+
+
+def watched(request: Json, *lists: list[Json], progress: int = 0) -> Json:
+    responses: list[Json] = [{"Events": events, "Revision": events[-1]["Revision"]} for events in lists]
+    if progress:
+        responses.append({"IsProgressNotify": True, "Revision": progress})
+    return {"Request": {"Key": "", "Revision": 2, "WithPrefix": True, **request}, "Responses": responses}
+
+
+def event(key: str, revision: int, value: str | None, **more: Any) -> Json:
+    kind = "delete" if value is None else "put"
+    shown = {} if value is None else {"Value": value}
+    return {"Type": f"{kind}-operation", "Key": key, "Value": shown, "Revision": revision, **more}
+
+
+def with_watches(requests: list[Asked], *watches: Json, all_clients: bool = True) -> History:
+    history = history_of(requests, all_clients=all_clients)
+    events = list(history.events)
+    for number, watch in enumerate(watches):
+        for kind in ("invoke", "ok"):
+            events.append(
+                Event(
+                    index=len(events),
+                    time_ns=len(events),
+                    type=kind,  # type: ignore[arg-type]
+                    process=1000 + number,
+                    f=WATCH,
+                    value=watch,
+                )
+            )
+    return History.of(Header(system="etcd", extra={ALL_CLIENTS: True} if all_clients else {}), events)
+
+
+WRITES = served(get("a"), put("a", "x"), put("b", "y"), put("a", "z"), delete("b"))
+EVENTS = [
+    event("a", 2, "x", IsCreate=True),
+    event("b", 3, "y", IsCreate=True),
+    event("a", 4, "z", PrevValue={"Value": {"Value": "x"}, "ModRevision": 2, "Version": 1}),
+    event("b", 5, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("watch", "rule"),
+    [
+        (watched({}, EVENTS[:2], EVENTS[2:], progress=5), ""),
+        (watched({"Key": "a"}, [EVENTS[0]], [EVENTS[2]], progress=5), ""),
+        (watched({"Revision": 0}, EVENTS[1:]), ""),
+        (watched({"Key": "a"}, EVENTS), "filter"),
+        (watched({}, [EVENTS[0], EVENTS[2], EVENTS[1], EVENTS[3]]), "ordered"),
+        (watched({}, EVENTS[:2], EVENTS[1:]), "atomic"),
+        (watched({}, [EVENTS[0], *EVENTS]), "unique"),
+        (watched({}, EVENTS, progress=4), "bookmarkable"),
+        (watched({}, [EVENTS[0], EVENTS[1], event("a", 4, "q"), EVENTS[3]]), "invented"),
+        (watched({}, [*EVENTS, event("c", 6, "q", IsCreate=True)]), "invented"),
+        (watched({}, EVENTS[1:]), "resumable"),
+        (watched({}, EVENTS[:1], EVENTS[2:]), "reliable"),
+        (watched({}, EVENTS[:1], progress=5), "reliable"),
+        (watched({}, [event("a", 2, "x"), *EVENTS[1:]]), "created"),
+        (watched({}, [*EVENTS[:2], {**EVENTS[2], "IsCreate": True}, EVENTS[3]]), "created"),
+        (
+            watched(
+                {}, [*EVENTS[:2], event("a", 4, "z", PrevValue={"Value": {"Value": "q"}, "ModRevision": 2})]
+            ),
+            "previous",
+        ),
+        (
+            watched(
+                {}, [*EVENTS[:2], event("a", 4, "z", PrevValue={"Value": {"Value": "x"}, "ModRevision": 3})]
+            ),
+            "previous",
+        ),
+    ],
+)
+def test_each_guarantee_of_watches(watch: Json, rule: str) -> None:
+    """A watch that loses or invents events would pass, or a right one be blamed."""
+    verdict = etcd_watch.check(with_watches(WRITES, watch))
+    assert [one.rule for one in verdict.witnesses][:1] == ([rule] if rule else []), verdict.summary
+
+
+@given(st.integers(0, 1 << 40))
+@examples.up_to(1_000)
+def test_a_watch_shows_all_events_in_order(seed: int) -> None:
+    """The definition: between its first and last revision, a watch shows just the store's events of its keys."""
+    chance = random.Random(seed)
+    chosen = [
+        chance.choice((put("a", f"{n}"), put("ab", f"{n}"), delete("a"), delete("ab"))) for n in range(8)
+    ]
+    requests = served(get("a"), *chosen)
+    key = chance.choice(("a", "ab"))
+    real = [one for one in _events(requests) if one["Key"].startswith(key)]
+    assume(len(real) > 2)
+    began = chance.randint(2, real[-1]["Revision"])
+    wanted = [one for one in real if one["Revision"] >= began]
+    got = list(wanted)
+    if chance.random() < 0.6:
+        got.pop(chance.randrange(len(got)))
+    if chance.random() < 0.2 and got:
+        got.insert(chance.randrange(len(got)), chance.choice(got))
+    assume(got)
+    expected = [one for one in wanted if one["Revision"] <= got[-1]["Revision"]]
+    watch = watched({"Key": key, "Revision": began}, *([one] for one in got))
+    for all_clients in (True, False):
+        verdict = etcd_watch.check(with_watches(requests, watch, all_clients=all_clients))
+        assert (verdict.result == "valid") is (got == expected), verdict.summary
+
+
+def _events(requests: list[Asked]) -> list[Json]:
+    found: list[Json] = []
+    there: set[str] = set()
+    for one in requests[1:]:
+        assert one.answer is not None
+        (what,), (result,) = one.request["Txn"]["OperationsOnSuccess"], one.answer["Txn"]["Results"]
+        if what["Type"] == "put-operation":
+            key = what["Put"]["Key"]
+            found.append(
+                event(key, one.answer["Revision"], what["Put"]["Value"]["Value"], IsCreate=key not in there)
+            )
+            there.add(key)
+        elif result["Deleted"]:
+            found.append(event(what["Delete"]["Key"], one.answer["Revision"], None))
+            there.discard(what["Delete"]["Key"])
+    return found
+
+
+# ---- files
+
+
+def test_a_real_report() -> None:
+    """Reports of etcd's tests could not be read, or would be judged wrongly."""
+    history = foreign.read(REPORT)
+    assert guess(history) == "etcd" and history.header.system == "etcd"
+    judged = by_model.judge(history, "etcd")
+    assert judged.result == "valid" and judged.promise == "linearizable"
+    kept = {verdict.checker: verdict.details["judged"] for verdict in judged.verdicts}
+    assert kept == {"etcd-kv": KV_JUDGED, "etcd-watch": EVENTS_JUDGED}
+
+
+KV_JUDGED, EVENTS_JUDGED = 33, 23
+
+
+@pytest.mark.parametrize("client", [1, 2, 3])
+def test_the_file_of_one_client_is_no_proof(client: int) -> None:
+    """A green light or an alarm would stand on revisions that other clients made."""
+    judged = by_model.judge(foreign.read(REPORT / f"client-{client}" / "operations.json"), "etcd")
+    assert judged.result == "unknown" and "clients that are not in this file" in judged.verdicts[0].summary
+
+
+def test_watches_alone_are_judged_as_watches() -> None:
+    """The check of requests, with nothing to judge, would make them unknown."""
+    judged = by_model.judge(foreign.read(REPORT / "client-4" / "watch.json"), "etcd")
+    assert judged.result == "valid" and [one.checker for one in judged.verdicts] == ["etcd-watch"]
+
+
+def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
+    """A report that was copied in part would be judged as if it were whole, or end in a traceback."""
+    text = (REPORT / "client-1" / "operations.json").read_text()
+    (tmp_path / "client-1").mkdir()
+    file = tmp_path / "client-1" / "operations.json"
+    file.write_text(text[: len(text) // 2])
+    assert "torn off" in str(foreign.read(tmp_path).torn)
+    file.write_text(text.replace('"Revision": 2', '"Revision": "two"'))
+    with pytest.raises(
+        HistoryError, match=r"line \d+: expected an operation of Porcupine.*got a request of etcd with"
+    ):
+        foreign.read(tmp_path)
+    file.write_text(text.replace("}", "]", 3))
+    with pytest.raises(
+        HistoryError, match=r"line \d+: expected operations of etcd's clients in JSON.*client-1"
+    ):
+        foreign.read(tmp_path)
+
+
+def test_a_request_that_is_none_is_refused() -> None:
+    """A request that nobody can judge would be left out without a word."""
+    entry = {"ClientId": 1, "Input": {"Type": "range"}, "Call": 1, "Output": {"Revision": 1}, "Return": 2}
+    with pytest.raises(HistoryError, match="a range without its content"):
+        foreign.parse(json.dumps(entry).encode())
