@@ -221,6 +221,23 @@ class Judgement:
         return "unknown" if result == "valid" and self.torn is not None else result
 
 
+def promises(model: str, history: History) -> tuple[str, ...]:
+    """The consistency models that the history can be judged by; the first is the default.
+
+    A history without real time has none for single operations: an order of operations, and sessions of them, need time.
+    """
+    asked = MODELS[model]
+    if history.has_real_time:
+        return asked.promises
+    if asked.transactional is None:
+        return ()
+    from checkers.transactional.anomalies import judged
+
+    known = judged(has_real_time=False)
+    strictest = known[-1]
+    return (strictest, *(name for name in asked.promises if name in known and name != strictest))
+
+
 def is_promised(verdict: Verdict, promise: str) -> bool:
     """Whether a history that keeps `promise` passes that check."""
     if verdict.checker == sessions.STALENESS:
@@ -255,7 +272,7 @@ def judge(
         return _judgement(
             _begun(history, model),
             model,
-            promise_of(model, promise),
+            promise_of(model, promise, history),
             _observes(history, failed_cas_observes),
             of_keys,
         )
@@ -299,20 +316,29 @@ def _within(limits: Limits) -> AbstractContextManager[None]:
     return within(replace(limits, memory_mib=MEMORY_MIB) if is_open else limits)
 
 
-def promise_of(model: str, promise: str | None) -> str:
+def promise_of(model: str, promise: str | None, history: History) -> str:
     """The promise under its own name, the strictest that is usual for None. Raises KeyError for one that is not judged.
 
     Isolation models may have Elle's names, and those of Adya's thesis.
     """
-    asked = MODELS[model]
+    known = promises(model, history)
+    if not known:
+        raise KeyError(
+            f"{promise or ''!r}: a history without real time needs append or rw-register as the model"
+        )
     if promise is None:
-        return asked.promises[0]
-    if asked.transactional is not None:
+        return known[0]
+    if MODELS[model].transactional is not None:
         from checkers.transactional.anomalies import model_of
 
-        return model_of(promise)
-    if promise not in asked.promises:
-        raise KeyError(f"{promise!r} is not known for {model}: expected one of {', '.join(asked.promises)}")
+        promise = model_of(promise)
+    if promise not in known:
+        why = (
+            f"is not known for {model}"
+            if history.has_real_time
+            else "cannot be judged without real time"
+        )
+        raise KeyError(f"{promise!r} {why}: expected one of {', '.join(known)}")
     return promise
 
 
@@ -330,7 +356,8 @@ def _judgement(
         for verdict in verdicts
         if verdict.result == "invalid" and is_promised(verdict, promised)
     )
-    is_open = bool(violations) and history.is_foreign and history.start is PLAIN_START and _has_start(asked)
+    is_told = history.start is not PLAIN_START or not history.has_real_time  # without time nothing is first
+    is_open = bool(violations) and history.is_foreign and not is_told and _has_start(asked)
     return Judgement(
         model=model,
         promise=promised,

@@ -31,9 +31,12 @@ FORMAT = "qsync-history"
 VERSION = 1
 OBSERVING = "refusals-observe"
 """In the header of a history of another notation: its refusals are those of our nodes."""
+TIMELESS = "no-real-time"
+"""In the header of a history that has the order of each session and no order between them: its indexes say nothing
+about real time."""
 
 
-Origin = Literal["ours", "parquet", "edn", "json", "log"]
+Origin = Literal["ours", "parquet", "edn", "json", "log", "text", "binary", "folder"]
 """The kind of file that a history came from: the first two are written by this project."""
 
 
@@ -158,6 +161,11 @@ class History:
     def is_foreign(self) -> bool:
         """Whether another tool wrote it, about a store of which we know nothing."""
         return self.origin not in ("ours", "parquet")
+
+    @property
+    def has_real_time(self) -> bool:
+        """Whether the order of events is that of real time; if not, it is that of each process alone."""
+        return TIMELESS not in self.header.extra
 
     @property
     def failed_cas_observes(self) -> bool:

@@ -18,6 +18,7 @@ import numpy
 
 from checkers.compiled import is_loaded
 from checkers.history.columns import grouped
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
@@ -99,6 +100,8 @@ def check(
     Raises ModelError for an operation that the model does not know, KeyError for an unknown model.
     """
     started_s = clock()
+    if not history.has_real_time:
+        raise ModelError(expected="a history with real time", came="one without", index=None)
     if failed_cas_observes is None:
         failed_cas_observes = history.failed_cas_observes
     history = history if initial is None else history.starting_at(initial)

@@ -232,6 +232,11 @@ ANOMALIES: tuple[str, ...] = (
 """Worst first."""
 
 
+def judged(*, has_real_time: bool) -> tuple[str, ...]:
+    """The models that such a history can be judged by, the strongest last."""
+    return tuple(name for name, (_, order) in MODELS.items() if has_real_time or order < 2)
+
+
 def model_of(name: str) -> str:
     """The name as it stands in `MODELS`. Raises KeyError with the known names, or the reason why it is not judged."""
     prefix = next(prefix for prefix in (*PREFIXES[1:], "") if name.startswith(prefix))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -166,6 +166,11 @@ def check_columns(
 ) -> Verdict:
     """As `check`, from arrays; their shapes and dtypes are with `Columns`. `plain_below`: see PLAIN_BELOW."""
     begun_s = clock()
+    if anomalies.model_of(model) not in anomalies.judged(has_real_time=columns.has_real_time):
+        expected = (
+            "a model without real time, such as strong-session-serializable, for a record that has none"
+        )
+        raise ModelError(expected=expected, came=model, index=None)
     with within(Limits(timeout_s), clock=clock):
         prover, findings, attempt = _examined(
             columns,
@@ -203,7 +208,9 @@ def _examined(
             _explain(
                 promised, prover, findings, partial(_is_refuted, workload, promised, analyse), attempt.core
             )
-        _prove_others(prover, findings)
+        for model, stronger in _prove_others(prover, findings):
+            if attempt.result == "open" and promised in anomalies.weaker(model):
+                attempt = stronger
     return prover, findings, attempt
 
 
@@ -315,7 +322,8 @@ def _attempted(model: str, prover: Prover, findings: _Findings) -> Attempt:
         return Attempt("open")
     attempt = prover.attempt(model)
     if attempt.result == "proved":
-        findings.proved.append(model if prover.strict is None else "strict-serializable")
+        strictest = anomalies.judged(has_real_time=prover.columns.has_real_time)[-1]
+        findings.proved.append(model if prover.strict is None else strictest)
     return attempt
 
 
@@ -362,18 +370,21 @@ def _is_refuted(workload: Workload, model: str, analyse: Callable[..., Analysis]
     return prover.attempt(model, CORE_PART).result == "refuted"
 
 
-def _prove_others(prover: Prover, findings: _Findings) -> None:
-    """The strongest models that hold: those that are left are tried, the strongest first."""
+def _prove_others(prover: Prover, findings: _Findings) -> Iterator[tuple[str, Attempt]]:
+    """The strongest models that hold, with their proofs: those that are left are tried, the strongest first."""
     if len(prover.columns) > HELD_MAX or not _has_read(prover.columns):
         return
     part = HELD_PART * max(1, len(prover.columns) // HELD_FEW)
-    for model in sorted(anomalies.MODELS, key=lambda name: -len(anomalies.weaker(name))):
+    judged = anomalies.judged(has_real_time=prover.columns.has_real_time)
+    for model in sorted(judged, key=lambda name: -len(anomalies.weaker(name))):
         implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
         if model in implied or model in findings.out():
             continue
-        match prover.attempt(model, part).result:
+        attempt = prover.attempt(model, part)
+        match attempt.result:
             case "proved":
                 findings.proved.append(model)
+                yield model, attempt
             case "refuted":
                 findings.refuted.append(model)
 
@@ -383,9 +394,10 @@ def _verdict(promised: str, prover: Prover, findings: _Findings, attempt: Attemp
     forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
     violations = [name for name in findings.witnesses if name in forbidden]
     result, summary = _conclusion(promised, prover, findings, violations, attempt)
-    out = findings.out()
+    models = anomalies.judged(has_real_time=columns.has_real_time)
+    out = tuple(name for name in findings.out() if name in models)
     open_ = anomalies.ruled_out(findings.undecided) if findings.undecided else ()
-    left = anomalies.strongest(name for name in anomalies.MODELS if name not in out)
+    left = anomalies.strongest(name for name in models if name not in out)
     held = anomalies.strongest(findings.proved)
     sure = {weaker for name in held for weaker in (name, *anomalies.weaker(name))}
     details = {

@@ -83,6 +83,8 @@ class Columns:
     session_names: Mapping[int, str] | None = None
     start_names: Mapping[int, str] = field(default_factory=dict)
     rank: NDArray[numpy.float64] | None = None
+    has_real_time: bool = True
+    """Whether the events have an order between processes; if not, no model with real time is judged."""
 
     def __post_init__(self) -> None:
         types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
@@ -158,6 +160,7 @@ def columns_of(history: History, workload: Workload, session: Session | None = N
     """
     operations = [operation for operation in history.operations if operation.f == "txn"]
     columns = _Reader(workload, history.start).read(operations)
+    columns = replace(columns, has_real_time=history.has_real_time)
     return (
         columns
         if session is None

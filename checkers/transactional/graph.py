@@ -95,6 +95,7 @@ class Time:
     ends: Int64s
     process: Int64s
     taking_part: NDArray[numpy.bool_]
+    has_real_time: bool = True
 
     @classmethod
     def of(cls, columns: Columns, committed: Int8s) -> Time:
@@ -108,6 +109,7 @@ class Time:
             ends=numpy.where(over, complete, NEVER),
             process=columns.process,
             taking_part=committed == 1,
+            has_real_time=columns.has_real_time,
         )
 
     def groups(self, txn: NDArray[Any], group: NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:

@@ -96,7 +96,8 @@ class Search:
 
     def run(self) -> None:
         """Fill `cycles` and `undecided`."""
-        for suffix, level in zip(ORDERS, (self._plain, self._process, self._realtime), strict=True):
+        levels = (self._plain, self._process, *([self._realtime] if self.time.has_real_time else []))
+        for suffix, level in zip(ORDERS, levels, strict=False):
             try:
                 for name, find in level():
                     self._look_for(name, suffix, find)

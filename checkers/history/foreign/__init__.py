@@ -10,6 +10,9 @@ was expected:
 | Porcupine's key-value files (an EDN map a line, with :key) | the same |
 | elle-cli's JSON (an array, or an object a line) | `json_maps`, `operation_maps` |
 | a report of etcd's robustness tests (a folder), its operations.json and watch.json | `folders`, `porcupine_json` |
+| text of Plume, PolySI, AWDIT, dbcop | `isolation_text`, `sessions` |
+| dbcop's JSON and history.bincode | `dbcop` |
+| Cobra's logs (a folder) | `folders`, `cobra` |
 | Porcupine's operations in JSON | `porcupine_json` |
 | Jepsen's jepsen.log and history.txt | `jepsen_text` |
 

@@ -1,4 +1,4 @@
-"""Records that are folders: of etcd's robustness tests, and (`cobra_logs`) of Cobra.
+"""Records that are folders: of etcd's robustness tests, and of Cobra (`cobra`).
 
 <report>/client-1/operations.json, watch.json
          client-2/…
@@ -14,17 +14,22 @@ from typing import Final
 
 from checkers.history.errors import HistoryError
 from checkers.history.etcd_records import ALL_CLIENTS
-from checkers.history.foreign import json_values, porcupine_json
+from checkers.history.foreign import cobra, json_values, porcupine_json
 from checkers.history.foreign.operation_maps import Maps
+from checkers.history.foreign.sessions import Sessions
 from checkers.history.history import Header
 
 _CLIENT: Final = re.compile(r"client-\d+")
 _FILES: Final = ("operations.json", "watch.json")
 
 
-def reader_of(folder: Path) -> Callable[[Path], Maps] | None:
+def reader_of(folder: Path) -> Callable[[Path], Maps | Sessions] | None:
     """What reads the folder as one history; None if it is no such record."""
-    return etcd_report if folder.is_dir() and _clients(folder) else None
+    if not folder.is_dir():
+        return None
+    if _clients(folder):
+        return etcd_report
+    return cobra.read if cobra.logs_in(folder) else None
 
 
 def etcd_report(folder: Path) -> Maps:

@@ -56,6 +56,8 @@ def _lines(
 ) -> Iterator[str]:
     number = 0
     for event in history.events:
+        if event.index in keys and event.type == "invoke" and not history.has_real_time:
+            continue  # else the order of the lines would be that of real time
         if event.index in keys:
             key = keys[event.index] if keyed else None
             yield _client(event, number, key, refusals.get(event.index))

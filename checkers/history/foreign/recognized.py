@@ -14,10 +14,11 @@ from msgspec import UNSET
 
 from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
-from checkers.history.foreign import edn, jepsen_text, json_maps, porcupine_json
+from checkers.history.foreign import dbcop, edn, isolation_text, jepsen_text, json_maps, porcupine_json
 from checkers.history.foreign.folders import reader_of
 from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
+from checkers.history.foreign.sessions import Sessions
 from checkers.history.history import FORMAT, Header, History, Origin
 from checkers.history.jsonl import NOT_JSON
 from checkers.history.start import Start
@@ -38,7 +39,7 @@ def read(path: Path, *, initial: str | None = None) -> History:
     `initial`: what the objects held before, in JSON or EDN, by key if it is a map (see `history.start`).
     """
     if (of_folder := reader_of(path)) is not None:
-        return _history(of_folder(path), "json", initial)
+        return _history(of_folder(path), "folder", initial)
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
     if begins.startswith(_PARQUET):
@@ -60,7 +61,7 @@ def parse(data: bytes, *, initial: str | None = None) -> History:
     raise _unknown(repr(_text(data)[:40].strip()))
 
 
-def _history(maps: Maps, origin: Origin, initial: str | None) -> History:
+def _history(maps: Maps | Sessions, origin: Origin, initial: str | None) -> History:
     with without_collections():
         history = maps.history(UNSET if initial is None else given(initial))
     return replace(history, origin=origin)
@@ -128,7 +129,12 @@ def _parse_nothing(data: bytes) -> Maps:
     )
 
 
-_KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps]], ...] = (
+_KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps | Sessions]], ...] = (
+    ("binary", dbcop.is_bincode, dbcop.from_bincode),
+    ("text", isolation_text.PLUME.match, lambda data: isolation_text.plume(_text(data))),
+    ("text", isolation_text.AWDIT.match, lambda data: isolation_text.awdit(_text(data))),
+    ("text", isolation_text.DBCOP.match, lambda data: isolation_text.dbcop(_text(data))),
+    ("json", dbcop.JSON.match, dbcop.from_json),
     ("json", porcupine_json.BEGINS.match, porcupine_json.parse),
     ("json", _JSON.match, _parse_json),
     ("edn", lambda data: _EMPTY.fullmatch(_text(data)), _parse_nothing),
@@ -140,7 +146,8 @@ _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps]],
 def _unknown(came: str) -> HistoryError:
     return HistoryError(
         expected="a history.jsonl or .parquet of this project, Jepsen's EDN or log, Porcupine's key-value file or "
-        "JSON, elle-cli's JSON, or a report of etcd's robustness tests",
+        "JSON, elle-cli's JSON, a report of etcd's robustness tests, or a history of Plume, PolySI, AWDIT, dbcop or "
+        "Cobra",
         came=came,
         attempt="give one of these",
     )

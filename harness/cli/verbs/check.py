@@ -105,7 +105,8 @@ def command(
     """Check a stored run again, or a history file, or all runs or histories in a folder.
 
     PATH is a run's folder or a file in it, or any history: history.jsonl or .parquet, Jepsen's EDN or log, Porcupine's
-    key-value file or JSON, elle-cli's JSON, a report of etcd's robustness tests (a folder). Nothing is written beside a
+    key-value file or JSON, elle-cli's JSON, a report of etcd's robustness tests (a folder), a history of Plume, PolySI,
+    AWDIT, dbcop or Cobra. Nothing is written beside a
     file. A run's address in an object store (s3://bucket/results/PLAN/RUN) is fetched to results/_fetched/ and judged
     there. A bundle (qsync bundle) is judged as the run that it holds. Of several paths, and of a folder with histories
     of other tools (or with folders of Jepsen's store), each history gets a line, and the exit code is the gravest.

@@ -77,7 +77,7 @@ def asked_history(asked: Asked, history: History) -> History:
 def judged(asked: Asked, history: History) -> dict[str, Any]:
     """The content of verdict.json for the history. WrongUse for an unknown model or promise, or a wrong `initial`."""
     model = _model(asked, history)
-    promise = _promise(asked, model)
+    promise = _promise(asked, model, history)
     try:
         by_model.check_keys(asked.of_keys, model, history)
     except ModelError as error:
@@ -112,7 +112,7 @@ def _if_another_model(asked: Asked, history: History, judgement: Judgement) -> s
 def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -> Mapping[str, Terms]:
     """The terms of the checks of `judged`, by their names. `verdict`: for the model's name, which may be a guess."""
     model = str(verdict["run"]["workload"])
-    promise = _promise(asked, model)
+    promise = _promise(asked, model, history)
     observes = asked.failed_cas_observes
     return by_model.judged_by(
         model,
@@ -122,10 +122,10 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
     )
 
 
-def _promise(asked: Asked, model: str) -> str:
+def _promise(asked: Asked, model: str, history: History) -> str:
     """The promise to judge by, under its own name; the strictest one if none is asked for."""
     try:
-        return by_model.promise_of(model, asked.promise or None)
+        return by_model.promise_of(model, asked.promise or None, history)
     except KeyError as error:
         raise WrongUse(f"--promise {error.args[0]}") from error
 
@@ -139,6 +139,10 @@ def _model(asked: Asked, history: History) -> str:
         )
     if model not in MODELS:
         raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
+    if not by_model.promises(model, history):
+        raise WrongUse(
+            f"--model {model} needs real time, which {asked.path} has not: give rw-register or append"
+        )
     unknown = left_out(history, model)
     if unknown and not (history.is_foreign and history.names & MODELS[model].f == {"txn"}):
         raise WrongUse(
