@@ -37,6 +37,9 @@ from nodes.iproto.rows import packed_row, rows_of
 from nodes.kernel import vclock as vclocks
 
 Kind = Literal["XLOG", "SNAP"]
+LOGS: tuple[Kind, ...] = ("XLOG", "SNAP")
+WITHOUT_VCLOCK = ("RUN", "INDEX")
+"""Kinds of vinyl's files (`nodes.iproto.vinyl`) that name no vclock."""
 R = TypeVar("R")
 Unpacks = Callable[[bytes], Sequence[R]]
 """The payload of a block with a good checksum → its rows, in the reader's form. Raises MalformedFrame."""
@@ -148,13 +151,16 @@ def encode_eof() -> bytes:
 @overload
 def decode(data: bytes) -> Xlog[Row]: ...
 @overload
-def decode(data: bytes, unpacked: Unpacks[R]) -> Xlog[R]: ...
-def decode(data: bytes, unpacked: Unpacks[Any] = rows_of) -> Xlog[Any]:
-    """The content of a file; `unpacked` decodes a block. Raises XlogError if it is no xlog, or has a bad header."""
+def decode(data: bytes, unpacked: Unpacks[R], kinds: tuple[str, ...] = ...) -> Xlog[R]: ...
+def decode(data: bytes, unpacked: Unpacks[Any] = rows_of, kinds: tuple[str, ...] = LOGS) -> Xlog[Any]:
+    """The content of a file of these kinds; `unpacked` decodes a block.
+
+    Raises XlogError if it is no xlog, or has a bad header.
+    """
     offset = rows_at(data)
     if offset < 0:
-        return _torn_header(data)
-    meta = _meta(data[: offset - 2])
+        return _torn_header(data, kinds)
+    meta = _meta(data[: offset - 2], kinds)
     rows: list[Any] = []
     finished = False
     try:
@@ -249,10 +255,10 @@ def _compressor(level: int) -> ZstdCompressor:
     return ZstdCompressor(level=level)
 
 
-def _torn_header(data: bytes) -> Xlog[Any]:
+def _torn_header(data: bytes, kinds: tuple[str, ...]) -> Xlog[Any]:
     """A file with a torn header: after a crash it is empty, or a beginning with zeros behind. Others are no xlog."""
     text = data.rstrip(b"\0")
-    for kind in (b"XLOG\n0.13\n", b"SNAP\n0.13\n"):
+    for kind in (f"{name}\n0.13\n".encode() for name in kinds):
         beginning = text[: len(kind)]
         if kind.startswith(beginning) and len(text) < _HEADER_BYTES_MAX and text.isascii():
             damage = (
@@ -265,16 +271,16 @@ def _torn_header(data: bytes) -> Xlog[Any]:
             return Xlog(
                 None, (), 0, False, f"{damage} at offset {len(text)}; none of {len(data)} bytes is good"
             )
-    raise XlogError(f"expected an xlog, which begins with XLOG or SNAP, got {data[:16]!r}")
+    raise XlogError(f"expected an xlog, which begins with {' or '.join(kinds)}, got {data[:16]!r}")
 
 
-def _meta(header: bytes) -> Meta:
+def _meta(header: bytes, kinds: tuple[str, ...]) -> Meta:
     try:
         kind, version, *lines = header.decode("ascii").split("\n")
     except ValueError:
         raise XlogError(f"expected the text header of an xlog, got {header[:80]!r}") from None
-    if kind not in ("XLOG", "SNAP") or version not in ("0.12", "0.13"):
-        raise XlogError(f"expected an XLOG or SNAP of version 0.13, got {kind!r:.20} {version!r:.20}")
+    if kind not in kinds or version not in ("0.12", "0.13"):
+        raise XlogError(f"expected an {' or '.join(kinds)} of version 0.13, got {kind!r:.20} {version!r:.20}")
     fields = dict(_field(line) for line in lines)
     if version == "0.12" and "Instance" in fields:
         raise XlogError("expected 0.13 in the header of an xlog that names its instance, got 0.12")
@@ -283,7 +289,7 @@ def _meta(header: bytes) -> Meta:
         kind,
         fields.get("Version", ""),
         _uuid(fields.get("Instance", fields.get("Server", ""))),
-        _vclock(fields.get("VClock", "")),
+        _vclock(fields.get("VClock", "{}" if kind in WITHOUT_VCLOCK else "")),
         None if previous is None else _vclock(previous),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, type=InputPath())
 @click.option("--rows", "with_rows", is_flag=True, help="Print each good row too, one JSON object a line.")
 def command(paths: tuple[Path, ...], with_rows: bool) -> int:
-    """One line for each xlog or snap file, ours or any Tarantool's.
+    """One line for each xlog or snap file, ours or any Tarantool's, and for vinyl's vylog, run and index files.
 
     PATHS are files, or folders with such files. Exit code 1 if any file is damaged. A folder has all files of a
     node: there the torn end of a log is not damage if no row behind it is missing (see qsync audit).

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from checkers.logs.wal.effects import RowLine
 from checkers.logs.wal.record import ORIGINS_END, Kind, Record
-from nodes.iproto import xlog
+from nodes.iproto import vinyl, xlog
 from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack
@@ -248,8 +248,10 @@ def _number(value: object) -> int:
 
 
 def rows_as_json(data: bytes) -> list[dict[str, object]]:
-    """The good rows of an xlog or snap file, with the names of what they hold; none if it is damaged."""
+    """The good rows of an xlog or snap file, or of one of vinyl's, with the names of what they hold; else none."""
     try:
+        if vinyl.is_vinyl(data):
+            return [vinyl.as_json(pair) for pair in vinyl.decode(data).rows]
         log = xlog.decode(data)
     except XlogError:
         return []

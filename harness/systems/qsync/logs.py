@@ -21,12 +21,14 @@ from nodes.iproto.inspection import Inspection, inspect
 from nodes.kernel.effects import REMOVED
 
 LOGS, SNAPSHOTS = ".xlog", ".snap"
+OF_VINYL = (".vylog", ".run", ".index")
+"""Files that are looked into and not audited."""
 LARGE = 4 << 20
 """Bytes of logs from which on they are read as columns; loading the code for that takes as long as reading so many."""
 
 
 class Xlogs(Logs):
-    suffixes = (LOGS, SNAPSHOTS)
+    suffixes = (LOGS, SNAPSHOTS, *OF_VINYL)
     torn = (f"*{LOGS}",)
 
     def read(self, folder: Path) -> tuple[NodeLog, ...]:
