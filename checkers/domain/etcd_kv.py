@@ -312,7 +312,7 @@ class _Replay:
                 self.tries += 1
                 if self.tries % 1024 == 0:
                     look()
-                if self.tries > most + len(levels):
+                if self.tries > most + len(self.answered):
                     return "unknown"
                 if self._make(level, maker) and self._as_seen(level) and self._beside_at(level):
                     frames.append((options, mark))

@@ -158,19 +158,23 @@ def _is_client(entry: Map) -> bool:
 
 def _is_keyed(clients: Iterable[Map]) -> bool:
     """Whether values are jepsen.independent's `[key value]`, which looks like a cas, or a pair that was added."""
-    pairs = 0
+    pairs = triples = 0
+    has_bare_answers = False
     for entry in clients:
         value = entry.get("value")
         if entry.get("key") is not None or is_transaction(value):
             return False
         if value is None:
             if entry["type"] == "ok":
-                return False
+                if entry.get("f") not in ("write", "cas"):
+                    return False
+                has_bare_answers = True
             continue
         if not isinstance(value, list) or isinstance(value, Set):
             return False
         if entry.get("f") == "cas" and len(value) == 3:
             value = [value[0], value[1:]]
+            triples += 1
         if len(value) != 2:
             return False
         if isinstance(value[0], list | dict):
@@ -178,7 +182,7 @@ def _is_keyed(clients: Iterable[Map]) -> bool:
         if entry.get("f") == "cas" and entry["type"] == "invoke" and not isinstance(value[1], list):
             return False
         pairs += entry["type"] == "invoke"
-    return pairs > 0
+    return pairs > 0 and (triples > 0 or not has_bare_answers)
 
 
 def _with_keys(checked: Sequence[Map]) -> list[Map]:

@@ -129,7 +129,8 @@ def _of_etcd(
     answered = {**record, "response": answer}
     if not isinstance(answer, dict) or (why := wrong_record(answered)):
         refuse(f"a request of etcd with {why if isinstance(answer, dict) else f'the output {answer!r:.40}'}")
-    error = answer.get("Error") or ("persisted, without its answer" if answer.get("Persisted") else None)
+    is_partial = answer.get("Persisted") or answer.get("PartialResponse")  # the latter in older reports
+    error = answer.get("Error") or ("persisted, without its answer" if is_partial else None)
     client_error = answer.get("ClientError")
     ended = "info" if error else "fail" if client_error else "ok"
     return PREFIX + asked["Type"], None, record, answered, ended, error or client_error or None

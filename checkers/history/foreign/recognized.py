@@ -30,6 +30,8 @@ _JSON = re.compile(rb'[\s\[,]*\{\s*"')
 _EMPTY = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE}[\])])?{_BEFORE}")
 _EDN = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE})?(?:#[\w.$-]+\s*)?(?:\{{{_BEFORE}:[a-z]|#_)")
 _PARQUET = b"PAR1"
+_JEPSEN = b"JEPSEN\0"
+"""The magic and the first byte of the version of Jepsen's `store/format`."""
 _LOOKED_AT = 1 << 12
 
 
@@ -51,6 +53,12 @@ def read(path: Path, *, initial: str | None = None) -> History:
 
 def parse(data: bytes, *, initial: str | None = None) -> History:
     """The history in the bytes of a file that is no Parquet. Raises HistoryError."""
+    if data.startswith(_JEPSEN):
+        raise HistoryError(
+            expected="the history.edn of a test of Jepsen",
+            came="its test.jepsen, a binary file",
+            attempt="give history.edn, which lies beside it (or its jepsen.log)",
+        )
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     if _OURS.match(data):

@@ -525,3 +525,24 @@ def test_an_array_without_its_end_is_torn(cut: str) -> None:
     assert json_maps.parse(text.encode()).torn is None
     assert json_maps.parse(text.removesuffix(cut).encode()).torn is not None
     assert json_maps.parse(text.replace("[", "").replace("]", "").encode()).torn is None
+
+
+def test_a_keyed_cas_may_be_answered_with_nothing() -> None:
+    """A cas `[key old new]` names keys, whatever writes and cas are answered; without one, pairs may be values."""
+    lines = [
+        "{:process 0 :type :invoke :f :write :value [k 1]}",
+        "{:process 0 :type :ok :f :write :value nil}",
+        "{:process 1 :type :invoke :f :read :value [k nil]}",
+        "{:process 1 :type :ok :f :read :value [k 1]}",
+    ]
+    cas = ["{:process 0 :type :invoke :f :cas :value [k 1 2]}", "{:process 0 :type :ok :f :cas :value nil}"]
+    assert told("\n".join(lines)).keys() == {None}
+    keyed = told("\n".join([*lines, *cas]))
+    assert keyed.keys() == {"k"}
+    assert [(each.f, each.value) for each in keyed.operations] == [("write", 1), ("read", 1), ("cas", [1, 2])]
+
+
+def test_jepsens_binary_file_names_the_one_to_give() -> None:
+    """A person would not know that the same test has a history that can be read."""
+    with pytest.raises(HistoryError, match=r"got its test\.jepsen, a binary file; give history\.edn"):
+        foreign.parse(b"JEPSEN\0\0\0\1" + bytes(30))
