@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
@@ -62,6 +63,31 @@ def across(ring: Sequence[str]) -> tuple[Link, ...]:
     )
 
 
+def all_but(names: Sequence[str], stand: Iterable[Link]) -> tuple[Link, ...]:
+    """All links but these, which stand both ways."""
+    standing = {frozenset(link) for link in stand}
+    return tuple(
+        (node, peer)
+        for node in names
+        for peer in names
+        if node != peer and frozenset((node, peer)) not in standing
+    )
+
+
+def across_but_one(names: Sequence[str]) -> tuple[Link, ...]:
+    """The links between two sites, each whole, but for one."""
+    sites = (names[: len(names) // 2], names[len(names) // 2 :])
+    last = {sites[0][-1], sites[1][0]}
+    return tuple(link for link in between(sites) if {*link} != last)
+
+
+NO_HUB: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
+    "chain": lambda names: all_but(names, pairwise(names)),
+    "sites": across_but_one,
+    "star": lambda names: all_but(names, [*((names[0], leaf) for leaf in names[1:-1]), tuple(names[-2:])]),
+    "ring": across,
+}
+"""Networks in which every master reaches every other, over others; from four masters on, none hears all others."""
 SHAPES: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
     "one": lambda names: between((names[:1], names[1:])),
     "halves": lambda names: between((names[: len(names) // 2], names[len(names) // 2 :])),
@@ -77,7 +103,7 @@ SHAPES: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
 def _cut(scene: Scene, shape: str, lasts_ns: int, on: Moment | None = None) -> None:
     names = list(scene.nodes)
     scene.chance.shuffle(names)
-    links = SHAPES[shape](names) if len(names) > 1 else ()
+    links = {**SHAPES, **NO_HUB}[shape](names) if len(names) > 1 else ()
     if links:
         scene.add("cut-" + shape, "hold", lasts_ns, on, links=links)
 
@@ -87,6 +113,11 @@ def _cut(scene: Scene, shape: str, lasts_ns: int, on: Moment | None = None) -> N
 
 def _long_split(scene: Scene) -> None:
     _cut(scene, scene.chance.choice(list(SHAPES)), scene.lasts(*LONG_MS))
+
+
+def _no_hub(scene: Scene) -> None:
+    """All masters are connected, and none hears all others: work must go on."""
+    _cut(scene, scene.chance.choice([*NO_HUB]), scene.lasts(3_000, 6_000))
 
 
 def _two_splits(scene: Scene) -> None:
@@ -148,6 +179,7 @@ def _dies_in_a_round(scene: Scene) -> None:
 
 READY_MADE: Scenes = (
     (_long_split, 3),
+    (_no_hub, 2),
     (_two_splits, 2),
     (_dies_in_a_split, 2),
     (_lags, 2),

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from harness.faults.directed import Scene, draw_directed
-from harness.systems.txlog.scenes import SCENES, SHAPES, across, between
+from harness.systems.txlog.scenes import NO_HUB, SCENES, SHAPES, across, between
 
 FOUR = ("n1", "n2", "n3", "n4")
 
@@ -21,6 +21,21 @@ def test_a_ring_loses_the_links_across_it() -> None:
 def test_parts_hear_nothing_of_each_other() -> None:
     links = set(between((("n1", "n2"), ("n3",))))
     assert links == {("n1", "n3"), ("n3", "n1"), ("n2", "n3"), ("n3", "n2")}
+
+
+@pytest.mark.parametrize("shape", NO_HUB)
+@pytest.mark.parametrize("count", [4, 5, 7])
+def test_a_network_without_a_hub_is_connected(shape: str, count: int) -> None:
+    """If it failed, runs would say nothing of masters that reach each other over others alone."""
+    names = [f"n{number}" for number in range(1, count + 1)]
+    down = set(NO_HUB[shape](names))
+    heard = {name: {other for other in names if (name, other) not in down} for name in names}
+    assert all((peer, node) in down for node, peer in down), "links are lost both ways"
+    assert not any(heard[name] == {*names} for name in names)
+    reached = {names[0]}
+    for _ in names:
+        reached |= {other for name in reached for other in heard[name]}
+    assert reached == {*names}
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+from checkers.history import jsonl
+from checkers.history.history import History
 from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
-from harness.plan.plan import Plan, to_json
+from harness.judge import Case, Left, judge
+from harness.plan.plan import SECOND_NS, Plan, to_json
 from harness.plan.schedule import draw_faults
-from harness.run.assemble import parts_of
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
+from harness.run.execute import in_virtual_time
 from harness.systems import system_of
 from harness.systems.plans import from_json, planned
+from harness.systems.txlog import scenes
 from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import TxLogOptions
 from harness.systems.txlog.promises import promise_of
-from nodes.txlog.sometimes import OTHER_ORDER, recovered_by
+from nodes.txlog.sometimes import OTHER_ORDER, SPLIT, recovered_by
 
 WHOLE = {"strategy": "none", "split_timeout": 0.0, "max_peer_lag": 2.0, "idle_ms": 500.0}
 """No split can happen. These were the defaults of the first plans that were stored."""
@@ -287,3 +294,45 @@ def test_an_answer_is_what_it_says(asked: Any, reply: Any, outcome: Any) -> None
     with pytest.raises(StopIteration) as ended:
         talk.send(reply)
     assert ended.value.value == outcome
+
+
+@pytest.mark.parametrize(
+    "seed", [10, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 8, 9, 11))]
+)
+def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, masters that reach each other over others would stand still, or leave each other out."""
+    monkeypatch.setitem(scenes.SCENES, scenes.HOLDS, ((scenes._no_hub, 1),))
+    asked = plan(
+        nodes=4 + seed % 2,
+        workload="set",
+        strategy=("none", "simple", "smart")[seed % 3],
+        split_timeout=(0.0, 1.1)[seed // 3 % 2],
+        idle_ms=(100.0, 500.0)[seed // 2 % 2],
+        faults=("holds",),
+        rate=40,
+        calm_s=7.0,
+        read="linearizable",
+        seed=seed,
+    )
+    history, verdict = recorded(asked)
+    (fault, *_) = history.faults
+    assert fault.end_ns is not None and fault.name.removeprefix("cut-") in scenes.NO_HUB
+    from_ns = fault.start_ns + 2 * SECOND_NS
+    inside = [
+        each
+        for each in history.operations
+        if each.type == "ok" and from_ns < each.invoke_ns and 0 < (each.complete_ns or 0) < fault.end_ns
+    ]
+    assert len(inside) >= 10, "the network stood for seconds"
+    assert verdict["outcome"] == "valid" and not verdict["evidence"]["rare_turns"][SPLIT]
+
+
+def recorded(asked: Plan) -> tuple[History, Any]:
+    """The history of a simulated run, and its verdict."""
+    parts = parts_of(asked)
+    cluster, record = simulated(parts, None), io.BytesIO()
+    writer = jsonl.Writer(record, header(parts))
+    in_virtual_time(cluster, Conductor(parts.plan, cluster, parts.system, parts.workload, writer))
+    history = jsonl.parse(record.getvalue())
+    left = Left.of(parts.plan, cluster.files(), cluster.effects())
+    return history, judge(Case(parts.plan, history, left))
