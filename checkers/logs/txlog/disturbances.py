@@ -4,12 +4,15 @@ Only the harness's record counts here, no log of a master. A fault *touches* a p
 them, or about the link between them. A fault without nodes and links touches all pairs, and so does a stall of the
 harness. A crash touches all pairs of the node from then on. A pair can have been *apart* if faults touched it for the
 split time-out without a gap. Clocks drift, and links need time to reconnect: both shorten the time that is needed.
+
+Links that are down *hinder* nothing while all masters reach each other over the others: masters pass POSTs on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from checkers.history.faults import CUTS, FaultSpan, Span
 from checkers.history.history import History
@@ -24,6 +27,7 @@ OPEN = 1 << 62
 class Disturbances:
     def __init__(self, history: History, masters: Sequence[str], split_ns: int, idle_ns: int = 0) -> None:
         """`idle_ns`: silence may begin an idle round before the fault, when the master was last heard."""
+        self._idle_ns = idle_ns
         self._needed_ns = max(0, int(split_ns * (1 - DRIFT)) - idle_ns)
         self._can_split = split_ns > 0
         self._masters = masters
@@ -40,6 +44,39 @@ class Disturbances:
         """The times in which anything was disturbed, in order."""
         crashed = [(time_ns, OPEN) for _, time_ns in self._crashes]
         return _merged([*map(_span, self._faults), *self._everywhere, *crashed])
+
+    @cached_property
+    def hindrances(self) -> tuple[Span, ...]:
+        """The times in which masters may have been unable to agree, in order: all but cuts that leave them connected.
+
+        After a change of the links, masters need `RECONNECT_NS` and two idle rounds until they pass POSTs on.
+        """
+        cuts = [fault for fault in self._faults if _is_of_links(fault)]
+        others = [_span(fault) for fault in self._faults if not _is_of_links(fault)]
+        crashed = [(time_ns, OPEN) for _, time_ns in self._crashes]
+        changes = sorted({time_ns for fault in cuts for time_ns in (fault.start_ns, fault.end_ns or OPEN)})
+        settles_ns = RECONNECT_NS + 2 * self._idle_ns
+        hindered = [(begin, begin + settles_ns) for begin in changes]
+        for begin, end in pairwise(changes):
+            down = {
+                link
+                for fault in cuts
+                if fault.start_ns <= begin < (fault.end_ns or OPEN)
+                for link in fault.links
+            }
+            if not self._are_connected(down):
+                hindered.append((begin, end + RECONNECT_NS))
+        return _merged([*others, *hindered, *self._everywhere, *crashed])
+
+    def _are_connected(self, down: Collection[tuple[str, str]]) -> bool:
+        """Whether all masters reach each other over links that stand both ways."""
+        first, *rest = self._masters
+        reached, lonely = [first], {*rest}
+        for one in reached:
+            met = [other for other in sorted(lonely) if (one, other) not in down and (other, one) not in down]
+            reached += met
+            lonely -= {*met}
+        return not lonely
 
     def apart(self, one: str, other: str) -> tuple[Span, ...]:
         """The times in which each of the two may have left the other out; none if masters never split."""
@@ -100,16 +137,17 @@ class Disturbances:
         names = ", ".join(
             dict.fromkeys((*(fault.name for fault in active), *(f"the crash of {node}" for node in crashed)))
         )
-        hubs = [
-            hub
-            for hub in self._masters
-            if all((hub, other) not in cut and (other, hub) not in cut for other in self._masters)
-        ]
-        return names if hubs or gone else f"{names}: no master had links to all others"
+        is_whole = bool(gone) or self._are_connected(cut)
+        return names if is_whole else f"{names}: not all masters could reach each other"
 
 
 def _span(fault: FaultSpan) -> Span:
     return fault.start_ns, OPEN if fault.end_ns is None else fault.end_ns + RECONNECT_NS
+
+
+def _is_of_links(fault: FaultSpan) -> bool:
+    """It keeps messages of some links back, all or some of them, and does nothing else."""
+    return fault.does in ("cut", "hold") and bool(fault.links) and not fault.nodes
 
 
 def _touches(fault: FaultSpan, one: str, other: str) -> bool:

@@ -3,7 +3,9 @@
 | rule | a run breaks it if |
 |---|---|
 | never-drained | the faults have been over for long, and a transaction is not synchronised on all masters |
-| stalled | a client waited so long for an executed transaction while nothing was disturbed |
+| stalled | a client waited so long for an executed transaction while nothing hindered the masters |
+
+Links that are down hinder nothing while all masters reach each other over the others (`disturbances`).
 
 With the strategy `none` branches that differ are never drained, which is documented. Rates of idle and busy rounds are
 not judged: no record shows a POST that says nothing new.
@@ -65,8 +67,8 @@ def _disturbed(asked: Asked, operations: Array, spans: Sequence[Span]) -> Array:
 
 
 def _stalled(given: Given) -> Iterator[Breach]:
-    """Operations that waited too long between two disturbances."""
-    asked, spans = given.asked, given.disturbances.spans
+    """Operations that waited too long between two hindrances."""
+    asked, spans = given.asked, given.disturbances.hindrances
     ended = asked.with_one[asked.complete_ns[asked.with_one] >= 0]
     long = ended[asked.complete_ns[ended] - asked.invoke_ns[ended] > given.agrees_within_ns]
     for operation in long.tolist():
@@ -76,13 +78,13 @@ def _stalled(given: Given) -> Iterator[Breach]:
             name = given.columns.names[int(asked.transaction[operation])]
             yield Breach(
                 rule="stalled",
-                summary=f"{name} took {_ms(waited_ns)} ms to be executed while nothing was disturbed",
+                summary=f"{name} took {_ms(waited_ns)} ms to be executed while nothing hindered the masters",
                 events=asked.events(operation),
             )
 
 
 def _calm(spans: Sequence[Span], begin_ns: int, end_ns: int) -> Iterator[int]:
-    """The length of each undisturbed part of this time."""
+    """The length of each part of this time outside of the spans."""
     for begin, end in spans:
         if end < begin_ns:
             continue

@@ -84,7 +84,9 @@ def across_but_one(names: Sequence[str]) -> tuple[Link, ...]:
 NO_HUB: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
     "chain": lambda names: all_but(names, pairwise(names)),
     "sites": across_but_one,
-    "star": lambda names: all_but(names, [*((names[0], leaf) for leaf in names[1:-1]), tuple(names[-2:])]),
+    "star": lambda names: all_but(
+        names, [*((names[0], leaf) for leaf in names[1:-1]), *pairwise(names[-2:])]
+    ),
     "ring": across,
 }
 """Networks in which every master reaches every other, over others; from four masters on, none hears all others."""

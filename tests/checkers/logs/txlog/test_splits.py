@@ -264,3 +264,26 @@ def test_what_waits_for_the_end_of_a_recovery_has_no_place_yet() -> None:
     of_order = partial(rules_of, of=("order",))
     assert of_order({**logs(*late), **others}, AWAY, **CAN) == set()
     assert of_order({**logs(*late[2:]), **others}, AWAY, **CAN) == {"not-a-prefix"}
+
+
+@pytest.mark.parametrize(
+    ("faults", "is_stalled"),
+    [
+        ((cut([("n1", "n3"), ("n2", "n4")], 1, 30),), True),
+        ((cut([("n1", "n3"), ("n1", "n4"), ("n2", "n4")], 1, 30),), True),
+        ((cut([(one, other) for one in ("n1", "n2") for other in ("n3", "n4")], 1, 30),), False),
+        (
+            (cut([("n1", "n3"), ("n2", "n4")], 1, 30), cut([("n1", "n2"), ("n3", "n4")], 2, 29, number=1)),
+            False,
+        ),
+        ((cut([("n1", "n3"), ("n2", "n4")], 1, 30), cut([("n1", "n2")], 11, 11.1, number=1)), False),
+        ((), True),
+    ],
+    ids=["ring", "chain", "apart", "two faults part them", "the links change", "no fault"],
+)
+def test_a_connected_network_is_no_reason_to_stand_still(faults: tuple[Any, ...], is_stalled: bool) -> None:
+    """If it failed, a cluster that stands still beside lost links would be excused, or one that is parted would not."""
+    four = {name: [life(strategy="simple")] for name in FOUR}
+    waits = operation(0, 2, 23, "n1-1")
+    found = rules_of(four, history(*faults, waits), of=("drained",), agrees_within_ns=12_000_000_000, **CAN)
+    assert ("stalled" in found) == is_stalled

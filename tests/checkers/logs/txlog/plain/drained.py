@@ -3,7 +3,7 @@
 | rule | a run breaks it if |
 |---|---|
 | never-drained | the faults have been over for long, and a transaction is not synchronised on all masters |
-| stalled | a client waited so long for an executed transaction while nothing was disturbed |
+| stalled | a client waited so long for an executed transaction while nothing hindered the masters |
 
 With the strategy `none` branches that differ are never drained, which is documented. Rates of idle and busy rounds are
 not judged: no record shows a POST that says nothing new.
@@ -56,23 +56,24 @@ def _disturbed(given: Given, operation: Operation) -> bool:
 
 
 def _stalled(given: Given) -> Iterator[Breach]:
-    """By the longest time between two disturbances in which an operation waited."""
+    """By the longest time between two hindrances in which an operation waited."""
     for operation in given.history.operations:
         if operation.transaction is None or operation.complete_ns is None:
             continue
         waited_ns = max(
-            _calm(given.disturbances.spans, operation.invoke_ns, operation.complete_ns), default=0
+            _calm(given.disturbances.hindrances, operation.invoke_ns, operation.complete_ns), default=0
         )
         if waited_ns > given.agrees_within_ns:
             yield Breach(
                 rule="stalled",
-                summary=f"{operation.transaction} took {_ms(waited_ns)} ms to be executed while nothing was disturbed",
+                summary=f"{operation.transaction} took {_ms(waited_ns)} ms to be executed "
+                "while nothing hindered the masters",
                 events=operation.events,
             )
 
 
 def _calm(spans: Sequence[Span], begin_ns: int, end_ns: int) -> Iterator[int]:
-    """How long each part of this time is in which nothing is disturbed."""
+    """How long each part of this time is outside of the spans."""
     for begin, end in spans:
         if end < begin_ns:
             continue
