@@ -7,7 +7,9 @@ An entry is a list. An entry that does not fit (a life that has left already, a 
 | `["join", node, life, role]` | the node is a member; a server's former life has left by it |
 | `["left", node, life]` | it is no member any more |
 | `["rebalanced", node, life, source, its life, version, partitions]` | in sync, by copies asked for on this version |
-| `["cut", id, node]`, `["cut-done", id, node, life, ok, why]` | a cut begins; a member has finished its part |
+| `["cut", id, node, time]` | a cut begins; the wall clock of the node that was asked, in nanoseconds |
+| `["cut-done", id, node, life, ok, why]` | a member has failed in its part; that it has done it, it reports |
+| `["cuts-done", id, [[node, life], …]]` | these members have done their part |
 | `["snapshot", id]`, `["snapshot-ready", id, node]`, `["snapshot-done", id, node]` | a base snapshot |
 | `["resolved", xid, commits]` | the fate of a transaction without its near node; the first one counts |
 | `["sweep", version, number]` | the next sweep on this topology: outcomes two sweeps old are dropped (`kept.py`) |
@@ -29,6 +31,13 @@ from nodes.twophase.kept import Kept
 from nodes.twophase.variants import VARIANTS, Named
 
 Entry = list[Any]
+
+
+def is_report(entry: Entry) -> bool:
+    """A member has done its part of a cut: the coordinator waits for all of them."""
+    return entry[0] == "cut-done" and entry[4] is True
+
+
 TOPOLOGY_WORDS = frozenset({"join", "left", "rebalanced"})
 """Entries that raise the version."""
 
@@ -94,6 +103,8 @@ class Agreed:
     resolved: Kept[bool] = field(default_factory=Kept)
     begun: int = 0
     """Cuts that have begun."""
+    cut_time_ns: int = 0
+    """The timestamp of the newest cut: the next one has a greater one, whatever the clock of its node says."""
     swept_at: list[int] = field(default_factory=list)
     """The indices of the sweeps on this version of the topology."""
 
@@ -141,6 +152,7 @@ class Agreed:
             ],
             "resolved": self.resolved.to_state(),
             "begun": self.begun,
+            "cut_time_ns": self.cut_time_ns,
             "swept_at": list(self.swept_at),
             "lives": dict(self.lives),
             "present": sorted(self.present),
@@ -164,6 +176,7 @@ class Agreed:
         self.barrier = next((base for base in self.snapshots.values() if base.state == "runs"), None)
         self.resolved = Kept.from_state(state["resolved"])
         self.begun = state["begun"]
+        self.cut_time_ns = state.get("cut_time_ns", 0)
         self.swept_at = list(state["swept_at"])
         self.lives = dict(state["lives"])
         self.present = set(state["present"])
@@ -229,10 +242,14 @@ class Agreed:
                 change = self._leave(node, life)
             case ["rebalanced", node, life, source, source_life, version, partitions]:
                 change = self._rebalanced(node, life, source, source_life, version, partitions)
-            case ["cut", cut, node]:
-                return self._begin_cut(index, cut, node)
+            case ["cut", cut, node, *time_ns]:
+                return self._begin_cut(index, cut, node, *time_ns)
             case ["cut-done", cut, node, life, ok, why]:
                 return self._cut_done(cut, node, life, ok, why)
+            case ["cuts-done", cut, members]:
+                for node, life in members:
+                    self._cut_done(cut, node, life, True, "")
+                return Change()
             case ["snapshot", snapshot]:
                 return self._begin_snapshot(index, snapshot)
             case ["snapshot-ready", snapshot, node]:
@@ -326,7 +343,7 @@ class Agreed:
 
     # ---- cuts and snapshots
 
-    def _begin_cut(self, index: int, cut: str, node: str) -> Change:
+    def _begin_cut(self, index: int, cut: str, node: str, time_ns: int = 0) -> Change:
         if cut in self.cuts:
             return Change()
         busy = self._busy()
@@ -334,7 +351,9 @@ class Agreed:
             self.cuts[cut] = Cut(Named(cut, 0), node, [], index, "refused", busy)
             return Change()
         self.begun += 1
-        named = VARIANTS[self.configuration.variant].named(cut, self.begun, self.version)
+        self.cut_time_ns = max(self.cut_time_ns + 1, time_ns)
+        variant = VARIANTS[self.configuration.variant]
+        named = variant.named(cut, self.begun, self.version, self.cut_time_ns)
         self.running = self.cuts[cut] = Cut(named, node, list(self.members), index)
         return Change()
 
@@ -345,6 +364,24 @@ class Agreed:
             return f"the snapshot {self.barrier.id} runs"
         away = [server for server in self.configuration.baseline if server not in self.members]
         return f"server {away[0]} is away" if away else ""
+
+    def has_ended(self, cut: str) -> bool:
+        """Whether a cut of this name in logs has ended, as far as it is remembered."""
+        return any(known.named.id == cut and known.state != "runs" for known in self.cuts.values())
+
+    def together(self, reports: Sequence[Entry]) -> Entry | None:
+        """The entry that stands for the reports about the running cut; None until all members have reported."""
+        running = self.running
+        if running is None or not running.waiting:
+            return None
+        done = {
+            node: life
+            for _, cut, node, life, *_ in reports
+            if cut == running.named.id and self.is_member(node, life)
+        }
+        if not all(node in done for node in running.waiting):
+            return None
+        return ["cuts-done", running.named.id, [[node, done[node]] for node in running.waiting]]
 
     def _cut_done(self, cut: str, node: str, life: int, ok: bool, why: str) -> Change:
         running = self.running

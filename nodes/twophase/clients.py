@@ -57,7 +57,7 @@ class Clients:
             case ["txn", int() as number, steps, dict() as options]:
                 self._transact(link, number, steps, options)
             case ["cut", int() as number, str() as cut]:
-                self._begin(link, number, "cut", cut, ["cut", cut, self._site.name])
+                self._begin(link, number, "cut", cut, ["cut", cut, self._site.name, self._site.now.wall_ns])
             case ["cuts", int() as number]:
                 self._answer(link, number, self.cuts())
             case ["snapshot", int() as number, str() as snapshot]:

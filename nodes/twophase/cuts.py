@@ -81,6 +81,7 @@ class Cuts:
         wal: Wal,
         actives: Callable[[], Iterable[Local]],
         propose: Callable[[Entry], None],
+        withdraw: Callable[[Entry], None],
         hindrance: Callable[[], str],
     ) -> None:
         """`hindrance` says why this node cannot take part in a cut; "": it can."""
@@ -88,6 +89,7 @@ class Cuts:
         self._wal = wal
         self._actives = actives
         self._propose = propose
+        self._withdraw = withdraw
         self._hindrance = hindrance
         self.variant = VARIANTS[site.configuration.variant]
         self._here: LocalCut | None = None
@@ -161,10 +163,11 @@ class Cuts:
             self._begin(cut)
         else:
             self._known = cut.number
-            self._propose(["cut-done", cut.id, self._site.name, self._site.life, True, ""])
+            self._propose(self._report(cut))
 
     def ended(self, cut: Named, *, failed: bool) -> None:
         """The cut has ended at all nodes, perhaps with a failure."""
+        self._withdraw(self._report(cut))
         self._take_back(cut, failed=failed)
         self._known = max(self._known, cut.number)
         if self._newest is None or self._newest.number < cut.number:
@@ -224,7 +227,7 @@ class Cuts:
         self._begun[cut.id] = cut.number
         spaces = list(configuration.atomic_spaces)
         here.start = self._wal.append(
-            ["start", cut.id, cut.number, cut.version, configuration.layout, spaces]
+            ["start", cut.id, cut.number, cut.version, configuration.layout, spaces, cut.time_ns]
         )
         self._site.out.append(Mark("start", {"cut": cut.id}))
         return self._soon(here, self._collect)
@@ -288,7 +291,11 @@ class Cuts:
         self._site.out.append(Mark("finish", {"cut": here.cut.id}))
 
     def _done(self, here: LocalCut) -> None:
-        self._propose(["cut-done", here.cut.id, self._site.name, self._site.life, True, ""])
+        self._propose(self._report(here.cut))
+
+    def _report(self, cut: Named) -> Entry:
+        """This node has done its part of the cut."""
+        return ["cut-done", cut.id, self._site.name, self._site.life, True, ""]
 
     def _fail(self, here: LocalCut, why: str) -> None:
         here.phase = Phase.FAILED

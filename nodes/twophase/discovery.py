@@ -13,6 +13,8 @@ The log is trimmed behind the entries that all members have delivered (`sweeping
 entry is not a member, and gets the state that results from the trimmed entries.
 
 Messages of discovery may be lost: the next beat repeats them. A proposal is repeated until its entry is delivered.
+The reports that members have done their part of a cut go to the coordinator, which appends one entry for all of them:
+an entry is a message to every server, so an entry a member would be O(N²) messages a cut.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from nodes.kernel.errors import StartAgain
-from nodes.twophase.agreed import NOT_YET, TOPOLOGY_WORDS, Agreed, Entry
+from nodes.twophase.agreed import NOT_YET, TOPOLOGY_WORDS, Agreed, Entry, is_report
 from nodes.twophase.discovery_log import DiscoveryLog
 from nodes.twophase.site import Site
 from nodes.twophase.sometimes import STATE_TAKEN, TRIMMED
@@ -50,6 +52,8 @@ class Discovery:
         self.committed = 0
         self.delivered = 0
         self._proposals: list[Entry] = []
+        self._reports: list[Entry] = []
+        """At the coordinator: `cut-done` of members that have done their part of a cut that has not ended."""
         self._votes: set[str] = set()
         self._heard_ns = 0
         """When the coordinator was last heard."""
@@ -138,11 +142,23 @@ class Discovery:
             self._pass_on(entry)
 
     def _pass_on(self, entry: Entry) -> None:
-        if self.role == "coordinator":
+        if self.role == "coordinator" and is_report(entry):
+            self._gather(entry)
+        elif self.role == "coordinator":
             if not any(waiting == entry for _, waiting in self.log.behind(self.committed)):
                 self._append(entry)
         elif self.coordinator is not None:
             self._tell(self.coordinator, ["propose", 0, entry])
+
+    def _gather(self, report: Entry) -> None:
+        if report not in self._reports and not self._agreed.has_ended(report[1]):
+            self._reports.append(report)
+            self._report_if_all()
+
+    def _report_if_all(self) -> None:
+        together = self._agreed.together(self._reports)
+        if together is not None and all(entry != together for _, entry in self.log.behind(self.delivered)):
+            self._append(together)
 
     def _hear(self) -> None:
         self._heard_ns = self._site.now.monotonic_ns
@@ -209,6 +225,7 @@ class Discovery:
         self._next = dict.fromkeys(self._servers, self.log.last_index + 1)
         self._lives = {self._site.name: (self._site.life, "server")}
         self._swept_by.clear()
+        self._reports.clear()  # their members report again, to the new coordinator
         self._append(["noop"])
         return self.beat()
 
@@ -402,6 +419,8 @@ class Discovery:
         self.delivered += 1
         self._deliver(self.delivered, entry)
         if self.role == "coordinator":
+            self._reports = [report for report in self._reports if not self._agreed.has_ended(report[1])]
+            self._report_if_all()
             for client in self._site.configuration.clients:
                 self._teach(client)
 

@@ -70,7 +70,10 @@ class TwoPhase:
         self.sweeping = Sweeping(agreed, self._open, self._kept, self._trim)
         self.discovery = Discovery(site, agreed, self._tell, self._deliver, self.sweeping.over)
         propose = self.discovery.propose
-        self.cuts = Cuts(site, stock.wal, lambda: list(stock.locals.values()), propose, self._hindrance)
+        self.cuts = Cuts(
+            *(site, stock.wal, lambda: list(stock.locals.values())),
+            *(propose, self.discovery.withdraw, self._hindrance),
+        )
         self.links = Links(site, self._take_discovery, self._take, self.cuts.marker, self.cuts.meet)
         self.snapshots = Snapshots(stock, agreed, propose)
         self.finishing = Finishing(stock, agreed, self.cuts, self._send, self._settled)

@@ -3,6 +3,8 @@
 Commits before START count unless FINISH excludes them; commits behind START count only if FINISH includes them. STARTs
 of cuts without a FINISH are ignored. A whole cluster can be restored to a cut that has a FINISH on every server, and
 that no server has taken back (VOID): `restored_files` gives the folders of a second cluster, or raises NotRestorable.
+`cut_at` chooses a cut by time: a cut's timestamp is the wall clock of the node that was asked for it, or just more than
+the timestamp of the cut before.
 
 Atomic spaces are left out, because cuts do not cover them. The first record of a restored log names them.
 """
@@ -124,6 +126,36 @@ def check_restorable(
         raise NotRestorable(f"the cut {cut} has failed, and {void[0]} has taken its FINISH back")
     missing = ", ".join(sorted(set(baseline) - set(finished)))
     raise NotRestorable(f"the cut {cut} has no FINISH on {missing}")
+
+
+def cut_at(
+    files_by_node: Mapping[str, Mapping[str, bytes]],
+    time_ns: int,
+    baseline: Collection[str],
+    decisions: Decisions | None = None,
+) -> str:
+    """The newest cut with a timestamp up to `time_ns` to which the servers can be restored.
+
+    Raises NotRestorable if there is none.
+    """
+    times = dict(entry for files in files_by_node.values() for entry in _times(files))
+    known = sorted((began_ns, cut) for cut, began_ns in times.items())
+    why = f"the first cut is of {known[0][0]} ns" if known else "no log has a cut with a timestamp"
+    for _, cut in reversed([entry for entry in known if entry[0] <= time_ns]):
+        try:
+            check_restorable(files_by_node, cut, baseline, decisions)
+        except NotRestorable as refused:
+            why = str(refused)
+        else:
+            return cut
+    raise NotRestorable(f"no cut up to {time_ns} ns can be restored: {why}")
+
+
+def _times(files: Mapping[str, bytes]) -> list[tuple[str, int]]:
+    """Name and timestamp of each cut with a START in the log; logs of older versions have no timestamps."""
+    segments = dict.fromkeys(entry.segment for entry in _entries(files, records_of) if entry.kind == "start")
+    records = [record for number in segments for record in read_segment(files, number)[0]]
+    return [(record[1], record[6]) for record in records if record[0] == "start" and len(record) > 6]
 
 
 def _layout_of(files: Mapping[str, bytes], cut: str) -> Layout | None:

@@ -6,7 +6,7 @@
 | `["committed", xid, sign, recovered, participants, writes]` | before a finish is answered |
 | `["rolled-back", xid]` | of a transaction that was prepared |
 | `["atomic", xid, row]` | a write to an atomic space, at the backup before the primary |
-| `["start", cut, number, version, layout, spaces]` | the node has begun a cut of a cluster with this layout |
+| `["start", cut, number, version, layout, spaces, time]` | the node has begun a cut of a cluster with this layout |
 | `["finish", cut, included, excluded]` | and has finished it |
 | `["void", cut]` | the cut has failed on a different node after that, and FINISH does not count |
 | `["rebalanced", [[partition, rows], …], xids]` | full copies of partitions, and their source's committed xids |
@@ -14,7 +14,8 @@
 | `["restored", cut, rows, spaces]` | the first record of a log that a restore has made |
 
 `participants` are `[[partition, [node, …]], …]`, `writes` and `rows` are `[[space, key, value, version], …]`, `spaces`
-are the atomic ones, which cuts do not cover. A node that starts reads the whole log.
+are the atomic ones, which cuts do not cover. `time` is the cut's timestamp, in nanoseconds. A node that starts reads
+the whole log.
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from nodes.kernel.effects import Persist, Send
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
 from nodes.records import framed, records_of
+from nodes.twophase.agreed import Agreed
+from nodes.twophase.configuration import Configuration
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
-from nodes.twophase.restore import NotRestorable, Restored, check_restorable, restore, restored_files
+from nodes.twophase.restore import NotRestorable, Restored, check_restorable, cut_at, restore, restored_files
 from nodes.twophase.wal import read_log
 from tests.nodes.twophase.test_cuts import cut_run, good_cuts
 
@@ -250,3 +252,72 @@ def test_a_cluster_is_restored_as_a_whole_or_refused(
     """If it failed, some servers would be restored and others not, or rows would lie where no node looks for them."""
     with pytest.raises(NotRestorable, match=rf"^{why}$"):
         restored_files({"n1": log(*OF_TWO), "n2": files}, "k", layout)
+
+
+def start_at(cut: str, number: int, time_ns: int) -> list[Any]:
+    return ["start", cut, number, 0, [8, 1, "n1", "n2"], [], time_ns]
+
+
+def taken(*cuts: tuple[str, int, bool], lacks: str = "") -> dict[str, dict[str, bytes]]:
+    """Files of two servers: cuts by name, time and whether they have ended well; n2 has not finished `lacks`."""
+    files = {}
+    for node in ("n1", "n2"):
+        records: list[list[Any]] = []
+        for number, (cut, time_ns, is_good) in enumerate(cuts, start=1):
+            records.append(start_at(cut, number, time_ns))
+            if (node, cut) != ("n2", lacks):
+                records.append(["finish", cut, [], []])
+            if not is_good and node == "n1":
+                records.append(["void", cut])
+        files[node] = log(*records)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "cut"), [(100, "a"), (199, "a"), (200, "b"), (399, "b"), (400, "d"), (10**20, "d")]
+)
+def test_a_cut_is_chosen_by_its_time(time_ns: int, cut: str) -> None:
+    """If it failed, an operator who wants the state of ten o'clock would get a later one, or one that has failed."""
+    files = taken(
+        ("a", 100, True), ("b", 200, True), ("c", 300, False), ("d", 400, True), ("e", 500, True), lacks="e"
+    )
+    assert cut_at(files, time_ns, ("n1", "n2")) == cut
+
+
+def test_a_time_before_all_cuts_is_refused() -> None:
+    """If it failed, a restore would take a cut that holds what was written later."""
+    with pytest.raises(NotRestorable, match="no cut up to 99 ns can be restored: the first cut is of 100 ns"):
+        cut_at(taken(("a", 100, True)), 99, ("n1", "n2"))
+    with pytest.raises(NotRestorable, match="the cut a has failed, and n1 has taken its FINISH back"):
+        cut_at(taken(("a", 100, False)), 500, ("n1", "n2"))
+    with pytest.raises(NotRestorable, match="no log has a cut with a timestamp"):
+        cut_at({"n1": log(*WHOLE)}, 500, ("n1",))
+
+
+@pytest.mark.parametrize("variant", ["shipped", "seed-counter", "seed-colour"])
+def test_every_server_records_one_timestamp_a_cut_and_timestamps_grow(variant: str) -> None:
+    """If it failed, two servers would be restored to different cuts, or a later cut would have an earlier time."""
+    run = cut_run(1, variant=variant)
+    files = run.cluster.files()
+    by_node = [
+        {record[1]: record[6] for record in read_log(of_node)[0] if record[0] == "start"}
+        for of_node in files.values()
+    ]
+    cuts = run.cluster.node("n1").agreed.cuts.values()
+    agreed = {cut.named.id: cut.named.time_ns for cut in cuts if cut.named.number}
+    assert list(agreed.values()) == sorted(set(agreed.values())) and len(agreed) > 2
+    for times in by_node:
+        assert times.items() <= agreed.items()
+    for cut in good_cuts(run):
+        assert cut_at(files, agreed[cut], run.cluster.servers) == cut
+
+
+def test_a_clock_that_goes_back_gives_no_earlier_time() -> None:
+    """If it failed, a restore by time would take the older one of two cuts."""
+    agreed = Agreed(Configuration(name="n1", role="server", baseline=("n1",), clients=(), seed=1, backups=0))
+    agreed.apply(1, ["join", "n1", 1, "server"])
+    for index, (cut, time_ns) in enumerate((("a", 500), ("b", 300), ("c", 501), ("d", 900)), start=1):
+        agreed.apply(2 * index, ["cut", cut, "n1", time_ns])
+        agreed.apply(2 * index + 1, ["cuts-done", cut, [["n1", 1]]])
+    assert [cut.named.time_ns for cut in agreed.cuts.values()] == [500, 501, 502, 900]
+    assert {cut.state for cut in agreed.cuts.values()} == {"ok"}

@@ -53,7 +53,7 @@ def test_the_discovery_log_does_not_grow() -> None:
     """If it failed, a node would need more memory with each cut."""
     cluster = VirtualCluster(2, clients=("c1",))
     cluster.settle()
-    for number in range(60):
+    for number in range(80):
         cluster.client.ask("n1", "cut", f"k{number}")
         cluster.run(60)
     cluster.run(SWEEPS_MS)

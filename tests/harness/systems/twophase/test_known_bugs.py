@@ -38,7 +38,7 @@ def stored(name: str) -> Plan:
     return read(PLANS / f"{name}.json")
 
 
-ANOTHER = {"near-signs-one-phase": 2}
+ANOTHER = {"near-signs-one-phase": 3}
 """How far the other seed is from the plan's, where the next one leaves the bug no opportunity."""
 
 
