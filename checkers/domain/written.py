@@ -226,4 +226,4 @@ MODELS: dict[str, Callable[[History], _Outcome]] = {
     "kv": _texts,
     "counter": _sums,
 }
-"""By the names of `by_model.MODELS`."""
+"""By the names of `models.MODELS`."""

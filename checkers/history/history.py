@@ -239,6 +239,10 @@ class History:
         """The keys of such operations."""
         return self.columns.keys(self.columns.places(_names(f), None, phase, None))
 
+    def only(self, keys: Container[str | None]) -> History:
+        """The history with the operations on these keys alone. Its lines keep their numbers."""
+        return replace(self, operations=self.select(keys=keys))
+
     def select(
         self,
         *,

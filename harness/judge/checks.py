@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers.by_model import only_key
 from checkers.check import Check
 from checkers.history.declared import undeclared
 from checkers.history.history import History
@@ -68,7 +67,7 @@ def _verdict(check: Check, case: Case) -> Verdict:
     doing(f"the check {check.name}")
     history = case.history
     is_selected = case.key is not None and check.is_per_key
-    verdict = case.run_check(check, only_key(history, str(case.key)) if is_selected else history)
+    verdict = case.run_check(check, history.only({str(case.key)}) if is_selected else history)
     if verdict.result == "valid" and not check.is_of_nodes and (names := undeclared(history)):
         why = f"the workload does not declare what these operations do: {', '.join(names)}"
         verdict = replace(verdict, result="unknown", summary=why)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checkers import by_model, transactional
+from checkers import transactional
 from checkers.history.history import History
 from checkers.limits import STEPS, Limits, given, until_ended
+from checkers.models import MODELS
 from checkers.replicas import prefix
+from checkers.strongest import strongest as strongest_model
+from checkers.strongest import strongest_isolation
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import CheckerDefect, Verdict
 from harness.workloads.transactions import selected
@@ -35,14 +38,14 @@ def excused(model: str, verdicts: Iterable[Verdict]) -> str:
 
 
 def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]) -> str | None:
-    model = by_model.MODELS[workload.model]
+    model = MODELS[workload.model]
     try:
         if model.transactional is not None:
             return _of_transactions(model.transactional, history)
         if model.linearizable is None:
             return None
         limits = Limits(steps=(given().steps or STEPS) // PART)
-        return by_model.strongest(history, workload.model, verdicts, limits)
+        return strongest_model(history, workload.model, verdicts, limits)
     except CheckerDefect:
         raise
     except Exception as error:  # it only describes: a verdict stands without it
@@ -55,4 +58,4 @@ def _of_transactions(words: Words, history: History) -> str | None:
     if not chosen.operations:
         return None
     verdict = transactional.check(chosen, workload=words, model="strict-serializable")
-    return by_model.strongest_isolation(verdict)
+    return strongest_isolation(verdict)

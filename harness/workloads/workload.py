@@ -44,7 +44,7 @@ class Workload(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The meaning of its operations: a name of `checkers.by_model.MODELS`, of several workloads maybe. A new model
+        """The meaning of its operations: a name of `checkers.models.MODELS`, of several workloads maybe. A new model
         needs a definition of its own in `tests/checkers/brute`."""
 
     @property

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy
 
-from checkers import by_model, guessing
+from checkers import guessing, strongest
 from checkers.domain import rollback_honesty
 from checkers.history import rest
 from checkers.history.history import Header, History
@@ -43,7 +43,7 @@ def over_objects() -> Iterator[None]:
             (History, "select", _select),
             (History, "keys", _keys),
             (guessing, "_telling", _all),
-            (by_model, "_only_in_doubt", lambda history, *_: history),
+            (strongest, "_only_in_doubt", lambda history, *_: history),
             (checker, "of_columns", _nothing),
             (convergence, "_wrong_values", convergence_over_objects.wrong_values),
             (convergence, "gone_everywhere", convergence_over_objects.gone_everywhere),

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model, sessions
-from checkers.by_model import MODELS, PROMISES, judge, strongest_of
+from checkers.by_model import judge
 from checkers.guessing import LOOSER, guess
 from checkers.history import History, foreign
+from checkers.models import ALIASES, MODELS, PROMISES
+from checkers.strongest import strongest_of
 from checkers.transactional import anomalies
 from tests import examples
 
@@ -144,7 +146,7 @@ def test_models_are_guessed_from_operations(line: tuple[int, str, Any], model: s
 def test_one_key_alone_keeps_its_line_numbers() -> None:
     """A witness would point at other lines than those of the file."""
     history = told((0, "write", "[x 1]"), (0, "write", "[y 2]"))
-    (operation,) = by_model.only_key(history, "y").operations
+    (operation,) = history.only({"y"}).operations
     assert operation.events == (2, 3)
 
 
@@ -230,11 +232,11 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
         )  # that family has tests of its own
 
 
-@pytest.mark.parametrize(("alias", "name"), [*by_model.ALIASES.items(), *anomalies.ALIASES.items()])
+@pytest.mark.parametrize(("alias", "name"), [*ALIASES.items(), *anomalies.ALIASES.items()])
 def test_names_of_other_tools_mean_a_model_of_ours(alias: str, name: str) -> None:
     """A person who knows Elle or Knossos would have to learn our names for the same models."""
     history = told((0, "txn", "[[:append x 1]]"), (0, "txn", "[[:r x [1]]]"))
-    if alias in by_model.ALIASES:
+    if alias in ALIASES:
         assert name in MODELS and alias not in MODELS
     else:
         judged = judge(history, "list-append", promise=alias)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import checkers as checkers_package
-from checkers.by_model import MODELS
 from checkers.guessing import guess
 from checkers.history import History, ModelError
+from checkers.models import MODELS
 from harness.judge.files.judged import Asked, judged, recognized
 
 api: Any = checkers_package  # its modules can be called

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from checkers import by_model
 from checkers.history import stored
 from checkers.history.columns import Columns
 from checkers.history.errors import ModelError
@@ -29,6 +28,7 @@ from checkers.history.values import Composite, identity
 from checkers.replicas import convergence, dirty, early_timeout, kept, overruled, prefix
 from checkers.replicas.prefix import MODES
 from checkers.sessions import staleness
+from checkers.strongest import strongest
 from checkers.verdict import Verdict
 from tests import examples
 from tests.checkers.history.value_order import ValueOrder
@@ -108,9 +108,9 @@ def test_the_strongest_model_is_the_same_of_columns(tmp_path: Path, seed: int) -
 
 def assert_same_strongest(objects: History, columns: History) -> None:
     with over_objects():
-        expected = by_model.strongest(objects, "cas-register")
-    assert by_model.strongest(columns, "cas-register") == expected
-    assert by_model.strongest(objects, "cas-register") == expected
+        expected = strongest(objects, "cas-register")
+    assert strongest(columns, "cas-register") == expected
+    assert strongest(objects, "cas-register") == expected
 
 
 def assert_same_verdict(name: str, objects: History, columns: History, *, is_odd: bool) -> None:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model
-from checkers.by_model import MODELS, Judgement
+from checkers.by_model import Judgement
 from checkers.history import History
 from checkers.history.operation import EMPTY, NOTHING_THERE
+from checkers.models import MODELS
 from tests import examples
 from tests.checkers.brute import tiny_domains, tiny_objects
 from tests.checkers.brute.histories import Line, history_of

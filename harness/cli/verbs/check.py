@@ -183,7 +183,6 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
     """`bundle`: the file that the folder was unpacked from."""
     import msgspec
 
-    from checkers.by_model import only_key
     from harness.judge import Asked, repeat_line
     from harness.judge.time_limit import limited
     from harness.pages.terminal.file_screen import asked_lines
@@ -209,7 +208,7 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
             from harness.judge.files import verified
 
             whole = run.case.history
-            history = whole if key is None else only_key(whole, key)
+            history = whole if key is None else whole.only({key})
             questions = partial(verified.judged_in_run, run.case)
             ask_others(options, verdict, history, None, questions)
     if options.shiviz is not None:

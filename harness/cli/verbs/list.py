@@ -10,7 +10,7 @@ import click
 from harness.cli.param_types import Text
 
 if TYPE_CHECKING:
-    from checkers.by_model import Model
+    from checkers.models import Model
     from harness.plan.promise import Promise
 
 TABLES = ("systems", "promises", "clusters", "workloads", "models", "faults", "checkers", "starts", "bugs")
@@ -37,8 +37,8 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
-    from checkers.by_model import ALIASES, MODELS
     from checkers.logs.wal import NAME as AUDIT
+    from checkers.models import ALIASES, MODELS
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from checkers import by_model
-from checkers.by_model import ALIASES, MODELS, Judgement, OfKeys
+from checkers.by_model import Judgement, OfKeys
 from checkers.guessing import LOOSER, guess
 from checkers.history import HistoryError, ModelError
 from checkers.history.foreign import edn, given, read
 from checkers.history.history import History
 from checkers.history.start import Start
 from checkers.limits import Limits
+from checkers.models import ALIASES, MODELS, is_promised, promise_of, promises
 from checkers.proofs.meaning import Terms
 from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
@@ -64,7 +65,7 @@ def asked_history(asked: Asked, history: History) -> History:
     """The part of the history to judge: all of it, or one key. Raises WrongUse for a key that it does not have."""
     if asked.key is None:
         return history
-    chosen = by_model.only_key(history, asked.key)
+    chosen = history.only({asked.key})
     if not chosen.operations:
         keys = sorted({str(operation.key) for operation in history.operations if operation.key is not None})
         known = ", ".join(keys[:8]) + (", …" if len(keys) > 8 else "")
@@ -125,7 +126,7 @@ def judged_in_file(asked: Asked, history: History, verdict: Mapping[str, Any]) -
 def _promise(asked: Asked, model: str, history: History) -> str:
     """The promise to judge by, under its own name; the strictest one if none is asked for."""
     try:
-        return by_model.promise_of(model, asked.promise or None, history)
+        return promise_of(model, asked.promise or None, history)
     except KeyError as error:
         raise WrongUse(f"--promise {error.args[0]}") from error
 
@@ -135,11 +136,11 @@ def _model(asked: Asked, history: History) -> str:
     if model is None:
         names = ", ".join(sorted(history.names)[:8])
         raise WrongUse(
-            f"cannot tell what {asked.path} is about ({names}): give --model, one of {by_model.names_of(MODELS)}"
+            f"cannot tell what {asked.path} is about ({names}): give --model, one of {', '.join(MODELS)}"
         )
     if model not in MODELS:
-        raise WrongUse(f"--model {model!r} is not known: expected one of {by_model.names_of(MODELS)}")
-    if not by_model.promises(model, history):
+        raise WrongUse(f"--model {model!r} is not known: expected one of {', '.join(MODELS)}")
+    if not promises(model, history):
         raise WrongUse(
             f"--model {model} needs real time, which {asked.path} has not: give rw-register or append"
         )
@@ -188,7 +189,7 @@ def _document(asked: Asked, history: History, judgement: Judgement, hint: str) -
 
 
 def _is_promised(verdict: Verdict, judgement: Judgement) -> bool:
-    return bool(verdict.model) and by_model.is_promised(verdict, judgement.promise)
+    return bool(verdict.model) and is_promised(verdict, judgement.promise)
 
 
 def _findings(judgement: Judgement) -> list[dict[str, str]]:

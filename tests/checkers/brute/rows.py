@@ -7,6 +7,7 @@ from functools import partial
 
 from checkers import by_model, domain, linearizable, sessions, transactional
 from checkers.history import History
+from checkers.models import is_promised
 from checkers.verdict import Verdict
 from tests.checkers.brute import (
     domains,
@@ -69,7 +70,7 @@ def _linearizable(model: str, unique: bool) -> Row:
 def judged(history: History, model: str) -> Verdict:
     """The verdict that decides what `by_model.judge` says of the promise linearizable."""
     judgement = by_model.judge(history, model)
-    promised = [each for each in judgement.verdicts if by_model.is_promised(each, judgement.promise)]
+    promised = [each for each in judgement.verdicts if is_promised(each, judgement.promise)]
     return next(each for each in promised if each.result == judgement.result)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkers import transactional
-from checkers.by_model import MODELS as BY_MODEL
+from checkers.models import MODELS as BY_MODEL
 from checkers.sessions import GUARANTEES
 from checkers.transactional import anomalies
 from tests.checkers.brute import guarantees, isolation, objects, phenomena, tiny_transactions

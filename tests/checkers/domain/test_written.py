@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import by_model
-from checkers.by_model import EVENTUAL, MODELS
 from checkers.domain import written
 from checkers.history import Event, Header, History
 from checkers.history.start import Start
+from checkers.models import EVENTUAL, MODELS
 from tests import examples
 from tests.checkers.brute.histories import Line, history_of
 from tests.checkers.domain import etcd_twin
