@@ -54,7 +54,7 @@ __getattr__ = on_use(
 
 
 def read(source: Any, *, initial: str | None = None) -> History:
-    """The history in a file, ours or another tool's (see `checkers.history.foreign`), or in a data frame
+    """The history in a file or folder, ours or another tool's (see `checkers.history.foreign`), or in a data frame
     (`checkers.history.frames`). Raises HistoryError, OSError.
 
     `initial`: what each object held before the first operation, as `qsync check --initial` takes it.

@@ -267,8 +267,13 @@ class History:
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:
         """The order of real time, transitively reduced: a graph of networkx over these operations, or over all.
 
-        `checkers.history.happened_before` says what its nodes and edges hold. ValueError if they are too many.
+        `checkers.history.happened_before` says what its nodes and edges hold. ValueError if they are too many, or if
+        the history has no real time.
         """
+        if not self.has_real_time:
+            raise ValueError(
+                "expected a history with real time, got one that has the order of each session alone"
+            )
         from checkers.history.happened_before import happened_before
 
         return happened_before(self.operations if operations is None else operations)

@@ -312,3 +312,53 @@ def test_a_request_that_is_none_is_refused() -> None:
     entry = {"ClientId": 1, "Input": {"Type": "range"}, "Call": 1, "Output": {"Revision": 1}, "Return": 2}
     with pytest.raises(HistoryError, match="a range without its content"):
         foreign.parse(json.dumps(entry).encode())
+
+
+# ---- leases
+
+
+def leased(key: str, value: str, lease: int) -> Json:
+    put_under = step("put", key, value)
+    return txn({**put_under, "Put": {**put_under["Put"], "LeaseID": lease}})
+
+
+def lease(kind: str, number: int) -> Json:
+    return {"Type": f"lease{kind}", f"Lease{kind}": {"LeaseID": number}}
+
+
+PUT_ANSWER: Json = {"Txn": {"Failure": False, "Results": [{}]}}
+FOUND: Json = {"KVs": [{"Key": "a", "Value": {"Value": "x"}, "ModRevision": 2, "Version": 1}], "Count": 1}
+NOTHING: Json = {"KVs": [], "Count": 0}
+
+
+def with_lease(*steps: tuple[Json, Json | None]) -> str:
+    """The result, and the rule, for a read of nothing, a lease 7, and these steps one after the other."""
+    begun: tuple[tuple[Json, Json | None], ...] = (
+        (get("a"), {"Range": NOTHING, "Revision": 1}),
+        (lease("Grant", 7), {"Revision": 1}),
+    )
+    requests = [
+        Asked(one, answer, place, place + 0.5) for place, (one, answer) in enumerate((*begun, *steps))
+    ]
+    verdict = etcd_kv.check(history_of(requests))
+    return verdict.witnesses[0].rule if verdict.witnesses else verdict.result
+
+
+def test_a_lease_takes_its_keys_along() -> None:
+    """A key that outlives its lease would pass, or the end of a lease be an alarm."""
+    under = leased("a", "x", 7), {**PUT_ANSWER, "Revision": 2}
+    revoked = lease("Revoke", 7), {"Revision": 3}
+    assert with_lease(under, revoked, (get("a"), {"Range": NOTHING, "Revision": 3})) == "valid"
+    assert with_lease(under, revoked, (get("a"), {"Range": FOUND, "Revision": 3})) == "wrong-answer"
+    assert with_lease(under, (lease("Revoke", 7), {"Revision": 2})) == "wrong-answer"
+    unanswered = lease("Revoke", 7), None
+    assert with_lease(under, unanswered, (get("a"), {"Range": NOTHING, "Revision": 3})) == "valid"
+    assert with_lease(under, unanswered, (get("a"), {"Range": FOUND, "Revision": 2})) == "valid"
+    assert with_lease((leased("a", "x", 8), {**PUT_ANSWER, "Revision": 2})) == "wrong-answer"
+
+
+def test_a_lease_may_expire() -> None:
+    """Reports do not say how long a lease lives: its end would be a revision that no request made."""
+    under = leased("a", "x", 7), {**PUT_ANSWER, "Revision": 2}
+    assert with_lease(under, (get("a"), {"Range": NOTHING, "Revision": 3})) == "valid"
+    assert with_lease(under, (get("a"), {"Range": FOUND, "Revision": 3})) == "wrong-answer"

@@ -215,6 +215,8 @@ def test_what_needs_real_time_is_not_judged() -> None:
         transactional.check(history, workload="rw-register", model="strict-serializable")
     with pytest.raises(ModelError, match="real time"):
         linearizable.check(history, model="multi-register")
+    with pytest.raises(ValueError, match="real time"):
+        history.happened_before()
 
 
 def test_the_order_of_the_lines_is_not_exported() -> None:
