@@ -22,6 +22,7 @@ from typing import Any
 
 from nodes.twophase.agreed import NOT_YET, Agreed
 from nodes.twophase.atomic import Atomic
+from nodes.twophase.deciding import Deciding
 from nodes.twophase.finishing import Finishing
 from nodes.twophase.links import ATOMIC
 from nodes.twophase.near import Near
@@ -76,6 +77,7 @@ class Dispatch:
         site: Site,
         agreed: Agreed,
         near: Near,
+        deciding: Deciding,
         preparing: Preparing,
         finishing: Finishing,
         recovery: Recovery,
@@ -91,18 +93,18 @@ class Dispatch:
             "locked": lambda peer, life, fields: near.take_locked(*fields),
             "refused": lambda peer, life, fields: near.take_refused(*fields),
             "prepare": lambda peer, life, fields: preparing.take_prepare(peer, life, *fields),
-            "prepared": lambda peer, life, fields: near.take_prepared(peer, *fields),
+            "prepared": lambda peer, life, fields: deciding.take_prepared(peer, *fields),
             "backup-prepare": lambda peer, life, fields: preparing.take_backup_prepare(peer, life, *fields),
             "backup-prepared": lambda peer, life, fields: preparing.take_backup_prepared(peer, *fields),
             "finish": lambda peer, life, fields: finishing.take_finish(peer, life, "finished", *fields),
-            "finished": lambda peer, life, fields: near.take_finished(peer, *fields),
+            "finished": lambda peer, life, fields: deciding.take_finished(peer, *fields),
             "backup-finish": lambda peer, life, fields: finishing.take_finish(
                 peer, life, "backup-finished", *fields
             ),
             "backup-finished": lambda peer, life, fields: finishing.take_backup_finished(peer, *fields),
             "check": lambda peer, life, fields: recovery.take_check(peer, *fields),
             "checked": lambda peer, life, fields: recovery.take_checked(peer, life, *fields),
-            "outcome?": lambda peer, life, fields: near.take_outcome_question(peer, fields[0]),
+            "outcome?": lambda peer, life, fields: deciding.take_outcome_question(peer, fields[0]),
             "outcome": lambda peer, life, fields: recovery.take_outcome(*fields),
             "atomic": lambda peer, life, fields: atomic.take(peer, life, *fields),
             "atomic-done": lambda peer, life, fields: near.take_atomic_done(*fields),

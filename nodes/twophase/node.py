@@ -8,7 +8,7 @@
 | role | file |
 |---|---|
 | agrees on members, owners in sync, cuts | `discovery.py`, `agreed.py` |
-| coordinates transactions | `near.py` |
+| coordinates transactions | `near.py`; how they end: `deciding.py` |
 | holds partitions | `preparing.py`, `finishing.py`, `recovery.py`, `rebalance.py`, `takeover.py`; `atomic.py` |
 | takes part in cuts and base snapshots | `cuts.py`, `snapshots.py` |
 | serves clients and operators | `clients.py` |
@@ -43,6 +43,7 @@ from nodes.twophase.atomic import Atomic
 from nodes.twophase.clients import Clients
 from nodes.twophase.configuration import Configuration
 from nodes.twophase.cuts import Cuts
+from nodes.twophase.deciding import Deciding
 from nodes.twophase.discovery import Discovery
 from nodes.twophase.dispatch import Dispatch
 from nodes.twophase.finishing import Finishing
@@ -84,11 +85,15 @@ class TwoPhase:
             stock, agreed, self.preparing, self.recovery, self._send, propose, self.discovery.withdraw
         )
         self.takeover = Takeover(stock, agreed, self._send)
-        self.near = Near(site, agreed, self.cuts, stock, self.finishing, self._send, self._ask_confirmation)
+        self.deciding = Deciding(
+            site, agreed, self.cuts, stock, self.finishing, self._send, self._ask_confirmation
+        )
+        self.near = Near(site, agreed, self.deciding, self._send)
         self.dispatch = Dispatch(
             site,
             agreed,
             self.near,
+            self.deciding,
             self.preparing,
             self.finishing,
             self.recovery,
@@ -162,7 +167,7 @@ class TwoPhase:
         self.discovery.beat()
         self.recovery.pursue()
         self.rebalance.pursue()
-        self.near.ask_again()
+        self.deciding.ask_again()
         if self.discovery.coordinator not in (None, self._coordinator):
             is_change = self._coordinator is not None and self.agreed.running is not None
             self.site.sometimes.note(COORDINATOR_DIED_IN_CUT, is_change)
@@ -189,7 +194,7 @@ class TwoPhase:
                 ok = self.discovery.newest_topology() <= version
                 self.links.tell(peer, ["confirmed", 0, xid, ok])
             case ["confirmed", _, xid, ok]:
-                self.near.take_confirmed(peer, xid, ok)
+                self.deciding.take_confirmed(peer, xid, ok)
             case _:
                 self.discovery.take(peer, life, message)
 
@@ -198,7 +203,7 @@ class TwoPhase:
             if server != self.site.name:
                 self.links.tell(server, ["confirm", 0, xid, version])
         if self.site.is_server:
-            self.near.take_confirmed(self.site.name, xid, self.discovery.newest_topology() <= version)
+            self.deciding.take_confirmed(self.site.name, xid, self.discovery.newest_topology() <= version)
 
     def _settled(self) -> None:
         """A transaction has ended on this node: copies, a new primary and snapshots may have waited for it."""
@@ -223,7 +228,7 @@ class TwoPhase:
                 self.recovery.doubt(local)
             self.finishing.left(node, life)
             self.atomic.left(node, life)
-            self.near.left(node, life)
+            self.deciding.left(node, life)
         if change.is_sweep and self._is_member:  # it did not report for a sweep that it reads in its own log
             self.sweeping.delivered(index)
         elif change.is_topology:
@@ -245,10 +250,10 @@ class TwoPhase:
 
     def _open(self) -> set[str]:
         """The transactions that have not ended on this node."""
-        return {*self.near.open, *self.stock.locals, *self.stock.closing, *self.recovery.doubts}
+        return {*self.deciding.open, *self.stock.locals, *self.stock.closing, *self.recovery.doubts}
 
     def _kept(self) -> tuple[Kept[Any], ...]:
-        return self.near.decided, self.stock.outcomes
+        return self.deciding.decided, self.stock.outcomes
 
     def _trim(self, index: int, state: Mapping[str, Any]) -> None:
         self.discovery.trim(index, state)
@@ -293,7 +298,7 @@ class TwoPhase:
             "members": {name: member.life for name, member in sorted(agreed.members.items())},
             "out_of_sync": sum(len(agreed.missing(server)) for server in site.configuration.baseline),
             "unavailable": [p for p in range(len(agreed.in_sync)) if agreed.primary(p) is None],
-            "transactions": len(self.near.open) + len(self.stock.locals),
+            "transactions": len(self.deciding.open) + len(self.stock.locals),
             "in_doubt": len(self.recovery.doubts),
             "cut": None if agreed.running is None else agreed.running.named.id,
             "flagged": self.stock.is_flagged,

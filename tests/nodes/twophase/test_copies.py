@@ -295,7 +295,7 @@ def test_a_copy_waits_for_the_topology_of_its_source() -> None:
     cluster.run_until(lambda: agreed.is_member(p, 2))
     cluster.machine(q).kill()
     cluster.run_until(lambda: agreed.in_sync[of_q] == [s])
-    cluster.run_until(lambda: cluster.node("c1").near.decided.get(xid) is not None)
+    cluster.run_until(lambda: cluster.node("c1").deciding.decided.get(xid) is not None)
     cluster.run(100)
     assert xid in cluster.node(p).recovery.doubts
     network.cut([("c1", coordinator), (coordinator, "c1")])

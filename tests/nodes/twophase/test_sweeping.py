@@ -34,7 +34,7 @@ def written(cluster: VirtualCluster, many: int) -> None:
 def remembered(cluster: VirtualCluster) -> int:
     """The transactions that nodes have not forgotten."""
     nodes = [cluster.node(name) for name in cluster.world.machines]
-    return sum(len(node.stock.outcomes) + len(node.near.decided) for node in nodes)
+    return sum(len(node.stock.outcomes) + len(node.deciding.decided) for node in nodes)
 
 
 @pytest.mark.parametrize("one_phase", [pytest.param(True, marks=pytest.mark.long), False])
@@ -183,7 +183,7 @@ def test_sweeps_of_before_a_restart_forget_nothing() -> None:
 
 def _of(cluster: VirtualCluster, name: str) -> int:
     node = cluster.node(name)
-    return len(node.stock.outcomes) + len(node.near.decided)
+    return len(node.stock.outcomes) + len(node.deciding.decided)
 
 
 def test_the_state_is_whole() -> None:

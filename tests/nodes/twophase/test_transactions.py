@@ -139,7 +139,7 @@ def test_a_rollback_of_a_life_that_is_not_known_yet_is_answered() -> None:
     assert cluster.node(late).agreed.life_of("c1") == 1
     assert (asked.type, asked.answer["error"]) == ("fail", "lock wait timed out")
     network.go_on(stop)
-    cluster.run_until(lambda: not cluster.node("c1").near.open, within_ms=2_000)
+    cluster.run_until(lambda: not cluster.node("c1").deciding.open, within_ms=2_000)
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["new primary leaves", "near node leaves"])
@@ -333,7 +333,7 @@ def test_a_rollback_that_recovery_may_undo_is_no_failure() -> None:
     network.stop([("c1", "n1")], ["finish"])
     asked = cluster.client.txn("c1", ["write", "r", key, "v"])
     cluster.run_until(
-        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").near.open.values())
+        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").deciding.open.values())
     )
     network.go_on(unheard)
     cluster.machine("n1").kill()
@@ -356,7 +356,7 @@ def test_half_of_the_servers_confirm_no_topology(servers: tuple[str, ...]) -> No
     asked = cluster.client.txn("c1", ["write", "r", 1, "v"])
     cluster.run(200)
     assert asked.answer is None
-    (transaction,) = cluster.node("c1").near.open.values()
+    (transaction,) = cluster.node("c1").deciding.open.values()
     assert (transaction.state, transaction.confirmed) == (State.PREPARED, {*servers[:heard]})
     cluster.world.network.go_on(unheard)
     assert answered(cluster, asked)["type"] == "ok"
@@ -370,10 +370,10 @@ def test_a_backup_that_has_rolled_back_takes_no_late_prepare() -> None:
     network.stop([("c1", "n1")], ["finish"])
     asked = cluster.client.txn("c1", ["write", "r", key, "v"])
     cluster.run_until(
-        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").near.open.values())
+        lambda: any(t.state is State.MARKED_ROLLBACK for t in cluster.node("c1").deciding.open.values())
     )
     cluster.node("n2").dispatch.take(
-        "c1", 1, "finish", [next(iter(cluster.node("c1").near.open)), False, None]
+        "c1", 1, "finish", [next(iter(cluster.node("c1").deciding.open)), False, None]
     )
     network.go_on(late)
     cluster.run(20)
