@@ -28,7 +28,7 @@ from nodes.twophase.states import State
 from nodes.twophase.stock import Send
 from nodes.twophase.transaction import Answer, Transaction
 
-PAUSE_MS = (1, 40)
+PAUSE_MS = range(1, 40)
 LONGEST_PAUSE_MS = 60_000
 
 
@@ -65,7 +65,9 @@ class Near:
     def _pause_ns(self, options: dict[str, Any]) -> int:
         """How long the transaction pauses: as its client asks, or by chance for a share of all transactions."""
         share, chance = self._site.configuration.suspending, self._site.chance
-        by_chance_ms = chance.randrange(*PAUSE_MS) if share and chance.random() < share else 0
+        by_chance_ms = (
+            chance.randrange(PAUSE_MS.start, PAUSE_MS.stop) if share and chance.random() < share else 0
+        )
         suspend_ms = options.get("suspend_ms", by_chance_ms)
         if type(suspend_ms) is not int or not 0 <= suspend_ms <= LONGEST_PAUSE_MS:
             raise WrongSteps(f"expected suspend_ms from 0 to {LONGEST_PAUSE_MS}, got {suspend_ms!r}"[:100])

@@ -24,7 +24,7 @@ from checkers.history.jsonl import NOT_JSON
 from checkers.history.start import Start
 from checkers.history.stored import without_collections
 
-_BEFORE = r"(?:[\s,]|;[^\n]*\n)*"
+_BEFORE = r"(?:[\s,]|;[^\n]*\n)*+"  # possessive: else three of them take quadratic time over blanks
 _OURS = re.compile(rb'\s*\{[^{}\n]{0,200}"format"\s*:\s*"' + FORMAT.encode() + b'"')
 _JSON = re.compile(rb'[\s\[,]*\{\s*"')
 _EMPTY = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE}[\])])?{_BEFORE}")

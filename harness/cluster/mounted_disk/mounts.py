@@ -61,7 +61,7 @@ def _call(name: str, *arguments: object) -> None:
 def ours() -> list[tuple[str, str]]:
     """(mount point, harness) of every disk that a harness of any run has mounted here."""
     try:
-        lines = _MOUNTS.read_text().splitlines()
+        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return []
     disks: list[tuple[str, str]] = []
