@@ -104,6 +104,8 @@ def check_keys(of_keys: OfKeys, model: str, history: History) -> None:
     """Raises ModelError for a promise of single keys that the model cannot have, or an order of what is not there."""
     if of_keys and MODELS[model].transactional != "rw-register":
         raise ModelError(expected="rw-register for an order of single keys", came=model, index=None)
+    if not of_keys.transaction_order:
+        return
     there = {event for each in history.operations for event in (each.invoke_index, each.complete_index)}
     for event in of_keys.transaction_order:
         if event not in there:

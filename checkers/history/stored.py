@@ -1,6 +1,7 @@
 """Events and operations of a record that was read as columns: objects are made when they are asked for.
 
-Operations are kept then. Events are not, while they are walked through: a run of a day has some hundred million.
+Operations are kept then, but for a few that are asked for by their places. Events are not kept while they are walked
+through: a run of a day has some hundred million.
 """
 
 from __future__ import annotations

@@ -42,7 +42,10 @@ def names_in_order(model: Model, subjects: Sequence[Subject], decision: Decision
 def of_no(
     keys: Keys, subjects: Sequence[Subject], decision: Decision, proof: Proof | None
 ) -> dict[str, Any] | None:
-    """Two zones, or the shrunk witness, or (if that is long) the possible configurations; None if these are many."""
+    """Two zones, the calls of one element, the shrunk witness, or (if that is long) the possible configurations.
+
+    None if these are many.
+    """
     if decision.algorithm == "zones":
         assert decision.core is not None
         values = [subjects[place].operation.value for place in decision.core]

@@ -11,19 +11,19 @@
 | no-leader | after the last fault had healed, no node owned the queue in time |
 | not-converged | after the last fault had healed, the nodes did not become quiet and equal in time |
 
-The nodes' reports are the monitor's lines. Only verified cuts show which node heard no quorum. The last two rules,
+The nodes' reports are the monitor's lines. Only verified cuts show which node heard no quorum. The last three rules,
 idle-promote and deposed are judged only where the header gives a time limit (`leader_within_ns`). Only the simulator
 gives one: its time does not depend on how busy a machine is. If nodes may stop for good (`converges` is false),
-not-converged is not judged; nor is no-leader, if the nodes that stopped following each other leave no quorum
-(`details` says so). Neither is judged where a change of members left a dead one behind. `unfenced` needs the header's
-`fencing` to be soft or strict.
+not-converged and stopped are not judged; nor is no-leader, if the nodes that stopped following each other leave no
+quorum (`details` says so). Neither is judged where a change of members left a dead one behind. runaway-term is not
+judged while an operator fails over. `unfenced` needs the header's `fencing` to be soft or strict.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from checkers.history.faults import (
@@ -80,16 +80,37 @@ def _summary(history: History, details: dict[str, Any]) -> str:
     kept = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
     if "split_for_good" in details:
         kept.append("nodes that stopped following each other may have no leader")
-    elif _owner_within_ns(history) is not None:
+    elif (after := _after(history)) is not None and after.led:
         kept.append("one was there when it had to be")
     return ", and ".join(kept) or "nothing to judge: no node tells of elections"
 
 
-def _owner_within_ns(history: History) -> int | None:
-    """The time after healing in which a node must own the queue again; None where that cannot be judged."""
+@dataclass(frozen=True, slots=True)
+class _After:
+    """What the reports say of the time after the last fault had healed."""
+
+    within_ns: int
+    """The time in which a node must own the queue again."""
+    led: bool
+    """One did."""
+    is_over: bool
+    """The last report is behind that time."""
+
+
+def _after(history: History) -> _After | None:
+    """None where that cannot be judged."""
     within_ns = history.header.extra.get("leader_within_ns")
-    is_reported = history.settled is not None and history.states
-    return within_ns if isinstance(within_ns, int) and is_reported else None
+    if not isinstance(within_ns, int) or history.settled is None or not history.states:
+        return None
+    if any(_left_a_member_dead(fault) for fault in history.faults):
+        return None
+    healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
+    led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
+    return _After(
+        within_ns,
+        led=bool(led) and led[0].time_ns <= healed_ns + within_ns,
+        is_over=history.states[-1].time_ns > healed_ns + within_ns,
+    )
 
 
 def _two_leaders(history: History) -> Iterator[Witness]:
@@ -98,6 +119,8 @@ def _two_leaders(history: History) -> Iterator[Witness]:
         if state.status.get("election") != "leader":
             continue
         term = state.status.get("election_term")
+        if term is None:
+            continue
         first = leaders.setdefault(term, state)
         if first.node != state.node:
             yield _witness("two-leaders", f"{first.node} and {state.node} both led term {term}", first, state)
@@ -281,15 +304,12 @@ def _deposed(history: History) -> Iterator[Witness]:
 
 
 def _after_healing(history: History) -> Iterator[Witness]:
-    within_ns = _owner_within_ns(history)
-    if within_ns is None or any(_left_a_member_dead(fault) for fault in history.faults):
+    after = _after(history)
+    if after is None:
         return
-    healed_ns = max((fault.end_ns or fault.start_ns for fault in history.faults), default=0)
-    led = [s for s in history.states if s.time_ns >= healed_ns and s.status.get("role") == "owner"]
     last = history.states[-1]
-    is_late = last.time_ns > healed_ns + within_ns and (not led or led[0].time_ns > healed_ns + within_ns)
-    if is_late and not _may_be_leaderless(history):
-        words = f"no node owned the queue within {within_ns / 1e9:g} s after the last fault had healed"
+    if after.is_over and not after.led and not _may_be_leaderless(history):
+        words = f"no node owned the queue within {after.within_ns / 1e9:g} s after the last fault had healed"
         yield _witness("no-leader", words, last, last)
     elif history.settled is False and not _may_stop(history):
         words = "after healing the nodes did not become quiet and equal: " + _differences(history)

@@ -17,6 +17,7 @@ A "none" names the transactions of its explanation. They have no order among the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
@@ -31,7 +32,9 @@ from checkers.transactional.visibility import bits
 NODES_MAX = 20_000
 """The largest graph that is searched: each node has a bit set of all nodes before it."""
 PAIRS_MAX = 1_000_000
-CORE_STEPS = 200_000
+"""Some hundred bytes and some ten steps each."""
+CORE_STEPS, CORE_MAX = 200_000, 200
+"""Of each search that makes an explanation smaller; how large it may be, for leaving transactions out one by one."""
 STEPS = 8_000_000
 """How many edges may be followed in all; some 10 s."""
 
@@ -87,8 +90,10 @@ def limit_of(part: int = 1) -> int:
 
 def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Ordering:
     """Look for an order of the problem's nodes within so many followed edges; deterministic unless it ever is late."""
+    if len(problem.graph) + len(problem.closed) > NODES_MAX or _pairs(problem) > PAIRS_MAX:
+        return Ordering("open", None, 0)
     polygraph = _Polygraph(problem, steps_max, is_late)
-    if not polygraph.is_whole or polygraph.nodes > NODES_MAX or polygraph.pairs() > PAIRS_MAX:
+    if not polygraph.is_whole:
         return Ordering("open", None, 0)
     try:
         order = polygraph.solved()
@@ -99,28 +104,45 @@ def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambd
     return Ordering("found", numpy.array(order, numpy.int32), polygraph.steps)
 
 
+def _pairs(problem: Problem) -> int:
+    """How many pairs there are of writers of one key, and of a writer and a reader that saw nothing."""
+    writers = Counter(key for uses in problem.writes for key in {key for key, _ in uses})
+    blind = Counter(key for uses in problem.reads for key, version in uses if version >= problem.null)
+    return sum(count * (count - 1) // 2 + count * blind[key] for key, count in writers.items())
+
+
 def _core(problem: Problem, txns: frozenset[int]) -> frozenset[int]:
-    """Those of these transactions that a search among them alone needs, as often as that makes them fewer."""
-    while True:
-        part = numpy.zeros(len(problem.taking_part), numpy.bool_)
-        part[list(txns)] = True
-        made = {version for txn in txns for _, version in problem.writes[txn]}
-        reads = [
-            [(key, version) for key, version in uses if version in made or version >= problem.null]
-            if part[txn]
-            else []
-            for txn, uses in enumerate(problem.reads)
-        ]
-        fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads)
-        try:
-            _Polygraph(fewer, CORE_STEPS, lambda: False).solved()
-        except _Spent:
-            return txns
-        except _Cycle as cycle:
-            if len(cycle.conflict.txns) < len(txns):
-                txns = cycle.conflict.txns
-                continue
-        return txns
+    """Those of these transactions that have no order among themselves, and would without none of them."""
+    while (fewer := _explained_by(problem, txns)) is not None and len(fewer) < len(txns):
+        txns = fewer
+    for txn in sorted(txns) if len(txns) <= CORE_MAX else ():
+        if txn in txns:
+            txns = _explained_by(problem, txns - {txn}) or txns
+    return txns
+
+
+def _explained_by(problem: Problem, txns: frozenset[int]) -> frozenset[int] | None:
+    """Those of these transactions that a search among them alone fails by; None if it does not fail.
+
+    What they read of others says nothing then.
+    """
+    part = numpy.zeros(len(problem.taking_part), numpy.bool_)
+    part[list(txns)] = True
+    made = {version for txn in txns for _, version in problem.writes[txn]}
+    reads = [
+        [(key, version) for key, version in uses if version in made or version >= problem.null]
+        if part[txn]
+        else []
+        for txn, uses in enumerate(problem.reads)
+    ]
+    fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads)
+    try:
+        _Polygraph(fewer, CORE_STEPS, lambda: False).solved()
+    except _Spent:
+        pass
+    except _Cycle as cycle:
+        return cycle.conflict.txns
+    return None
 
 
 class _Polygraph:
@@ -144,7 +166,7 @@ class _Polygraph:
         self.null = problem.null
         made = {version for versions in self.writers.values() for version in versions.values()}
         self.is_whole = all(version in made or version >= self.null for version in self.readers)
-        known = self._known(problem, part)
+        known = self._known(problem, part)  # with the nodes of events, which `nodes` counts from here on
         self.priority = self._priorities(problem)
         self.commits = {key: sum(1 << txn + self.commit for txn in own) for key, own in self.writers.items()}
         self.begins = {key: sum(1 << txn for txn in own) for key, own in self.writers.items()}
@@ -165,10 +187,6 @@ class _Polygraph:
         """What was changed: (node, its past), ((key, writer), its mask), None for an edge."""
         self.changed: dict[int, None] = {}
         self.known = known
-
-    def pairs(self) -> int:
-        """How many pairs of writers there are."""
-        return sum(len(writers) * (len(writers) - 1) // 2 for writers in self.writers.values())
 
     def _known(self, problem: Problem, part: Sequence[bool]) -> list[Edge]:
         offsets, targets = problem.graph.offsets.tolist(), problem.graph.target.tolist()

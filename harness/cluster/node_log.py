@@ -15,15 +15,15 @@ def shift_log(path: Path, by_ns: int) -> None:
     """Subtract `by_ns` from the `time_ns` of every line; a line that is no JSON stays as it is."""
     if not by_ns or not path.exists():
         return
-    lines = path.read_text(errors="replace").splitlines()
-    path.write_text("".join(_shifted(line, by_ns) + "\n" for line in lines))
+    lines = path.read_bytes().split(b"\n")  # a text may hold other characters that end lines
+    path.write_bytes(b"\n".join(_shifted(line, by_ns) for line in lines))
 
 
-def _shifted(line: str, by_ns: int) -> str:
+def _shifted(line: bytes, by_ns: int) -> bytes:
     with suppress(ValueError, TypeError, KeyError):
         fields = json.loads(line)
         fields["time_ns"] -= by_ns
-        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
     return line
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from harness.errors import ClusterError
 
 REQUIRED: Final = ("crc32c", "msgpack", "zstandard")
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qsync" / "wheels"
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qsync" / "wheels"
 _LOCK: Final = Path(__file__).parents[2] / "requirements.lock"
 _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 

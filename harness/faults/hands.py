@@ -241,7 +241,7 @@ class Hands(Time, Protocol):
 
 
 async def together(time: Time, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the coroutines side by side; their results, in order. The first error cancels the rest."""
+    """Run the coroutines side by side; their results, in order. An error cancels those behind it in this order."""
     tasks = [time.spawn(coroutine) for coroutine in coroutines]
     try:
         return [await task for task in tasks]

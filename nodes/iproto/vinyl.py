@@ -81,6 +81,7 @@ def as_json(pair: Pair) -> dict[str, Any]:
     """The row with the names of what it holds. Keys that have no name stay numbers, bytes are shown as hex."""
     header, body = pair
     type_ = header.get(Key.REQUEST_TYPE.value)
+    type_ = type_ if isinstance(type_, int) else _plain(type_) if isinstance(type_, bytes) else str(type_)
     known = {kind.value: kind.name for kind in Type}
     named = _named(type_, body)
     return {
@@ -113,4 +114,6 @@ def _plain(value: Any) -> Any:
         return value.hex()
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return {key: _plain(part) for key, part in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {_plain(key): _plain(part) for key, part in value.items()}
+    return value

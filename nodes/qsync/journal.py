@@ -119,17 +119,17 @@ class Journal:
         self._server_version = server_version
         self._file_bytes_max = file_bytes_max
         self._tokens = first_token - 1
+        # A new file's header is *due* until a record brings it along, then on its way to the disk (`_header`), then
+        # neither. The end marker of the file before is on its way as long as it has a token: until it is on disk,
+        # `files` ends with a file that may never begin.
         self._header = b""
-        """The header of the file, while it is not on disk."""
         self._header_token = 0
         self._end_token = 0
-        """The token of the previous file's end marker, while that is not on disk."""
         self._must_begin_file = False
         self._synced_name = ""
         self._sync_token = 0
         """The token of the record that syncs the log that was read, while it is not on disk."""
         self._due_header = b""
-        """A header that the next record brings along."""
 
     def new_token(self) -> int:
         self._tokens += 1
@@ -416,10 +416,10 @@ class Journal:
             )
         self.failures += 1
         self._take_back_sizes()
-        self._due_header = self._header or self._due_header  # which was perhaps not in flight
+        self._due_header, self._header = self._header or self._due_header, b""
         if self._end_token:  # the old file was not ended, so it goes on
             self.files.pop()
-            self._due_header = self._header = b""
+            self._due_header = b""
             self._must_begin_file = True
         self._end_token = 0
         lost = list(reversed(self.in_flight))

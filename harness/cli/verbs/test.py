@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from harness.cli.verbs import doctor
 
 ROOT = Path(__file__).resolve().parents[3]
 DURATIONS = ROOT / ".pytest_cache" / "default-durations.json"
+WITH_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-W", "-r", "--tb", "--maxfail", "--durations")
+"""Options of pytest with a value behind them, which is no path."""
 PYTEST = (sys.executable, "-P", "-m", "pytest", "-q")
 SLOW_S = 5.0
 """A default test that takes longer is named by the checks."""
@@ -196,7 +199,11 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
 
 def _are_elsewhere(pytest_arguments: tuple[str, ...]) -> bool:
     """Whether tests are not the project's, such as a user's state machine, so that tests/conftest.py does not apply."""
-    paths = (Path(argument.split("::")[0]) for argument in pytest_arguments)
+    paths = (
+        Path(argument.split("::")[0])
+        for before, argument in pairwise(("", *pytest_arguments))
+        if before not in WITH_VALUE
+    )
     return any(path.exists() and not path.resolve().is_relative_to(ROOT / "tests") for path in paths)
 
 

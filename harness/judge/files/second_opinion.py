@@ -30,12 +30,16 @@ from harness.cluster.scratch import scratch
 from harness.errors import WrongUse
 from harness.judge.files.register_checkers import CHECK, adapter_of, merged_answer
 
-_WORDS: tuple[tuple[str, Result], ...] = (
-    (r"not[ -]linearizable|nonlinearizable|invalid|illegal|false|anomal(?:y|ies)", "invalid"),
-    (r"unknown|timed[ -]?out|timeout", "unknown"),
-    (r"linearizable|valid|legal|true|ok", "valid"),
+_HOLDS, _FAILS = r"linearizable|serializable|valid|legal|true|ok", r"invalid|illegal|false|anomal(?:y|ies)"
+_NOT = r"(?:\bnot|\bnon|\bnever|n't)[ -]*"
+_WORDS: tuple[tuple[str, str], ...] = (
+    (rf"(?:\bno|\b0|\bzero|\bwithout|\bany|{_NOT})[ -]*(?:\w+ )?(?:{_FAILS})", "neither"),
+    (rf"{_NOT}(?:an? )?(?:{_HOLDS})|\b(?:{_FAILS})", "invalid"),
+    (r"\b(?:unknown|timed[ -]?out|timeout)", "unknown"),
+    (rf"\b(?:{_HOLDS})", "valid"),
 )
-_VERDICT = re.compile("|".join(rf"(?P<{result}>\b(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
+"""In this order. "No anomalies" says of one kind of fault that there is none, and is no verdict."""
+_VERDICT = re.compile("|".join(rf"(?P<{result}>(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
 _NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
 _CODES: dict[Result, tuple[int, ...]] = {"valid": (0,), "invalid": (0, 1), "unknown": (0, 1, 2)}
 """The exit codes with which a verdict counts: Jepsen's."""
@@ -175,7 +179,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 def opinion(command: str, out: str, err: str, code: int) -> Opinion:
     """The result of a program with this output and exit code."""
     said = (out.strip() or err.strip())[-SAID_MAX:]
-    words = list(_VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out)))
+    found = _VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out))
+    words = [word for word in found if word.lastgroup != "neither"]
     if not words:
         why = f": {err.strip().splitlines()[-1][:SAID_MAX]}" if err.strip() else ""
         return Opinion(command, "unknown", f"it said no verdict, and ended with exit code {code}{why}", said)

@@ -6,7 +6,7 @@
 |---|---|
 | the words of `nodes.twophase.dispatch` | lock, prepare, finish, check, copy, … |
 | transaction, marked, news of a cut, news of members | classes of them (`wire.py`) |
-| append, learn, propose, vote? | discovery: entries for servers, for clients, from all, elections |
+| append, learn, state, propose, vote? | discovery: entries for servers, for clients, all of them, from all, elections |
 
 Kinds of records: prepared, committed, rolled-back, start, finish, rebalanced, base; entry and term of discovery.
 """

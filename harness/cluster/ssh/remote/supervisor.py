@@ -19,12 +19,12 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | stopped | node | stopped |
 | disk | node, word, given: as `harness.cluster.storage` has them | told: the answer to that |
 | end | patience_s | orphans: node → which processes outlived it, in words; all nodes are dead |
-| probe | source, target, port | (a PING is on its way on that route) |
+| probe | source, target, port, data (hex) | (a PING is on its way on that route) |
 | probed | | (no probe is open any more) |
 | remove | | (and then it ends, and its folder is gone) |
 
 A line that comes again, after a connection was lost, is done once and answered again. Lines of its own are events:
-{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...]}: a node ended;
+{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...], "starved": false}: a node ended;
 {"event": 5, "node": "n2", "orphans": "process 813 (…)"}: processes that outlived it, and were killed.
 
 When no harness has spoken for as long as the lease, it is gone: nodes are killed, the folder is removed.
@@ -33,6 +33,7 @@ When no harness has spoken for as long as the lease, it is gone: nodes are kille
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import random
@@ -131,7 +132,7 @@ class Supervisor:
                 if result is None
                 else json.dumps({"id": number, **result}).encode() + b"\n"
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # else the harness would wait for this answer until it gives up
             words = str(error) if isinstance(error, OSError | ValueError) else repr(error)
             answer = (
                 json.dumps({"id": number, "error": f"{command.get('do', '?')}: {words}"}).encode() + b"\n"
@@ -311,6 +312,10 @@ def _number(line: bytes) -> int:
     return 0
 
 
+_TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
+"""This port is not to be had, another may be."""
+
+
 def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
     """Ports of the span that are not in use now on `host`."""
     wanted = list(span)
@@ -324,17 +329,13 @@ def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
             try:
                 attempt.bind(address)
             except OSError as error:
-                if not wanted or error.errno not in _TAKEN:
+                if error.errno not in _TAKEN:
                     raise OSError(f"nothing can listen at {host} there: {error.strerror}") from error
                 continue
         ports.append(port)
     if len(ports) < count:
         raise ValueError(f"{count} free ports are needed at {host}, found {len(ports)}")
     return ports
-
-
-_TAKEN: Final = (98, 13)
-"""EADDRINUSE and EACCES of Linux: this port is not to be had, another may be."""
 
 
 def main(folder: Path) -> None:
