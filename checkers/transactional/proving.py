@@ -41,11 +41,11 @@ from checkers.transactional.graph import (
 from checkers.transactional.search import Limit
 from checkers.transactional.sight import (
     NO_WRITER,
+    Causes,
     Over,
     Read,
     keys_written,
     reads_of_others,
-    seen_by_cause,
     shows_own_writes,
     writers_of,
 )
@@ -244,26 +244,27 @@ class Prover:
         if base == SO_FAR and not shows_own_writes(self.columns, self.workload):
             return Attempt("refuted")
         limits = self._constraints(known, base, order)
-        forced = list(dict.fromkeys(self._forced(base, order)))
-        if any(other == NO_WRITER for _, other in forced):
+        ones, others = self._forced(base, order)
+        if (others == NO_WRITER).any():
             return Attempt("refuted")
-        pairs = numpy.array(forced, numpy.int32).reshape(-1, 2)
-        limits = limits.with_graph(with_steps(kernels, limits.graph, pairs[:, 0], pairs[:, 1]))
+        limits = limits.with_graph(with_steps(kernels, limits.graph, ones, others))
         nodes = limits.order(kernels, known.time)
         return Attempt("refuted") if nodes is None else Attempt("proved", Proof(kind="order", order=nodes))
 
-    def _forced(self, base: str, order: int) -> Iterator[tuple[int, int]]:
-        """(one, other): a read saw `one`, which wrote its key, and shows the version of `other` (or NO_WRITER).
-
-        With an order it saw all that were over before its transaction began. Read atomic and monotonic atomic view
-        allow a read by predicate to be older.
-        """
-        if base not in (SO_FAR, ATOMIC, CAUSAL):
-            return
-        written, reads = self._written(), self._reads()
+    def _forced(self, base: str, order: int) -> tuple[Int32s, Int32s]:
+        """(one, other): a read saw `one`, which wrote its key, and shows the version of `other` (or NO_WRITER)."""
         if base == CAUSAL:
-            yield from self._by_cause(reads, order)
-            return
+            return self._by_cause(order)
+        pairs = list(dict.fromkeys(self._by_sources(base, order)) if base in (SO_FAR, ATOMIC) else ())
+        columns = numpy.array(pairs, numpy.int32).reshape(-1, 2).T
+        return numpy.ascontiguousarray(columns[0]), numpy.ascontiguousarray(columns[1])
+
+    def _by_sources(self, base: str, order: int) -> Iterator[tuple[int, int]]:
+        """The same of read atomic and monotonic atomic view, which allow a read by predicate to be older.
+
+        With an order it saw all that were over before its transaction began.
+        """
+        written, reads = self._written(), self._reads()
         over = Over(written, self.known.time, order)
         last = {read.reader: read.sources for read in reads}
         for read in reads:
@@ -275,14 +276,28 @@ class Prover:
                 if one not in (read.writer, read.reader):
                     yield one, read.writer
 
-    def _by_cause(self, reads: Sequence[Read], order: int) -> Iterator[tuple[int, int]]:
-        known, kernels = self.known, self.kernels.graph
+    def _by_cause(self, order: int) -> tuple[Int32s, Int32s]:
+        """The same of causal consistency."""
+        known, c, kernels = self.known, self.columns, self.kernels.graph
         assert known.graph is not None
         graph = in_order(kernels, known.graph, known.time, order)
         causes = Constraints.of(kernels, graph, known.time, CAUSAL, realtime=False)
         ranked = causes.order(kernels, known.time)
-        if ranked is not None:  # else the constraints have no order either
-            yield from seen_by_cause(reads, writers_of(self._written()), graph, ranked.tolist())
+        if ranked is None:  # the constraints have no order without any pair
+            return numpy.zeros(0, numpy.int32), numpy.zeros(0, numpy.int32)
+        reads = numpy.flatnonzero((known.version >= 0) & (c.f != WRITE))
+        writes = numpy.flatnonzero((c.f == WRITE) & (known.committed[known.owner] == 1))
+        sources = known.source[reads]
+        return Causes(
+            reader=known.owner[reads],
+            key=c.key[reads],
+            writer=numpy.where(sources >= 0, known.owner[sources], NO_WRITER).astype(numpy.int32),
+            author=known.owner[writes],
+            wrote=c.key[writes],
+            graph=graph,
+            ranked=ranked,
+            time=known.time,
+        ).newer(kernels, order)
 
     def _reads(self) -> Sequence[Read]:
         return list(reads_of_others(self.columns, self.known, self.workload))
@@ -294,6 +309,8 @@ class Prover:
         """Search by `visibility`."""
         if base == MONOTONIC and not shows_own_writes(self.columns, self.workload):
             return Attempt("refuted")
+        if self.known.time.taking_part.sum() > visibility.TRANSACTIONS_MAX:
+            return Attempt("open")
         result, nodes = visibility.order_of(self._visible(base, order), part, self.limit.late)
         if nodes is None:
             return Attempt("refuted" if result == "none" else "open")
@@ -385,7 +402,8 @@ class Prover:
         if (place[graph.source[chosen]] >= place[graph.target[chosen]]).any():
             return False
         if base not in BY_VISIBILITY:
-            return all(other >= 0 and place[one] < place[other] for one, other in self._forced(base, order))
+            ones, others = self._forced(base, order)
+            return not (others == NO_WRITER).any() and bool((place[ones] < place[others]).all())
         visible, places = self._visible(base, order), place.tolist()
         try:
             past = visibility.past_of(visible.members, visible.chained(places))

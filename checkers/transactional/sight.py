@@ -7,21 +7,24 @@ that it shows no version older than theirs.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
 
+from checkers.compiled import load
+from checkers.transactional import sight_kernels
 from checkers.transactional.append import Analysis
-from checkers.transactional.columns import OK, PREDICATE_READ, WRITE, Columns, Workload
+from checkers.transactional.columns import OK, PREDICATE_READ, WRITE, Columns, Int32s, Int64s, Workload
 from checkers.transactional.graph import PROCESS, WR, Graph, Time
 
 NO_WRITER = -1
 OWN = -2
 BLOCK = 4096
 """So many transactions are looked for in the pasts of all at once, each a bit."""
-Keys = Mapping[int, Sequence[int]]
-"""By key, the transactions that took place and wrote it."""
+CLOCKS_MAX = 400_000_000
+"""The most numbers in vector clocks: 1.6 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,39 +142,119 @@ class Over:
             yield txn
 
 
-def seen_by_cause(
-    reads: Sequence[Read], writers: Keys, graph: Graph, ranked: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """(one, other): a transaction knew of `one`, a writer of a key, and read the version of `other` (NO_WRITER: null).
+Pairs = tuple[Int32s, Int32s]
+"""The first of each saw nothing of the second's: a transaction saw the first and read the second's version."""
 
-    It knew of those that it read of, of those before it by `graph`'s steps in time, and of all that these knew of.
-    `ranked`: the transactions in an order of these edges. Left out where `other` knew of `one` itself.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """Causal consistency: reads, writers of keys, and who surely saw whom.
+
+    `reader`, `key`, `writer` int32[…]: the reads (writer NO_WRITER: of the initial version). `author`, `wrote`
+    int32[…]: transactions with the keys that they wrote. `graph`: its wr and its steps in time say who saw whom at
+    first hand. `ranked` int32[…]: the transactions in an order of these edges.
     """
-    chosen = (graph.kind == WR) | (graph.kind == PROCESS)
-    before: list[list[int]] = [[] for _ in range(len(graph))]
-    for source, target in zip(graph.source[chosen].tolist(), graph.target[chosen].tolist(), strict=True):
-        before[target].append(source)
-    looks = dict.fromkeys((read.reader, read.key, read.writer) for read in reads)
-    for block in range(0, len(graph), BLOCK):
-        there = [0] * len(graph)
-        for txn in range(block, min(block + BLOCK, len(graph))):
-            there[txn] = 1 << (txn - block)
-        masks = {
-            key: sum(there[txn] for txn in those if there[txn])
-            for key, those in writers.items()
-            if any(there[txn] for txn in those)
-        }
-        past = [0] * len(graph)
-        for txn in ranked:
-            known = 0
-            for source in before[txn]:
-                known |= past[source] | there[source]
-            past[txn] = known
-        for reader, key, writer in looks:
-            ones = masks.get(key, 0) & past[reader] & ~there[reader]
-            if ones and writer != NO_WRITER:
-                ones &= ~(past[writer] | there[writer])
-            while ones:
-                low = ones & -ones
-                yield block + low.bit_length() - 1, writer
-                ones ^= low
+
+    reader: Int32s
+    key: Int32s
+    writer: Int32s
+    author: Int32s
+    wrote: Int32s
+    graph: Graph
+    ranked: Int32s
+    time: Time
+
+    def newer(self, graph_kernels: Any, order: int) -> Pairs:
+        """(one, other): a transaction knew of `one`, a writer of a key, and read the version of `other` (or NO_WRITER).
+
+        It knew of those that it read of, of those before it by steps in time, and of all that these knew of. Left out
+        where `other` knew of `one` itself.
+        """
+        chosen = (self.graph.kind == WR) | (self.graph.kind == PROCESS)
+        target = self.graph.target[chosen]
+        offsets, place = graph_kernels.rows(numpy.ascontiguousarray(target), len(self.graph))
+        source = numpy.ascontiguousarray(self.graph.source[chosen][place])
+        chains = _Chains.of(self.time) if order == 1 else None
+        if chains is None or len(self.graph) * chains.count > CLOCKS_MAX:
+            return self._by_bits(offsets, source)
+        return self._by_clocks(offsets, source, chains)
+
+    def _by_clocks(self, offsets: Int64s, source: Int32s, chains: _Chains) -> Pairs:
+        kernels = load(sight_kernels, len(self.graph) * chains.count)
+        seen = kernels.clocks(self.ranked, offsets, source, chains.session, chains.place, chains.count)
+        order = numpy.lexsort((chains.place[self.author], chains.session[self.author], self.wrote))
+        author, key = self.author[order], self.wrote[order]
+        session = chains.session[author]
+        new = numpy.ones(len(author), numpy.bool_)
+        new[1:] = (key[1:] != key[:-1]) | (session[1:] != session[:-1])
+        group = numpy.append(numpy.flatnonzero(new), len(author)).astype(numpy.int64)
+        keys = int(max(self.key.max(initial=-1), key.max(initial=-1))) + 1
+        begin = numpy.searchsorted(key[group[:-1]], numpy.arange(keys + 1)).astype(numpy.int64)
+        room = 4 * len(self.reader) + 1024
+        while True:
+            ones, others, whole = kernels.newer(
+                *(self.reader, self.key, self.writer, seen, begin, group, session[group[:-1]], author),
+                *(chains.place, room),
+            )
+            if whole:
+                return ones, others
+            room *= 4
+
+    def _by_bits(self, offsets: Int64s, source: Int32s) -> Pairs:
+        """Without sessions that are chains: the pasts are sets of bits, of BLOCK transactions at once."""
+        count, bounds, before = len(self.graph), offsets.tolist(), source.tolist()
+        looks = list(zip(self.reader.tolist(), self.key.tolist(), self.writer.tolist(), strict=True))
+        ranked = self.ranked.tolist()
+        authors: dict[int, list[tuple[int, int]]] = {}
+        for txn, key in zip(self.author.tolist(), self.wrote.tolist(), strict=True):
+            authors.setdefault(txn // BLOCK, []).append((txn % BLOCK, key))
+        found: list[tuple[int, int]] = []
+        for block, those in authors.items():
+            masks: dict[int, int] = {}
+            for bit, key in those:
+                masks[key] = masks.get(key, 0) | 1 << bit
+            past = [0] * count
+            low = block * BLOCK
+            for txn in ranked:
+                known = 0
+                for edge in range(bounds[txn], bounds[txn + 1]):
+                    one = before[edge]
+                    known |= past[one] | (1 << (one - low) if low <= one < low + BLOCK else 0)
+                past[txn] = known
+            for reader, key, writer in looks:
+                ones = masks.get(key, 0) & past[reader]
+                if ones and writer != NO_WRITER:
+                    own = 1 << (writer - low) if low <= writer < low + BLOCK else 0
+                    ones &= ~(past[writer] | own)
+                while ones:
+                    bit = ones & -ones
+                    found.append((low + bit.bit_length() - 1, writer))
+                    ones ^= bit
+        pairs = numpy.array(found, numpy.int32).reshape(-1, 2)
+        return numpy.ascontiguousarray(pairs[:, 0]), numpy.ascontiguousarray(pairs[:, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    """The session of each transaction, 0 … count-1, and its place there; -1 for those that take no part."""
+
+    session: Int32s
+    place: Int32s
+    count: int
+
+    @classmethod
+    def of(cls, time: Time) -> _Chains | None:
+        """None if a session's transactions overlap, as sessions by node may."""
+        members = numpy.flatnonzero(time.taking_part)
+        _, number = numpy.unique(time.process[members], return_inverse=True)
+        order = numpy.lexsort((time.invoke[members], number))
+        ranked, of = members[order], number[order]
+        follows = of[1:] == of[:-1]
+        if (time.ends[ranked[:-1]][follows] >= time.invoke[ranked[1:]][follows]).any():
+            return None
+        first = numpy.append(0, numpy.flatnonzero(~follows) + 1)
+        session = numpy.full(len(time.process), -1, numpy.int32)
+        place = session.copy()
+        session[ranked] = of
+        place[ranked] = numpy.arange(len(ranked)) - first[of] if len(ranked) else 0
+        return cls(session, place, int(of.max(initial=-1)) + 1)

@@ -134,8 +134,6 @@ def order_of(
 
     "none": there is no such order of versions; "open": the budget did not suffice.
     """
-    if len(visible.members) > TRANSACTIONS_MAX:
-        return "open", None
     try:
         order = _solved(visible, list(visible.pairs), _Budget((given().steps or STEPS) // part, is_late))
     except (_Spent, RecursionError):

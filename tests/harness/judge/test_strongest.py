@@ -42,7 +42,7 @@ def test_a_stale_read_leaves_less_than_what_fresh_ones_are_promised() -> None:
     fresh = both(1, "txn", [["r", "x", [1]]], "replica")
     stale = both(1, "txn", [["r", "x", None]], "replica")
     assert told("append", *append, *fresh) == "strict-serializable"
-    assert told("append", *append, *stale) == "strong-session-serializable and strong-read-committed"
+    assert told("append", *append, *stale) == "strong-session-serializable and strong-cursor-stability"
     write = both(0, "write", 1)
     assert told("register", *write, *both(1, "read", 1, "replica"), key="x") == "linearizable"
     assert told("register", *write, *both(1, "read", None, "replica"), key="x") == "coherence"
