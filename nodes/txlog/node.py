@@ -156,12 +156,11 @@ class TxLog:
     def _take(self, peer: str, link: int, message: list[Any]) -> None:
         match message:
             case ["post", _, *fields]:
-                self._take_post(peer, Post.from_fields(fields), peer)
-            case ["relayed", _, str() as master, about, fields] if master in self.journal.peers:
-                self.links.told.setdefault(master, about)
-                self._take_post(master, Post.from_fields(fields), peer)
-            case ["relayed", *_]:
-                pass
+                self._take_post(peer, fields, peer)
+            case ["relayed", _, str() as master, about, fields]:
+                if master in self.journal.peers:
+                    self.links.told.setdefault(master, about)
+                    self._take_post(master, fields, peer)
             case ["difference" | "digest", *_] if self.settings.refuses(peer):
                 pass
             case ["difference", _, *fields]:
@@ -173,10 +172,11 @@ class TxLog:
             case [word, *_]:
                 self.site.log("unknown message", "warning", word=str(word), peer=peer)
 
-    def _take_post(self, peer: str, post: Post, sender: str) -> None:
+    def _take_post(self, peer: str, fields: list[Any], sender: str) -> None:
         """Take a POST of the peer that came straight, or over the master `sender`."""
-        if not self.relays.take(peer, post, sender):
+        if not self.relays.take(peer, fields, sender):
             return
+        post = Post.from_fields(fields)
         self.rounds.heard_ns[peer] = self.site.now.monotonic_ns  # refused or not, it lives
         if sender == peer:
             self.links.refused.discard(peer)

@@ -82,3 +82,9 @@ class Post:
             number=tuple(number),
             unheard=tuple(unheard),
         )
+
+
+def heard_of(fields: list[Any]) -> tuple[tuple[int, int], tuple[str, ...]]:
+    """Number and unheard masters of a POST, without its queue, which may be long."""
+    *_, (life, number), unheard = fields
+    return (life, number), tuple(unheard)

@@ -1,8 +1,8 @@
 """POSTs that reach a master over others: a connected network acts like one in which all masters are linked.
 
 A POST names the masters of which no POST comes straight to its poster. A master that gets a newer POST of one of these,
-straight or over others, passes it on at once. So every POST crosses each link once at most, and where all links stand
-nothing is passed on.
+straight or over others, passes it on at once, unless it knows of a smaller name that does. So every POST crosses each
+link once at most, and where all links stand nothing is passed on.
 
     ["relayed", 0, master, about, fields]    a POST of `master`, and the settings of its `hello`
 
@@ -15,9 +15,11 @@ A master with a new strategy must meet all others straight (`settings.py`): an o
 
 from __future__ import annotations
 
+from typing import Any
+
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import ROUNDS, Links
-from nodes.txlog.posts import Post
+from nodes.txlog.posts import heard_of
 from nodes.txlog.settings import Settings
 from nodes.txlog.site import Site
 from nodes.txlog.sometimes import RELAYED
@@ -50,19 +52,32 @@ class Relays:
             > max(conf.idle_ns, self._settings.pace_ns(peer)) + conf.round_ns
         )
 
-    def take(self, master: str, post: Post, sender: str) -> bool:
+    def take(self, master: str, fields: list[Any], sender: str) -> bool:
         """Pass a POST on to the peers that lack it; False if a newer one of that master has come before."""
+        number, unheard = heard_of(fields)
         if sender == master:
             self._straight_ns[master] = self._site.now.monotonic_ns
-            self._unheard[master] = post.unheard
+            self._unheard[master] = unheard
         elif self._journal.is_changed:
             return False
-        if post.number <= self._numbers.get(master, (0, 0)):
+        if number <= self._numbers.get(master, (0, 0)):
             return False
-        self._numbers[master] = post.number
+        self._numbers[master] = number
         self._site.sometimes[RELAYED] += sender != master
-        message = ["relayed", 0, master, dict(self._links.told.get(master, {})), post.to_message()[2:]]
+        message = ["relayed", 0, master, dict(self._links.told.get(master, {})), fields]
         for peer in self._journal.peers:
-            if peer not in (master, sender) and master in self._unheard.get(peer, ()):
+            is_lacking = master in self._unheard.get(peer, ()) and peer not in (master, sender)
+            if is_lacking and not self._is_for_another(master, peer):
                 self._links.send(peer, ROUNDS, message)
         return True
+
+    def _is_for_another(self, master: str, peer: str) -> bool:
+        """Whether a master with a smaller name, heard here and by the peer, hears that master straight, too.
+
+        The one with the smallest name passes the POST on, whatever the others assume.
+        """
+        silent = {*self.unheard(), *self._unheard[peer], master, peer}
+        return any(
+            other < self._site.name and master not in unheard and other not in silent
+            for other, unheard in self._unheard.items()
+        )

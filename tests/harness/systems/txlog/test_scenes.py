@@ -38,6 +38,18 @@ def test_a_network_without_a_hub_is_connected(shape: str, count: int) -> None:
     assert reached == {*names}
 
 
+def test_networks_without_a_hub_are_drawn() -> None:
+    """If it failed, no hunt would meet one but the ring."""
+    drawn = {
+        fault.name.removeprefix("cut-")
+        for seed in range(40)
+        for fault in draw_directed(
+            FOUR, random.Random(seed), 0, 60 * 10**9, 1, scenes=SCENES["holds"], fails_over=False
+        )
+    }
+    assert {*NO_HUB, *SHAPES} <= drawn
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 7])
 def test_a_shape_cuts_links_of_two_masters(shape: str, count: int) -> None:

@@ -15,6 +15,7 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.operations import Completion, Done, Dump, Insert, Mismatch, Read, Transaction, Write
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
+from harness.faults.directed import Scene
 from harness.judge import Case, Left, judge
 from harness.plan.plan import SECOND_NS, Plan, to_json
 from harness.plan.schedule import draw_faults
@@ -301,7 +302,7 @@ def test_an_answer_is_what_it_says(asked: Any, reply: Any, outcome: Any) -> None
 )
 def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, masters that reach each other over others would stand still, or leave each other out."""
-    monkeypatch.setitem(scenes.SCENES, scenes.HOLDS, ((scenes._no_hub, 1),))
+    monkeypatch.setitem(scenes.SCENES, scenes.HOLDS, ((without_a_hub, 1),))
     asked = plan(
         nodes=4 + seed % 2,
         workload="set",
@@ -325,6 +326,10 @@ def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: p
     ]
     assert len(inside) >= 10, "the network stood for seconds"
     assert verdict["outcome"] == "valid" and not verdict["evidence"]["rare_turns"][SPLIT]
+
+
+def without_a_hub(scene: Scene) -> None:
+    scenes._cut(scene, scene.chance.choice([*scenes.NO_HUB]), scene.lasts(3_000, 6_000))
 
 
 def recorded(asked: Plan) -> tuple[History, Any]:
