@@ -169,8 +169,8 @@ PLANTED = (
         "recovered-async-commits",
         "recovery commits asynchronous rows behind waiting ones at once",
         "commits.py",
-        ("            if wait_ack or (len(self.limbo) > 0 and not is_nothing(rows)):\n                lsn"),
-        ("            if wait_ack:\n                lsn"),
+        "            wait_sync = wait_ack or (len(self.limbo) > 0 and not is_nothing(rows))\n",
+        "            wait_sync = wait_ack\n",
     ),
     Planted(
         "failed-confirm-stays",
@@ -350,15 +350,15 @@ PLANTED = (
         "candidate-votes-again",
         "candidate does not note that it voted for itself",
         "election.py",
-        ("        self.vote = self.votes[self.me] = self.me\n        if self.is_exact:"),
-        ("        self.votes[self.me] = self.me\n        if self.is_exact:"),
+        "        self.vote = self.votes[self.me] = self.me\n",
+        "        self.votes[self.me] = self.me\n",
     ),
     Planted(
         "election-keeps-quorum",
         "changed quorum does not reach elections",
         "election.py",
-        ("        self.quorum = quorum\n        if self.state == CANDIDATE:"),
-        "        if self.state == CANDIDATE:",
+        "        self.quorum = quorum\n        self._settle_quorum(now_ns)\n",
+        "        self._settle_quorum(now_ns)\n",
     ),
     Planted(
         "restart-forgets-vote",
@@ -391,7 +391,7 @@ PLANTED = (
     Planted(
         "torn-tail-stays",
         "torn tail is not cut off before more is appended",
-        "journal.py",
+        "stored_log.py",
         ("        return [*effects, Truncate(name, good_bytes)] if good_bytes < len(data) else effects"),
         "        return effects",
     ),
@@ -399,7 +399,7 @@ PLANTED = (
         "no-sync-after-read",
         "what was read at a start is not synced",
         "journal.py",
-        ('            effects.append(Persist(self._sync_token, self._read_last, b"", "sync"))'),
+        ('            effects.append(Persist(self._sync_token, self._synced_name, b"", "sync"))'),
         "            self._sync_token = 0",
     ),
     Planted(

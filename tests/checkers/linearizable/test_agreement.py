@@ -78,7 +78,8 @@ def test_agreement(name: str, count: int, least: int) -> None:
     """If this fails, a checker raises a false alarm or misses an anomaly, or hands out a proof that is none."""
     seen = agree(name, count, seed=1)
     assert min(seen["valid"], seen["invalid"], seen["order"]) > least, seen
-    kind = {"unique-register": "zones", "unordered-queue": "element"}.get(name, "witness")
+    by_element = dict.fromkeys(("unordered-queue", "stack", "priority-queue"), "element")
+    kind = {"unique-register": "zones", **by_element}.get(name, "witness")
     assert seen[kind] > least // 3, seen
 
 

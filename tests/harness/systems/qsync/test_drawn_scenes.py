@@ -19,7 +19,7 @@ from harness.systems.qsync.drawn_scenes import DRAWN, _dies_writing, _node_lags,
 from harness.systems.qsync.variety import SCENES
 from nodes.iproto.message_kinds import KINDS
 from nodes.kernel.effects import Effect, Truncate
-from nodes.qsync import election, journal, replica
+from nodes.qsync import election, replica, stored_log
 
 NODES = ("n1", "n2", "n3")
 
@@ -196,12 +196,12 @@ def test_a_vote_for_a_candidate_that_lacks_rows_is_found(monkeypatch: pytest.Mon
 
 def test_a_torn_tail_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, nodes would hardly ever start on the half of a record: disks are quick, and nothing is unsynced."""
-    read = journal.Journal._read
+    read = stored_log.StoredLog._read
 
-    def read_and_leave(self: journal.Journal, *arguments: Any) -> list[Effect]:
+    def read_and_leave(self: stored_log.StoredLog, *arguments: Any) -> list[Effect]:
         return [effect for effect in read(self, *arguments) if not isinstance(effect, Truncate)]
 
-    monkeypatch.setattr(journal.Journal, "_read", read_and_leave)
+    monkeypatch.setattr(stored_log.StoredLog, "_read", read_and_leave)
     monkeypatch.setitem(SCENES, "moments", ((_dies_writing, 1),))
     plan = planned(
         cluster="sim", faults=("moments",), rate=30, election_timeout_s=0.8, time_limit_s=15, seed=0

@@ -228,7 +228,7 @@ def test_a_cluster_that_can_split_promises_less() -> None:
         "",
         "",
     ]
-    registers = promise_of("smart", can_split=True, workload="register")
+    registers = promise_of("smart", can_split=True, is_order_free=False)
     for each in (spurious, registers):
         assert not any(c.model == "converged" for c in each.clauses)
     assert [each.submitted for each in (whole, none, smart)] == ["in-turn", "", ""]
