@@ -88,8 +88,13 @@ def limit_of(part: int = 1) -> int:
     return (given().steps or STEPS) // part
 
 
-def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False) -> Ordering:
-    """Look for an order of the problem's nodes within so many followed edges; deterministic unless it ever is late."""
+def choose(
+    problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambda: False, *, explains: bool = False
+) -> Ordering:
+    """Look for an order of the problem's nodes within so many followed edges; deterministic unless it ever is late.
+
+    `explains`: if there is none, name the few transactions that show it.
+    """
     if len(problem.graph) + len(problem.closed) > NODES_MAX or _pairs(problem) > PAIRS_MAX:
         return Ordering("open", None, 0)
     polygraph = _Polygraph(problem, steps_max, is_late)
@@ -100,7 +105,8 @@ def choose(problem: Problem, steps_max: int, is_late: Callable[[], bool] = lambd
     except _Spent:
         return Ordering("open", None, polygraph.steps)
     except _Cycle as cycle:
-        return Ordering("none", None, polygraph.steps, _core(problem, cycle.conflict.txns))
+        core = _core(problem, cycle.conflict.txns) if explains else frozenset[int]()
+        return Ordering("none", None, polygraph.steps, core)
     return Ordering("found", numpy.array(order, numpy.int32), polygraph.steps)
 
 
@@ -154,6 +160,8 @@ class _Polygraph:
         self.first_wins = problem.first_wins
         part = problem.taking_part.tolist()
         self.steps, self.steps_max, self.is_late = 0, steps_max, is_late
+        self.nodes = len(problem.graph) + int((problem.closed >= 0).sum())
+        """Those of the problem, then one for each end that others wait for."""
         self.members = [node for node in range(len(problem.graph)) if part[node % self.count]]
         self.writers: dict[int, dict[int, int]] = {}
         for txn in self.members[: int(problem.taking_part.sum())]:
@@ -166,7 +174,7 @@ class _Polygraph:
         self.null = problem.null
         made = {version for versions in self.writers.values() for version in versions.values()}
         self.is_whole = all(version in made or version >= self.null for version in self.readers)
-        known = self._known(problem, part)  # with the nodes of events, which `nodes` counts from here on
+        known = self._known(problem, part)
         self.priority = self._priorities(problem)
         self.commits = {key: sum(1 << txn + self.commit for txn in own) for key, own in self.writers.items()}
         self.begins = {key: sum(1 << txn for txn in own) for key, own in self.writers.items()}
@@ -204,15 +212,14 @@ class _Polygraph:
         """The edges of real time: each end of a node is a node too, between the ended one and all that begin later."""
         gate, closed = problem.gate.tolist(), problem.closed.tolist()
         latest, edges = [-1] * (len(closed) + 1), []
-        self.nodes, before = len(problem.graph), -1
+        end, before = len(problem.graph), -1
         for event, node in enumerate(closed):
             latest[event] = before
             if node >= 0:
-                edges.append((node, self.nodes))
+                edges.append((node, end))
                 if before >= 0:
-                    edges.append((before, self.nodes))
-                before = self.nodes
-                self.nodes += 1
+                    edges.append((before, end))
+                before, end = end, end + 1
         latest[len(closed)] = before
         for node in self.members:
             at = latest[min(gate[node], len(closed))] if gate[node] >= 0 else -1

@@ -202,7 +202,7 @@ class Prover:
                 return ordering
         ordering = execution.execute(problem, limit // QUICK_PART, late)
         if ordering.result == "open":
-            ordering = polygraph.choose(problem, polygraph.limit_of(part), late)
+            ordering = polygraph.choose(problem, polygraph.limit_of(part), late, explains=part == 1)
         return ordering if ordering.result != "open" else execution.execute(problem, limit, late)
 
     def _constraints(self, known: Analysis, base: str, order: int) -> Constraints:
