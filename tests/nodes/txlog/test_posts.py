@@ -1,0 +1,99 @@
+"""What masters tell each other in a round, and what travels apart from the rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.txlog.configuration import Configuration
+from nodes.txlog.posts import Post
+from tests.nodes.txlog.driver import MASTERS, Driver
+
+
+class Overheard(Driver):
+    """Keeps every message of a master to a master: (source, target, message), in the order of sending."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        self.sent: list[tuple[str, str, list[Any]]] = []
+        super().__init__(*args, **settings)
+
+    def _push(self, link: int, source: str, item: tuple[str, Any]) -> None:
+        super()._push(link, source, item)
+        if item[0] == "message":
+            target = next(end for end in self.links[link].ends if end != source)
+            self.sent.append((source, target, item[1]))
+
+    def posts_of(self, source: str) -> list[tuple[str, Post]]:
+        return [
+            (target, Post.from_fields(message[2:]))
+            for sender, target, message in self.sent
+            if sender == source and message[0] == "post"
+        ]
+
+
+def overheard() -> Overheard:
+    """One transaction of n1 is made and posted, and synchronised everywhere."""
+    driver = Overheard(1)
+    driver.pass_ms(1_200)
+    driver.sent.clear()
+    driver.ask("n1", ["submit", 1, [["write", "register", "k", "a-long-value"]], "accepted"])
+    driver.pass_ms(300)
+    assert driver.is_drained()
+    return driver
+
+
+def test_a_post_to_all_masters_has_base_counter_and_incoming_queue() -> None:
+    """If it failed, a master would lack something by which rounds agree, or one master would not hear of a round."""
+    posts = overheard().posts_of("n1")
+    first = [(target, post) for target, post in posts if post.queue][:2]
+    assert sorted(target for target, _ in first) == ["n2", "n3"]
+    for _, post in first:
+        assert (post.base, post.index) == ("", 0)
+        (ref,) = post.queue
+        assert (ref.id, ref.origin) == ("n1-1-1", "n1")
+        assert post.counter >= ref.ts > 0
+    assert (posts[-1][1].base, posts[-1][1].index) == ("n1-1-1", 1)
+
+
+def test_updates_travel_apart_and_are_here_before_a_master_posts_the_transaction() -> None:
+    """If it failed, a large update would hold up rounds, or a master would agree on what it cannot execute."""
+    driver = overheard()
+    with_updates = [(target, message) for _, target, message in driver.sent if "a-long-value" in str(message)]
+    assert {message[0] for _, message in with_updates} == {"updates"}
+    assert {target for target, _ in with_updates} == {"n2", "n3"}
+    for name in ("n2", "n3"):
+        got = next(
+            place
+            for place, (_, target, message) in enumerate(driver.sent)
+            if target == name and message[0] == "updates"
+        )
+        posted = next(
+            place
+            for place, (source, _, message) in enumerate(driver.sent)
+            if source == name and message[0] == "post" and "n1-1-1" in str(message)
+        )
+        assert got < posted
+
+
+def test_a_master_takes_a_post_before_it_has_posted_itself() -> None:
+    """If it failed, a master that is early in a round would have to post again."""
+    driver = Overheard(1)
+    driver.pass_ms(1_200)
+    driver.sent.clear()
+    driver.submit("n1")
+    while not driver.hosts["n2"].node.journal.queue:
+        driver.turn_without_faults()
+    assert driver.posts_of("n2") == []
+    driver.pass_ms(300)
+    assert driver.is_drained() and driver.hosts["n2"].node.journal.base == "n1-1-1"
+
+
+@pytest.mark.parametrize(
+    ("masters", "name", "words"),
+    [((*MASTERS, "n1"), "n1", "expected every master once"), (MASTERS, "n9", "expected a master named 'n9'")],
+)
+def test_a_master_has_one_name_of_its_own(masters: tuple[str, ...], name: str, words: str) -> None:
+    """If it failed, two masters would make transactions with the same ids."""
+    with pytest.raises(ValueError, match=words):
+        Configuration(name=name, masters=masters)
