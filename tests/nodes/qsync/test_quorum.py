@@ -16,6 +16,7 @@ from nodes.kernel.quorum import NODES_MAX, BadQuorum, check, evaluate
     ("formula", "nodes", "quorum"),
     [
         ("N / 2 + 1", 1, 1),
+        ("N / 2 + 1", 2, 2),
         ("N / 2 + 1", 4, 3),
         ("N / 2 + 1", 5, 3),
         ("math.max(2*N/3, 1)", 1, 1),

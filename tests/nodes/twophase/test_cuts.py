@@ -10,7 +10,7 @@ import pytest
 
 from nodes.kernel.errors import StartRefused
 from nodes.kernel.events import Instant, Started
-from nodes.twophase.agreed import Cut
+from nodes.twophase.agreed import Agreed, Cut
 from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.node import TwoPhase
 from nodes.twophase.restore import NotRestorable, check_restorable, restored_files
@@ -167,6 +167,21 @@ def test_a_server_that_leaves_makes_the_cut_fail() -> None:
     logs = logs_of({server: cluster.machine(server).disk.files() for server in cluster.servers})
     assert all(["start", "a"] in [record[:2] for record in log] for log in logs.values())
     assert not any(record[0] == "finish" for log in logs.values() for record in log)
+
+
+def test_a_server_that_joins_makes_the_cut_fail() -> None:
+    """If it failed, a cut would lack a server, or hold what a former life of it knew."""
+    cluster = settled()
+    agreed = Agreed(cluster.configurations["n1"])
+    for index, entry in enumerate((["join", "n1", 1, "server"], ["join", "n2", 1, "server"]), start=1):
+        agreed.apply(index, entry)
+    agreed.apply(3, ["join", "n3", 1, "server"])
+    agreed.apply(4, ["cut", "a", "n1", 500])
+    assert agreed.cuts["a"].state == "runs"
+    agreed.apply(5, ["join", "n3", 2, "server"])
+    assert (agreed.cuts["a"].state, agreed.cuts["a"].why) == ("failed", "server n3 joined")
+    agreed.apply(6, ["cut", "b", "n1", 600])
+    assert agreed.cuts["b"].state == "runs"
 
 
 def test_a_cut_that_fails_behind_all_finishes_is_taken_back() -> None:

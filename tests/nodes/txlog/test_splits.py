@@ -115,6 +115,17 @@ def test_a_split_cluster_waits_before_it_executes(strategy: str) -> None:
     assert all(len(done) > before[name] for name, done in driver.executed.items())
 
 
+def test_without_a_strategy_a_split_has_no_backup_and_no_delay() -> None:
+    """If it failed, masters that should take no action would stand still, or go back later."""
+    driver = met("none")
+    split(driver)
+    for host in driver.hosts.values():
+        status = host.node.status()
+        assert (status["mode"], status["strategy"]) == ("split", "none")
+        assert status["executed"] == status["synchronised"] and len(host.node.journal.synced) > 5
+        assert host.node.journal.backup is None
+
+
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
 @pytest.mark.parametrize("is_late", [False, True], ids=["before the lag is over", "after"])
 def test_parts_that_meet_again_have_one_log(strategy: str, is_late: bool) -> None:
