@@ -133,6 +133,23 @@ def test_prepared_at_the_cut_and_committed_behind_it_is_after_it_everywhere() ->
     assert finish_of(cluster, q, "a")[2:4] == [[], []]
 
 
+def test_a_cut_waits_for_what_prepares() -> None:
+    """If it failed, a transaction that is prepared at its backup alone would be forgotten at its primary."""
+    cluster = settled(one_phase=False)
+    p, q, key = near_and_primary(cluster)
+    network = cluster.world.network
+    late = network.stop([(server, q) for server in cluster.servers if server != q], ["backup-prepared"])
+    asked = cluster.client.txn("c1", ["write", "r", key, 1])
+    cluster.run(50)
+    assert [local.state for local in cluster.node(q).stock.locals.values()] == [State.PREPARING]
+    cluster.client.ask(p, "cut", "a")
+    cluster.run(50)
+    assert cluster.node(p).agreed.cuts["a"].state == "runs"
+    network.go_on(late)
+    owners = ended(cluster, "a", asked)
+    assert sides(cluster, "a", owners) == [set(), set()]
+
+
 def test_a_finish_from_behind_the_cut_begins_the_cut_before_it_is_taken() -> None:
     """The third picture. If it failed, Q would commit before its part of the cut what P commits behind its own."""
     cluster = settled(one_phase=False)

@@ -89,6 +89,28 @@ def test_a_master_takes_a_post_before_it_has_posted_itself() -> None:
     assert driver.is_drained() and driver.hosts["n2"].node.journal.base == "n1-1-1"
 
 
+def test_a_master_that_lags_gets_the_entries_behind_its_base() -> None:
+    """If it failed, a master that missed some rounds would stay behind, or get its whole log again."""
+    driver = overheard()
+    driver.cut = {("n1", "n3"), ("n2", "n3")}
+    driver.submit("n1")
+    driver.submit("n3")
+    driver.pass_ms(100)
+    driver.separate("n3")
+    driver.pass_ms(500)
+    assert [len(driver.hosts[name].node.journal.synced) for name in MASTERS] == [2, 2, 1]
+    driver.sent.clear()
+    driver.separate()
+    driver.pass_ms(1_000)
+    assert driver.is_drained()
+    differences = [
+        message for _, target, message in driver.sent if (message[0], target) == ("difference", "n3")
+    ]
+    _, _, _, _, base, index, _, refs = differences[0]
+    assert (base, index, [number for _, number, _ in refs][:1]) == ("n1-1-1", 1, ["n1-1-2"])
+    assert "n1-1-1" not in str(refs)
+
+
 @pytest.mark.parametrize(
     ("masters", "name", "words"),
     [((*MASTERS, "n1"), "n1", "expected every master once"), (MASTERS, "n9", "expected a master named 'n9'")],
