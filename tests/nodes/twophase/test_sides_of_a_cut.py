@@ -65,7 +65,7 @@ def test_the_near_node_commits_first_and_the_backup_last() -> None:
     later = network.stop([(q, server) for server in cluster.servers if server != q], ["backup-finish"])
     asked = cluster.client.txn("c1", ["write", "r", key, 1])
     cluster.run(50)
-    assert [each.state for each in cluster.node("c1").near.open.values()] == [State.COMMITTING]
+    assert [each.state for each in cluster.node("c1").deciding.open.values()] == [State.COMMITTING]
     assert committed(cluster) == {}
     network.go_on(late)
     cluster.run(50)
@@ -89,7 +89,7 @@ def test_in_one_phase_the_backup_commits_first_and_the_near_node_last() -> None:
     network.go_on(late)
     cluster.run(50)
     assert len(committed(cluster)) == 2 and asked.answer is None
-    assert [each.state for each in cluster.node("c1").near.open.values()] == [State.PREPARING]
+    assert [each.state for each in cluster.node("c1").deciding.open.values()] == [State.PREPARING]
     network.go_on(later)
     cluster.run(50)
     assert asked.type == "ok"
@@ -104,7 +104,7 @@ def test_committed_by_the_near_node_before_the_cut_is_before_it_everywhere() -> 
     asked = cluster.client.txn(p, ["write", "r", key, 1])
     cluster.run(50)
     assert is_prepared(cluster, q)
-    assert [each.state for each in cluster.node(p).near.open.values()] == [State.COMMITTING]
+    assert [each.state for each in cluster.node(p).deciding.open.values()] == [State.COMMITTING]
     cluster.client.ask(p, "cut", "a")
     cluster.run(50)
     assert cluster.node(p).agreed.cuts["a"].state == "runs", "Q waits for the finish"
