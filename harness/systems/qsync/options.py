@@ -69,7 +69,7 @@ USUAL_READS, VARIED_READS = "usual", "varied"
 """Words for the mode of reads that a configuration has, and for that mode most of the time."""
 VARIATIONS = {"linearizable": MIXED, "read-confirmed": MOSTLY_CONFIRMED}
 """Usual mode → the word for that mode and some others that the configuration serves."""
-OF_ELECTIONS = ("election_fencing", "synchronous_promote")
+OF_ELECTIONS = ("election_fencing", "exact_elections", "synchronous_promote")
 """Options without a meaning if there are no elections."""
 
 
@@ -123,6 +123,10 @@ class QsyncOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str, Meta(description="off, soft or strict: when a leader without followers resigns.")
     ] = "soft"
     election_timeout_s: Annotated[Seconds, Meta(description="Seconds of an election.")] = 0.5
+    exact_elections: Annotated[
+        bool,
+        Meta(description="Elections keep Tarantool's own timers and states to the moment (decision 27)."),
+    ] = False
     rollback_on_timeout: Annotated[
         bool | None, Meta(description="Whether waiting too long rolls back (default: as the configuration).")
     ] = None

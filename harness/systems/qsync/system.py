@@ -188,6 +188,7 @@ class Qsync(System):
                 election_mode=_of(MODES, mode),
                 election_fencing=_of(FENCINGS, said.election_fencing),
                 election_timeout_ns=int(said.election_timeout_s * SECOND_NS),
+                exact_elections=said.exact_elections,
                 rollback_on_timeout=settings.rolls_back,
                 synchronous_promote=settings.promote_waits or begins_later,
                 protocol=protocol_of(plan),

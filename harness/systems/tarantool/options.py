@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from harness.plan.plan import Plan
 from harness.systems.qsync.options import QsyncOptions
 
 
@@ -15,3 +16,8 @@ class TarantoolOptions(QsyncOptions, frozen=True, kw_only=True, forbid_unknown_f
         Literal["write", "fsync"] | None, Meta(description="write (as shipped) or fsync.")
     ] = None
     """Whether a write of its log waits for fsync(2); None: as shipped, it does not."""
+
+    def check(self, plan: Plan) -> None:
+        if self.exact_elections:
+            raise ValueError("--exact-elections is for --system qsync: Tarantool's own elections are exact")
+        super().check(plan)
