@@ -174,7 +174,9 @@ def test_the_levels_of_awdit(path: Path) -> None:
     """Our verdict would differ from the known one."""
     history = foreign.read(path)
     level = LEVELS.index(path.parent.name)
-    for least, model in ((1, "strong-session-read-committed"), (2, "strong-session-read-atomic")):
+    for least, model in enumerate(
+        ("strong-session-read-committed", "strong-session-read-atomic", "causal"), 1
+    ):
         judged = by_model.judge(history, "rw-register", promise=model)
         assert judged.result == ("valid" if level >= least else "invalid"), (
             model,

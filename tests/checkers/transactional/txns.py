@@ -26,7 +26,7 @@ class Txn:
     end: float | None = None
 
 
-def _micro(word: str, workload: Workload) -> list[Any]:
+def micro(word: str, workload: Workload) -> list[Any]:
     f, key, digits = word[0], word[1], word[2:]
     if f in "aw":
         return ["append" if f == "a" else "w", key, int(digits)]
@@ -47,7 +47,7 @@ def txn(
     return Txn(
         type=type_,
         process=process,
-        micros=[_micro(word, workload) for word in words.split()],
+        micros=[micro(word, workload) for word in words.split()],
         begin=begin,
         end=end,
     )
@@ -59,7 +59,7 @@ def ok(process: int, words: str, begin: float | None = None, end: float | None =
 
 def register(process: int, words: str, begin: float | None = None, end: float | None = None) -> Txn:
     """As `ok` where only reads are in it, which could be of lists too."""
-    micros = [_micro(word, "rw-register") for word in words.split()]
+    micros = [micro(word, "rw-register") for word in words.split()]
     return Txn(type="ok", process=process, micros=micros, begin=begin, end=end)
 
 
