@@ -29,7 +29,7 @@ from nodes.kernel.errors import StartRefused
 from nodes.kernel.vclock import Vclock, covers
 from nodes.qsync import snapshot as snapshots
 from nodes.qsync.snapshot import Snapshot
-from nodes.qsync.stored_log import LogFile, StoredLog
+from nodes.qsync.stored_log import LogFile, StoredLog, forgotten, refuse_a_gap
 
 LOCAL = 0
 """The replica id of rows that a node keeps for itself."""
@@ -162,7 +162,6 @@ class Journal:
         Raises StartRefused where they have any damage but a torn end.
         """
         stored = StoredLog(self.instance_uuid, files)
-        # The journal goes on with these lists as its own: `forget_older` empties them for both.
         snapshot, effects = stored.snapshot, stored.effects
         self.rows, self.files, self.snapshots = stored.rows, stored.files, stored.snapshots
         self.vclock = stored.vclock
@@ -178,13 +177,14 @@ class Journal:
             effects += self._create(stored.contents)
         if stored.empty:
             effects += self._begin_anew(stored.empty, stored.contents)
+        newest = stored.newest
         if snapshot is not None and not covers(self.vclock, snapshot.vclock):
-            effects += stored.forget_older(snapshot, snapshot.vclock)
-            stored.newest = self.snapshots[-1][0]
+            effects += forgotten(self.rows, self.files, self.vclock, snapshot, snapshot.vclock)
+            newest = self.snapshots[-1][0]
             self._prepare_file()
-        stored.refuse_a_gap()
-        if stored.newest:
-            self._sync_token, self._synced_name = self.new_token(), stored.newest
+        refuse_a_gap(self.files[0], snapshot)
+        if newest:
+            self._sync_token, self._synced_name = self.new_token(), newest
             effects.append(Persist(self._sync_token, self._synced_name, b"", "sync"))
         # Removals last: the records that replace these files are on disk by then.
         removals = [effect for effect in effects if isinstance(effect, Remove)]

@@ -32,7 +32,10 @@ class LogFile:
 
 
 class StoredLog:
-    """What is on the disk of the node `instance_uuid`, and the effects that put its files right."""
+    """What is on the disk of the node `instance_uuid`, and the effects that put its files right.
+
+    The journal takes the lists and the vclock over as its own.
+    """
 
     def __init__(self, instance_uuid: str, files: Mapping[str, bytes]) -> None:
         """`files`: content by name."""
@@ -64,17 +67,6 @@ class StoredLog:
         for name in self.logs[:begun]:
             self.effects += self._read(name, self.logs[begun - 1 :])
 
-    def refuse_a_gap(self) -> None:
-        """Raise StartRefused if the newest snapshot ends before the oldest log begins."""
-        name, begin, snapshot = self.files[0].name, self.files[0].vclock, self.snapshot
-        if snapshot is None and begin:
-            raise StartRefused(f"{name}: begins at {text(begin)}, but no snapshot holds that")
-        if snapshot is not None and not covers(snapshot.vclock, begin):
-            raise StartRefused(
-                f"{name}: begins at {text(begin)}, but the newest snapshot is of {text(snapshot.vclock)}: "
-                "records in between are lost"
-            )
-
     def _newest_snapshot(self) -> Snapshot | None:
         """None if there is none, or only the first snapshot of a new disk, torn by a crash."""
         files = self.contents
@@ -91,24 +83,6 @@ class StoredLog:
                 )
             self.snapshots.append((name, dict(meta.vclock)))
         return snapshots.read(names[-1], files[names[-1]])
-
-    def forget_older(self, snapshot: Snapshot, begin: Mapping[int, int]) -> list[Effect]:
-        """Drop the rows that were read: they end before `begin`, and all before that stands in the newest snapshot.
-
-        We were joining anew when the process ended, or a log that was no longer needed could not be removed.
-        """
-        if not covers(snapshot.vclock, self.vclock):
-            raise StartRefused(
-                f"{self.files[-1].name}: ends at {text(self.vclock)}, which the newest snapshot, of "
-                f"{text(snapshot.vclock)}, does not hold"
-            )
-        removed: list[Effect] = [Remove(file.name) for file in self.files]
-        self.rows.clear()
-        self.files.clear()
-        self.newest = ""
-        self.vclock.clear()
-        self.vclock.update(begin)
-        return removed
 
     def _read(self, name: str, newest: Sequence[str]) -> list[Effect]:
         """Append a file's rows. Returns the effects on the files: a torn tail is cut off.
@@ -134,7 +108,8 @@ class StoredLog:
             and log.meta.vclock != self.vclock
             and covers(snapshot.vclock, log.meta.vclock)
         ):
-            effects += self.forget_older(snapshot, log.meta.vclock)
+            effects += forgotten(self.rows, self.files, self.vclock, snapshot, log.meta.vclock)
+            self.newest = ""
         if log.meta.vclock != self.vclock:
             raise StartRefused(
                 f"{name}: begins at {text(log.meta.vclock)}, but the log before it ends at {text(self.vclock)}: "
@@ -168,3 +143,34 @@ class StoredLog:
 
 def _snapshots_of(files: Mapping[str, bytes]) -> list[str]:
     return sorted(name for name in files if name.endswith(".snap"))
+
+
+def forgotten(
+    rows: list[Row], files: list[LogFile], vclock: Vclock, snapshot: Snapshot, begin: Mapping[int, int]
+) -> list[Effect]:
+    """Empty the rows and files, which end before `begin`: the newest snapshot holds all of them. Raises StartRefused.
+
+    We were joining anew when the process ended, or a log that was no longer needed could not be removed.
+    """
+    if not covers(snapshot.vclock, vclock):
+        raise StartRefused(
+            f"{files[-1].name}: ends at {text(vclock)}, which the newest snapshot, of {text(snapshot.vclock)}, "
+            "does not hold"
+        )
+    removed: list[Effect] = [Remove(file.name) for file in files]
+    rows.clear()
+    files.clear()
+    vclock.clear()
+    vclock.update(begin)
+    return removed
+
+
+def refuse_a_gap(oldest: LogFile, snapshot: Snapshot | None) -> None:
+    """Raise StartRefused if the newest snapshot ends before the oldest log begins."""
+    begins = f"{oldest.name}: begins at {text(oldest.vclock)}, but"
+    if snapshot is None and oldest.vclock:
+        raise StartRefused(f"{begins} no snapshot holds that")
+    if snapshot is not None and not covers(snapshot.vclock, oldest.vclock):
+        raise StartRefused(
+            f"{begins} the newest snapshot is of {text(snapshot.vclock)}: records in between are lost"
+        )
