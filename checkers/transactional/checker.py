@@ -55,7 +55,7 @@ from checkers.transactional.columns import (
 from checkers.transactional.core import smallest
 from checkers.transactional.explanation import Explanation
 from checkers.transactional.graph import KINDS
-from checkers.transactional.proving import Attempt, Kernels, Proof, Prover
+from checkers.transactional.proving import SEARCHED, Attempt, Kernels, Proof, Prover
 from checkers.transactional.search import EDGES_MAX, PLAIN_EDGES_MAX, Limit, Search
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
@@ -68,6 +68,8 @@ HELD_MAX = 20_000
 HELD_PART = 10
 """Of the budget of a proof that was asked for, this part goes into each that was not, and less for each HELD_FEW."""
 HELD_FEW = 100
+SEARCHED_MAX = 1_000
+"""Of more transactions than this, a model that nobody asked for is not proved if that needs a search."""
 CORE_PART = 50
 """And this part into each try to leave out some of the transactions that have no order."""
 
@@ -208,7 +210,7 @@ def _examined(
             _explain(
                 promised, prover, findings, partial(_is_refuted, workload, promised, analyse), attempt.core
             )
-        for model, stronger in _prove_others(prover, findings):
+        for model, stronger in _prove_others(prover, findings, is_open=attempt.result == "open"):
             if attempt.result == "open" and promised in anomalies.weaker(model):
                 attempt = stronger
     return prover, findings, attempt
@@ -370,8 +372,11 @@ def _is_refuted(workload: Workload, model: str, analyse: Callable[..., Analysis]
     return prover.attempt(model, CORE_PART).result == "refuted"
 
 
-def _prove_others(prover: Prover, findings: _Findings) -> Iterator[tuple[str, Attempt]]:
-    """The strongest models that hold, with their proofs: those that are left are tried, the strongest first."""
+def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iterator[tuple[str, Attempt]]:
+    """The strongest models that hold, with their proofs: those that are left are tried, the strongest first.
+
+    `is_open`: whether the promised model has no proof of its own, so that one of a stronger model is wanted.
+    """
     if len(prover.columns) > HELD_MAX or not _has_read(prover.columns):
         return
     part = HELD_PART * max(1, len(prover.columns) // HELD_FEW)
@@ -379,6 +384,8 @@ def _prove_others(prover: Prover, findings: _Findings) -> Iterator[tuple[str, At
     for model in sorted(judged, key=lambda name: -len(anomalies.weaker(name))):
         implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
         if model in implied or model in findings.out():
+            continue
+        if len(prover.columns) > SEARCHED_MAX and not is_open and anomalies.MODELS[model][0] in SEARCHED:
             continue
         attempt = prover.attempt(model, part)
         match attempt.result:

@@ -65,6 +65,8 @@ UPDATE_SERIAL = "update-serializable"
 BY_VISIBILITY = frozenset({PARALLEL, MONOTONIC, UPDATES, STABLE, UPDATE_SERIAL})
 KEYED = frozenset({PARALLEL, SNAPSHOTS, "repeatable-read", "serializable"})
 """With an order of sessions, these promise that each key by itself is sequential; with real time, linearizable."""
+SEARCHED = BY_VISIBILITY | KEYED | {PREFIX}
+"""Whether a history is of these models may take a search."""
 QUICK_PART = 20
 """The first tries have this part of the budget: an order like that of real time where it need not be, and any."""
 
