@@ -192,7 +192,9 @@ def _deaf_while(history: History, faults: Spans[FaultSpan], cut: Cut) -> Iterato
 
 
 def _deaf(history: History) -> Iterator[Witness]:
-    beat_ns = history.header.heartbeat_ns or 0
+    beat_ns = history.header.heartbeat_ns
+    if not beat_ns:  # limits count in heartbeats
+        return
     extra = history.header.extra
     faults, reports = of_faults(history.faults), _reports(history)
     for node, hears_nobody, cut, end in _deaf_times(history):

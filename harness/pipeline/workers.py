@@ -110,9 +110,9 @@ def _rows(
     """The rows that `read` gives for every run, in batches of bounded size."""
     for batch in batches:
         for row in batch.to_pylist():
-            records = read(row["run"], Path(row["path"]))
+            records = _until_unreadable(read(row["run"], Path(row["path"])))
             with suppress(*UNREADABLE):
-                while rows := list(islice(_until_unreadable(records), ROWS_A_BATCH)):
+                while rows := list(islice(records, ROWS_A_BATCH)):
                     yield _batch(rows, ddl)
 
 

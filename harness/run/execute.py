@@ -123,11 +123,19 @@ def _conduct(
     if parts.plan.cluster == "sim":
         cluster = simulated(parts, folder.nodes)
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
-        with _failing_fast(folder, parts.plan) if fails_fast else nullcontext(on_progress) as listener:
+        with _failing_fast(folder, parts.plan) if fails_fast else nullcontext(_nothing) as watch:
+
+            def listener(conductor: Conductor) -> None:
+                on_progress(conductor)
+                watch(conductor)
+
             _listen(conductor, listener)
             interrupts.asked += in_virtual_time(cluster, conductor)
     else:
         asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts, fails_fast))
+
+
+def _nothing(_: Conductor) -> None: ...
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -68,7 +69,7 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
         title=f"{name}: {night.day}",
         place="Campaigns",
         crumbs=(("campaigns", "/campaigns"), (name, ""), (book.folder.name, "")),
-        tone="anomaly" if night.counts["anomaly"] else "list" if goes_on(book) else "valid",
+        tone=_tone(book, night.counts),
         sentence=_state(book)
         if goes_on(book)
         else f"{many(night.runs, 'run')}, {many(night.fingerprints, 'fingerprint')} of anomalies",
@@ -82,6 +83,18 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
     )
 
 
+def _tone(book: Journal, counts: Mapping[str, int]) -> str:
+    """Of the gravest outcome; of a campaign that has ended, runs that are left make it inconclusive."""
+    if counts["anomaly"]:
+        return "anomaly"
+    if goes_on(book):
+        return "list"
+    grave = next((word for word in ("broken", "unknown", "inconclusive") if counts.get(word)), None)
+    if grave is None:
+        return "inconclusive" if book.left() or not counts.get("valid") else "valid"
+    return "anomaly" if grave == "broken" else grave
+
+
 def _grid(book: Journal) -> Section:
     marks: dict[str, list[Mark]] = {}
     for run in book.ended:
@@ -91,8 +104,21 @@ def _grid(book: Journal) -> Section:
     for task in book.left():
         words = "began" if (task.cell, task.seed) in active else "not reached"
         marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: {words}"))
-    rows = [(cell, Cell(marks=tuple(squares[:SQUARES_MAX]))) for cell, squares in marks.items()]
-    return Section("Cells", "A square for each run; dashed ones have no outcome yet.", ("cell", "runs"), rows)
+    rows = [(cell, _squares(squares)) for cell, squares in marks.items()]
+    return Section(
+        "Cells",
+        "A square for each run, a bar of their outcomes for very many; dashed squares have no outcome yet.",
+        ("cell", "runs"),
+        rows,
+    )
+
+
+def _squares(marks: Sequence[Mark]) -> Cell:
+    """A square for each run; a bar of their counts where they are too many."""
+    if len(marks) <= SQUARES_MAX:
+        return Cell(marks=tuple(marks))
+    counts = Counter(mark.style for mark in marks)
+    return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "left"))
 
 
 def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:

@@ -49,12 +49,14 @@ class Markers:
 
     def recovered(self, rows: Iterable[Row], begins: Mapping[int, int]) -> None:
         """Note the places in the log on disk, behind a snapshot of the vclock `begins`."""
-        vclock = public(begins)
+        vclock, is_marker = public(begins), True
         for row in rows:
+            is_marker = is_marker and row.type == Type.NOP
             if row.replica_id != LOCAL:
                 vclock[row.replica_id] = row.lsn
-                if row.type == Type.NOP:
+                if is_marker and row.is_commit:
                     self._note(row, dict(vclock))
+            is_marker = is_marker or row.is_commit
 
     def _note(self, row: Row, place: Vclock) -> None:
         self.places[row.replica_id, row.lsn] = place

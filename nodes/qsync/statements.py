@@ -117,11 +117,18 @@ def _compare_and_set(
     evaluation: Evaluation, number: int, space: Space, key: Hashable, old: object, new: object
 ) -> bool:
     value = _second(evaluation, space, key, None)
-    if value == old and type(value) is type(old):
+    if _is_same(value, old):
         _set(evaluation, space, key, new, True)
         return True
     evaluation.outcome.mismatch = (number, value)
     return False
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Lists are the same whether they came from a request, a log or a statement; 1 and true are not."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return one == other and type(one) is type(other)
 
 
 def _list(evaluation: Evaluation, number: int, space: Space, key: Hashable) -> Tuple:
@@ -146,16 +153,20 @@ def _add(
     before = _second(evaluation, space, key, 0)
     if not isinstance(before, int):
         raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {before!r} is no whole number"[:200])
-    if least is not None and before + amount < least:
+    total = before + amount
+    if least is not None and total < least:
         evaluation.outcome.mismatch = (number, before)
         return False
-    _set(evaluation, space, key, before + amount, before + amount)
+    if not -(1 << 63) <= total < 1 << 64:
+        raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: the sum {total} does not fit 64 bits")
+    _set(evaluation, space, key, total, total)
     return True
 
 
 def _scan(evaluation: Evaluation, space: Space, low: object, below: object) -> tuple[Tuple, ...]:
-    own = [key for number, key in evaluation.own if number == space.definition.id]
-    keys = dict.fromkeys((*space.confirmed, *space.prepared, *own))
+    shown = space.source or space
+    own = [key for number, key in evaluation.own if number == shown.definition.id]
+    keys = dict.fromkeys((*shown.confirmed, *shown.prepared, *own))
     if type(low) is int and type(below) is int:  # most are plain numbers, and comparing those is quick
         keys = {key: None for key in keys if type(key) is not int or low <= key < below}
     first, end = (None if key is None else order_of_key(_exact(space, key)) for key in (low, below))

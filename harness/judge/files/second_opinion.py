@@ -5,8 +5,9 @@ elle-cli through java. `{file}` in it is the file as it was given, `{edn}` a cop
 made for it; with neither, the file is put at its end. Of a run of ours, and where one key is judged, `{file}` is the
 EDN as well.
 
-Its verdict is the last word on its standard output that is a verdict, in the spelling of any of these tools, if its
-exit code allows that word: 0 any, 1 "invalid". Otherwise it is unknown, and so is that of a checker which cannot be
+Its verdict is the gravest value of the keys `valid?` on its standard output, or, without such a key, the last word that
+is a verdict in the spelling of any of these tools, if its exit code allows that: 0 any, 1 "invalid" and "unknown", 2
+"unknown". Otherwise it is unknown, and so is that of a checker which cannot be
 started, or is ended: a program that breaks has exit code 1 too, often without a word.
 """
 
@@ -41,6 +42,9 @@ _WORDS: tuple[tuple[str, str], ...] = (
 """In this order. "No anomalies" says of one kind of fault that there is none, and is no verdict."""
 _VERDICT = re.compile("|".join(rf"(?P<{result}>(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
 _NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
+_KEY = re.compile(r"\bvalid\?\"?\s*[:=]?\s*[:\"]?(?P<value>true|false|unknown)\b", re.IGNORECASE)
+_OF_KEY: Mapping[str, Result] = {"false": "invalid", "unknown": "unknown", "true": "valid"}
+"""The gravest first."""
 _CODES: dict[Result, tuple[int, ...]] = {"valid": (0,), "invalid": (0, 1), "unknown": (0, 1, 2)}
 """The exit codes with which a verdict counts: Jepsen's."""
 SAID_MAX = 300
@@ -179,13 +183,21 @@ def _end(process: subprocess.Popen[str]) -> None:
 def opinion(command: str, out: str, err: str, code: int) -> Opinion:
     """The result of a program with this output and exit code."""
     said = (out.strip() or err.strip())[-SAID_MAX:]
+    keys = {key["value"].lower(): key[0] for key in _KEY.finditer(out)}
+    gravest = next((value for value in _OF_KEY if value in keys), None)
+    if gravest is not None:
+        return _allowed(command, _OF_KEY[gravest], keys[gravest], code, said)
     found = _VERDICT.finditer(_NAMES_OF_VERDICTS.sub("", out))
     words = [word for word in found if word.lastgroup != "neither"]
     if not words:
         why = f": {err.strip().splitlines()[-1][:SAID_MAX]}" if err.strip() else ""
         return Opinion(command, "unknown", f"it said no verdict, and ended with exit code {code}{why}", said)
     result: Any = words[-1].lastgroup
+    return _allowed(command, result, words[-1][0], code, said)
+
+
+def _allowed(command: str, result: Result, word: str, code: int, said: str) -> Opinion:
+    """The result that the word stands for, if it fits the exit code."""
     if code not in _CODES[result]:
-        how = f"it said {words[-1][0]!r}, and ended with exit code {code}"
-        return Opinion(command, "unknown", how, said)
-    return Opinion(command, result, f"it said {words[-1][0]!r}", said)
+        return Opinion(command, "unknown", f"it said {word!r}, and ended with exit code {code}", said)
+    return Opinion(command, result, f"it said {word!r}", said)

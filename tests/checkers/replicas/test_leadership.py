@@ -252,3 +252,30 @@ def test_nodes_that_are_set_up_follow_each_other() -> None:
     assert rules(stopped, converges=False, **timed) == []
     assert rules(stopped) == []
     assert rules({**stopped, "time": 5}, *options(3, 4, "n3"), **timed) == []
+
+
+def test_leaders_without_terms_are_not_two_of_one_term() -> None:
+    """If it failed, a store whose reports have no term would have two leaders "of term None"."""
+    leads = [state(time_s, node, "owner", election="leader") for time_s, node in ((1, "n1"), (2, "n2"))]
+    for line in leads:
+        del line["value"]["election_term"]
+    assert judged(*leads).result == "valid"
+
+
+def test_what_could_not_be_judged_is_not_said_to_hold() -> None:
+    """If it failed, a run whose nodes never settled would be told that a leader was there when it had to be."""
+    removed = {"id": 0, "name": "remove-node", "does": "remove", "nodes": ["n3"]}
+    verdict = judged(
+        state(1, "n1"),
+        {"time": 2, "type": "invoke", "process": "nemesis", "f": "remove-node", "value": removed},
+        {
+            "time": 3,
+            "type": "info",
+            "process": "nemesis",
+            "f": "remove-node",
+            "value": {"id": 0, "took_effect": True, "healed": False},
+        },
+        state(30, "n1"),
+        leader_within_ns=SECOND_NS,
+    )
+    assert "one was there" not in verdict.summary

@@ -99,3 +99,26 @@ def test_what_changes_something_is_a_write() -> None:
     """If it failed, a replica would take a write, or a read would wait for a quorum."""
     assert all(writes([[word, "s", 1]]) for word in ("append", "take", "add", "insert", "cas"))
     assert not any(writes([[word, "s", 1]]) for word in ("get", "scan"))
+
+
+def test_lists_are_compared_by_what_they_hold() -> None:
+    """If it failed, a cas of a list would fit before a restart and not after it: an append makes a tuple of it."""
+    for stored in ([1, [2]], (1, (2,))):
+        made = space(("x", stored))
+        assert evaluated(made, ["cas", "s", "x", [1, [2]], 3]).results == [True]
+        assert evaluated(made, ["cas", "s", "x", [1, [True]], 3]).mismatch is not None
+
+
+def test_a_sum_beyond_64_bits_is_refused() -> None:
+    """If it failed, the node would end when it writes the row."""
+    made = space(("x", 2**64 - 1))
+    with pytest.raises(Rejected, match="does not fit"):
+        evaluated(made, ["add", "s", "x", 1])
+
+
+def test_a_scan_of_a_view_shows_what_it_is_a_view_of() -> None:
+    """If it failed, a view would look empty to a scan, and full to a get."""
+    view = Space(SpaceDefinition(id=513, name="v", is_sync=False))
+    view.source = space((1, "a"))
+    found = run(Evaluation({"v": view, 513: view}, confirmed_only=False), [["scan", "v", None, None]])
+    assert found.results == [((1, "a"),)]

@@ -442,3 +442,23 @@ def test_a_report_of_etcd_is_one_history(qsync: Qsync) -> None:
     assert done.code == 0 and "model etcd" in done.out and "VALID" in done.out
     lines = qsync("check", report, report / "client-1" / "operations.json").out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["valid", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "result"),
+    [
+        ("Result: not valid", 0, "invalid"),
+        ("NOT VALID", 1, "invalid"),
+        ("the history is not legal", 0, "invalid"),
+        ("it isn't valid", 0, "invalid"),
+        ("no anomalies found", 0, "unknown"),
+        ("valid, no anomalies found", 0, "valid"),
+        ('{"valid?": "unknown", "anomalies": {"empty-transaction-graph": true}}', 0, "unknown"),
+        ('{"valid?": false, "not": ["read-atomic"], "also-not": ["serializable"]}', 1, "invalid"),
+        ("{:valid? true, :anomaly-types []}", 0, "valid"),
+        ("{:results {:x {:valid? false}}, :valid? false}", 1, "invalid"),
+    ],
+)
+def test_what_another_checker_says_is_not_turned_round(said: str, code: int, result: str) -> None:
+    """If it failed, "not valid" would stand beside our verdict as "valid"."""
+    assert opinion("c", said, "", code).result == result

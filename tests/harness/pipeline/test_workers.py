@@ -1,0 +1,34 @@
+"""Files of nodes as rows, in batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+from harness.pipeline import workers
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4, 10])
+def test_every_row_of_a_file_is_in_a_batch(
+    lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, tables would lack all rows of a run behind the first batch, and nothing would say so."""
+    monkeypatch.setattr(workers, "ROWS_A_BATCH", 3)
+
+    def read(run: str, path: Path) -> Any:
+        with path.open() as file:
+            yield from ((run, json.loads(line)) for line in file)
+
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f"{number}\n" for number in range(lines)))
+    given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(path)}])
+    rows = [
+        row
+        for batch in workers._rows(iter([given]), read, "run string, number long")
+        for row in batch.to_pylist()
+    ]
+    assert [row["number"] for row in rows] == list(range(lines))
