@@ -28,6 +28,7 @@ from nodes.twophase.sometimes import (
     RECORDED,
     RECOVERED_ROLLBACK,
 )
+from nodes.twophase.variants import NO_VERSION
 from nodes.twophase.wal import read_log
 from tests.nodes.twophase.cut_oracle import Findings, judge, logs_of
 from tests.nodes.twophase.random_run import Run, begun, calm, disturb
@@ -585,3 +586,28 @@ def test_a_client_hears_no_end_of_a_cut_before_the_coordinator() -> None:
         assert cluster.world.agenda.advance()
     assert cluster.node("c1").agreed.cuts["a"].state == "failed"
     assert has_record(cluster, coordinator, "void")
+
+
+@pytest.mark.parametrize("variant", ["seed-counter", "seed-colour"])
+@pytest.mark.parametrize("name", ["n3", "c1"])
+def test_a_node_that_starts_again_has_no_colour_before_the_next_cut(variant: str, name: str) -> None:
+    """If it failed, docs/seeds.md and decision 48 would say something else than what a node signs with."""
+    cluster = settled(variant=variant)
+    cluster.client.ask("n1", "cut", "a")
+    cluster.run(300)
+    colour = cluster.node("n1").cuts.sign()
+    assert cut_of(cluster, "a").state == "ok" and colour is not None
+    assert cluster.node(name).cuts.sign() == colour
+    cluster.machine(name).kill()
+    cluster.run(1_500)
+    cluster.machine(name).start()
+    cluster.settle()
+    assert cluster.node("n1").cuts.sign() == colour
+    assert cluster.node(name).cuts.sign() is None
+    assert not cluster.node(name).cuts.variant.is_after(None, NO_VERSION, cut_of(cluster, "a").named)
+    cluster.client.ask("n1", "snapshot", "s")
+    cluster.run(500)
+    cluster.client.ask("n1", "cut", "b")
+    cluster.run(300)
+    assert cut_of(cluster, "b").state == "ok"
+    assert cluster.node(name).cuts.sign() == cluster.node("n1").cuts.sign() != colour

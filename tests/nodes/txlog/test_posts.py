@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from nodes.txlog.configuration import Configuration
+from nodes.txlog.configuration import MILLISECOND, Configuration
 from nodes.txlog.posts import Post
 from tests.nodes.txlog.driver import MASTERS, Driver
 
@@ -109,6 +110,76 @@ def test_a_master_that_lags_gets_the_entries_behind_its_base() -> None:
     _, _, _, _, base, index, _, refs = differences[0]
     assert (base, index, [number for _, number, _ in refs][:1]) == ("n1-1-1", 1, ["n1-1-2"])
     assert "n1-1-1" not in str(refs)
+
+
+def test_parts_that_meet_again_report_different_bases() -> None:
+    """If it failed, masters would not notice that their queues differ."""
+    driver = Overheard(1, strategy="smart", split_ns=1_100 * MILLISECOND)
+    driver.pass_ms(1_200)
+    driver.separate("n3")
+    driver.submit("n1")
+    driver.submit("n3")
+    driver.pass_ms(2_000)
+    driver.sent.clear()
+    driver.separate()
+    driver.pass_ms(600)
+    first = {source: driver.posts_of(source)[0][1] for source in MASTERS}
+    assert {source: post.base for source, post in first.items()} == {
+        "n1": "n1-1-1",
+        "n2": "n1-1-1",
+        "n3": "n3-1-1",
+    }
+
+
+class Withholding(Driver):
+    """`n2` gets the updates of n3's transactions when `is_over`, and their names before."""
+
+    is_over = False
+
+    def _ways(self) -> Iterator[tuple[int, str]]:
+        for link, target in super()._ways():
+            _, message = self.links[link].queues[target][0]
+            is_held = target == "n2" and message and message[0] == "updates" and "n3-1-" in str(message)
+            if self.is_over or not is_held:
+                yield link, target
+
+
+def _after_add() -> tuple[Withholding, list[str]]:
+    """The example of the design: n1 has made A and B, n2 has made C, and n3 D and E, whose updates n2 lacks."""
+    driver = Withholding(1)
+    driver.pass_ms(1_200)
+    driver.submit("n1")
+    driver.submit("n1")
+    driver.submit("n2")
+    while driver.hosts["n3"].node.journal.counter < 2:
+        driver.turn_without_faults()
+    driver.submit("n3")
+    driver.submit("n3")
+    assert not any(host.node.journal.synced for host in driver.hosts.values())
+    driver.pass_ms(200)
+    names = [ref.id for ref in sorted(driver.made.values())]
+    journals = {name: host.node.journal for name, host in driver.hosts.items()}
+    assert names[3:] == ["n3-1-1", "n3-1-2"] and journals["n2"].counter >= max(driver.made.values()).ts
+    assert names[3] in journals["n1"].updates and names[3] not in journals["n2"].updates
+    return driver, names
+
+
+def test_a_round_adds_the_longest_common_prefix() -> None:
+    """If it failed, masters would add transactions which a different master cannot execute yet."""
+    driver, names = _after_add()
+    for host in driver.hosts.values():
+        assert [ref.id for ref in host.node.journal.synced] == names[:3]
+        assert [ref.id for ref in host.node.journal.queue] == names[3:]
+    driver.is_over = True
+    driver.drain()
+    assert [ref.id for ref in driver.hosts["n2"].node.journal.synced] == names
+
+
+def test_a_round_that_takes_the_whole_own_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the test above would pass whatever the other masters have posted."""
+    monkeypatch.setattr("nodes.txlog.rounds.common_length", lambda own, _: len(own))
+    driver, names = _after_add()
+    assert [ref.id for ref in driver.hosts["n1"].node.journal.synced] == names
 
 
 @pytest.mark.parametrize(

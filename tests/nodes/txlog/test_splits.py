@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodes.txlog.configuration import MILLISECOND
 from nodes.txlog.recovery import winner_of
 from nodes.txlog.refs import Ref
-from nodes.txlog.sometimes import RESTORED_IN_SPLIT, SPLIT_GREW
+from nodes.txlog.sometimes import RESTORED, RESTORED_IN_SPLIT, SPLIT_GREW
 from tests import examples
 from tests.nodes.txlog.driver import Driver, Violated
 
@@ -111,8 +111,12 @@ def test_a_split_cluster_waits_before_it_executes(strategy: str) -> None:
     assert all(len(ids(driver, name)) > 5 for name in FIVE)
     assert ids(driver, "n1") != ids(driver, "n4")
     assert {name: len(done) for name, done in driver.executed.items()} == before
+    backups = [host.node.journal.backup for host in driver.hosts.values()]
+    assert all(backup is not None and 0 < backup.index <= 5 for backup in backups), backups
     driver.pass_ms(LAG_MS)
     assert all(len(done) > before[name] for name, done in driver.executed.items())
+    hashes = {name: host.node.status()["hash"] for name, host in driver.hosts.items()}
+    assert hashes["n1"] != hashes["n4"], "clients of the two parts see different data"
 
 
 def test_without_a_strategy_a_split_has_no_backup_and_no_delay() -> None:
@@ -155,6 +159,21 @@ def test_smart_keeps_the_log_of_the_majority() -> None:
     assert ids(driver, "n4")[: len(of_majority)] == of_majority
     assert driver.executed["n1"][: len(done)] == done
     assert len(driver.executed["n1"]) == len(driver.made)
+
+
+def test_simple_takes_all_masters_back() -> None:
+    """If it failed, the part with more masters would keep its branch, as it does with `smart`."""
+    driver = met("simple")
+    split(driver)
+    driver.pass_ms(LAG_MS + 300)
+    of_majority, done = ids(driver, "n1"), list(driver.executed["n1"])
+    assert len(done) == len(of_majority) > 5, "nothing is tested"
+    driver.separate()
+    healed(driver)
+    assert driver.executed["n1"][: len(done)] == done
+    assert {*driver.executed["n1"][len(done) :]} >= {*of_majority[5:]}, "it executes them a second time"
+    assert ids(driver, "n1")[: len(of_majority)] != of_majority, "and in a different place"
+    assert driver.turns()[RESTORED] == len(FIVE)
 
 
 def test_of_branches_with_as_many_supporters_the_longer_one_wins() -> None:

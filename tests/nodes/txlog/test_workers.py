@@ -85,3 +85,25 @@ def test_a_backup_takes_its_time() -> None:
     assert status(driver, "n1", "synchronised") == 1 and status(driver, "n1", "executed") == 0
     driver.pass_ms(800)
     assert status(driver, "n1", "executed") == 1
+
+
+def test_a_master_without_a_worker_takes_a_backup() -> None:
+    """If it failed, docs/seeds.md would say something else: in the design a backup is that of a worker, here it is the
+    state of the master."""
+    driver = met(
+        strategy="simple",
+        split_ns=1_100 * MILLISECOND,
+        worker_loss=1,
+        workers=1,
+        backup_ns=3_000 * MILLISECOND,
+    )
+    for _ in range(2):
+        driver.submit("n1")
+    driver.pass_ms(400)
+    assert status(driver, "n1", "workers") == 0
+    driver.separate("n3")
+    driver.submit("n1")
+    driver.pass_ms(1_300)
+    assert (status(driver, "n1", "mode"), status(driver, "n1", "workers")) == ("split", 0)
+    backup = driver.hosts["n1"].node.journal.backup
+    assert backup is not None and backup.index == status(driver, "n1", "executed") == 1
