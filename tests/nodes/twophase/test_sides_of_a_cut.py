@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nodes.kernel.trace import Envelope
 from nodes.twophase.sometimes import MARKER_FIRST
 from nodes.twophase.states import State
 from tests.nodes.twophase.cut_oracle import before, logs_of
@@ -169,6 +170,35 @@ def test_a_finish_from_behind_the_cut_begins_the_cut_before_it_is_taken() -> Non
     assert kinds.index("start") < kinds.index("committed")
     assert cluster.count_living()[MARKER_FIRST] > met
     network.go_on(news)
+    owners = ended(cluster, "a", asked)
+    assert sides(cluster, "a", owners) == [set(), set()]
+
+
+def test_a_transaction_waits_for_no_running_cut() -> None:
+    """If it failed, a cut would hold up transactions, or one of them would commit without the news of the cut."""
+    cluster = settled(one_phase=False)
+    _, q, key = near_and_primary(cluster)
+    network = cluster.world.network
+    asked = cluster.client.txn("c1", ["write", "r", key, 1])
+    late = network.stop([(q, "c1")], ["locked"])
+    reports = network.stop([("c1", server) for server in cluster.servers], ["propose"])
+    cluster.run(50)
+    cut = cluster.client.ask("n1", "cut", "a")
+    cluster.run(50)
+    send, marked = network.send, dict[str, bool]()
+
+    def noted(link: int, sender: Any, message: Any) -> None:
+        word, _, *fields = message.message if isinstance(message, Envelope) else message
+        if word in ("prepared", "finish"):
+            marked[word] = fields[0] is not None
+        send(link, sender, message)
+
+    network.send = noted  # type: ignore[method-assign]
+    network.go_on(late)
+    cluster.run(50)
+    assert asked.type == "ok" and marked == {"prepared": True, "finish": True}
+    assert (cut.type, cluster.node("n1").agreed.cuts["a"].state) == ("ok", "runs")
+    network.go_on(reports)
     owners = ended(cluster, "a", asked)
     assert sides(cluster, "a", owners) == [set(), set()]
 

@@ -89,6 +89,8 @@ class Driver:
         """Master → the index of its last backup."""
         self.time_outs = 0
         """Rounds that added without one of the masters."""
+        self.rounds: dict[int, set[frozenset[str]]] = {}
+        """Length of the synchronised queue → the masters whose messages were in a round behind it, round by round."""
         self.answered: Callable[[Any], None] = self._note_accepted
         """Takes the answers to clients."""
         self.can_split = bool(settings.get("split_ns"))
@@ -144,6 +146,7 @@ class Driver:
                 self.made[number] = Ref(ts, number, name)
             case ["added", index, _, _, posters, absent]:
                 self.time_outs += bool(absent)
+                self.rounds.setdefault(index, set()).add(frozenset((name, *posters)))
                 self._check_base(name, index, posters)
             case ["caught-up", index, _, source]:
                 self._check_base(name, index, [source])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.systems.txlog.options import TxLogOptions
 from nodes.txlog.configuration import MILLISECOND
 from tests.nodes.txlog.driver import MASTERS, Driver
 
@@ -137,14 +138,28 @@ def test_idle_masters_become_busy_by_a_transaction_and_by_a_post() -> None:
     assert max(waits_ms(driver, name) for name in MASTERS) <= BUSY_MS
 
 
-def test_masters_are_idle_when_nothing_waits() -> None:
-    """If it failed, a cluster without load would post without end."""
+@pytest.mark.parametrize("idle_ms", [IDLE_MS, TxLogOptions().idle_ms])
+def test_masters_are_idle_when_nothing_waits(idle_ms: float) -> None:
+    """If it failed, a cluster without load would post without end, or not notice that a master is away."""
+    driver = met(idle_ns=int(idle_ms * MILLISECOND))
+    for _ in range(2):
+        assert 4_000 / idle_ms * 3 * 2 - 6 <= posts_in(driver, 4_000) <= 4_000 / idle_ms * 3 * 2
+        driver.submit("n1")
+        driver.drain()
+        driver.pass_ms(300)
+
+
+def test_the_first_idle_round_makes_a_master_idle() -> None:
+    """If it failed, a master would go on with busy rounds for a while, or for good."""
     driver = met()
-    assert posts_in(driver, 4_000) <= 4_000 / IDLE_MS * 3 * 2
     driver.submit("n1")
     driver.drain()
-    driver.pass_ms(300)
-    assert posts_in(driver, 4_000) <= 4_000 / IDLE_MS * 3 * 2
+    bases = {host.node.journal.base for host in driver.hosts.values()}
+    assert bases == {"n1-1-1"} and waits_ms(driver, "n1") <= BUSY_MS, "nothing is tested"
+    driver.posts = 0
+    driver.pass_ms(2 * BUSY_MS)
+    assert driver.posts <= 2 * 3 * 2, "the round that was under way, and an idle one"
+    assert min(waits_ms(driver, name) for name in MASTERS) > BUSY_MS
 
 
 def test_parts_that_went_on_apart_are_idle() -> None:

@@ -28,9 +28,11 @@ def test_the_synchronised_queue_is_a_prefix_of_all_transactions_in_order(seed: i
 
 
 def test_these_schedules_have_what_makes_rounds_hard() -> None:
-    """If it failed, the test above would say nothing of time-out rounds, of restarts, or of load."""
+    """If it failed, the test above would say nothing of time-out rounds, of rounds with different messages, of
+    restarts, or of load."""
     drivers = [played(seed) for seed in range(2)]
     assert all(driver.time_outs >= 5 and len(driver.accepted) >= 50 for driver in drivers)
+    assert all(sum(len(rounds) > 1 for rounds in driver.rounds.values()) >= 2 for driver in drivers)
     lives = [host.node.journal.life for driver in drivers for host in driver.hosts.values()]
     assert max(lives) >= 3
 
