@@ -113,12 +113,26 @@ def _rows(
             records = _until_unreadable(read(row["run"], Path(row["path"])))
             with suppress(*UNREADABLE):
                 while rows := list(islice(records, ROWS_A_BATCH)):
-                    yield _batch(rows, ddl)
+                    yield from _sound(rows, ddl)
 
 
 def _until_unreadable(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     with suppress(*UNREADABLE):
         yield from rows
+
+
+def _sound(rows: list[tuple[Any, ...]], ddl: str) -> Iterator[Any]:
+    """The rows as a batch; those before the first that fits no column, and then its error."""
+    try:
+        yield _batch(rows, ddl)
+    except UNREADABLE:
+        for place, row in enumerate(rows):
+            with suppress(*UNREADABLE):
+                _batch([row], ddl)
+                continue
+            if place:
+                yield _batch(rows[:place], ddl)
+            raise
 
 
 def _batch(rows: list[tuple[Any, ...]], ddl: str) -> Any:

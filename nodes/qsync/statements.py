@@ -181,7 +181,10 @@ def _is_within(place: Order, low: Order | None, below: Order | None) -> bool:
 def writes(statements: Sequence[object]) -> bool:
     """True if any statement may change something."""
     return any(
-        isinstance(statement, list | tuple) and len(statement) > 0 and statement[0] in _WRITES
+        isinstance(statement, list | tuple)
+        and statement
+        and type(statement[0]) is str
+        and statement[0] in _WRITES
         for statement in statements
     )
 

@@ -110,7 +110,12 @@ class Splits:
             for peer in journal.peers
             if now_ns - heard_ns.get(peer, self._began_ns) > max(split_ns, 2 * pace_ns(peer))
         ]
-        return tuple(sorted({*journal.missing, *silent}))
+        return tuple(sorted({*journal.missing, *silent, *self._leave_me_out()}))
+
+    def _leave_me_out(self) -> list[str]:
+        """The masters that are heard, and go on without this one: a round will wait for them for ever."""
+        name, newest = self._site.name, self._rounds.newest
+        return [peer for peer in self._journal.peers if peer in newest and name in newest[peer].missing]
 
     def may_execute(self) -> bool:
         journal = self._journal

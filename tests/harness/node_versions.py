@@ -14,14 +14,14 @@ Patch = tuple[str, str, str]
 
 _READ = "        self.files.append(LogFile(name, dict(self.vclock), len(self.rows), log.good_bytes))\n"
 INCOMPATIBLE: Patch = (
-    "nodes/qsync/journal.py",
+    "nodes/qsync/stored_log.py",
     _READ,
     '        raise StartRefused(f"{name}: its format is that of the version before")\n' + _READ,
 )
 """It starts on no file that is there already."""
 
 FORGETFUL: Patch = (
-    "nodes/qsync/journal.py",
+    "nodes/qsync/stored_log.py",
     "        for row in log.rows:\n",
     (
         "        for row in log.rows:\n"

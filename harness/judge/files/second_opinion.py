@@ -32,17 +32,19 @@ from harness.errors import WrongUse
 from harness.judge.files.register_checkers import CHECK, adapter_of, merged_answer
 
 _HOLDS, _FAILS = r"linearizable|serializable|valid|legal|true|ok", r"invalid|illegal|false|anomal(?:y|ies)"
-_NOT = r"(?:\bnot|\bnon|\bnever|n't)[ -]*"
+_NOT = r"(?:\bnot|\bnon|\bnever|n't)[ -]*(?:[a-z]+[ -]){0,4}?"
+_NO_FAULT = rf"(?:\bno|\b0|\bzero|\bwithout|\bany|{_NOT})[ -]*(?:\w+ )?(?:{_FAILS})\b"
+_NONE = rf"\b(?:{_FAILS})\"?\s*[:=]\s*(?:0\b|none\b|\[\]|\{{\}})"
 _WORDS: tuple[tuple[str, str], ...] = (
-    (rf"(?:\bno|\b0|\bzero|\bwithout|\bany|{_NOT})[ -]*(?:\w+ )?(?:{_FAILS})", "neither"),
-    (rf"{_NOT}(?:an? )?(?:{_HOLDS})|\b(?:{_FAILS})", "invalid"),
-    (r"\b(?:unknown|timed[ -]?out|timeout)", "unknown"),
-    (rf"\b(?:{_HOLDS})", "valid"),
+    (rf"{_NO_FAULT}|{_NONE}", "neither"),
+    (rf"(?:{_NOT}(?:{_HOLDS})|\b(?:{_HOLDS})\"?\s*[:=]\s*(?:no|false)|\b(?:{_FAILS}))\b", "invalid"),
+    (r"\b(?:unknown|timed[ -]?out|timeout)\b", "unknown"),
+    (rf"\b(?:{_HOLDS})\b", "valid"),
 )
 """In this order. "No anomalies" says of one kind of fault that there is none, and is no verdict."""
-_VERDICT = re.compile("|".join(rf"(?P<{result}>(?:{words})\b)" for words, result in _WORDS), re.IGNORECASE)
+_VERDICT = re.compile("|".join(rf"(?P<{result}>{words})" for words, result in _WORDS), re.IGNORECASE)
 _NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
-_KEY = re.compile(r"\bvalid\?\"?\s*[:=]?\s*[:\"]?(?P<value>true|false|unknown)\b", re.IGNORECASE)
+_KEY = re.compile(r"\bvalid(?:\?\"?\s*[:=]?|\"\s*:)\s*[:\"]?(?P<value>true|false|unknown)\b", re.IGNORECASE)
 _OF_KEY: Mapping[str, Result] = {"false": "invalid", "unknown": "unknown", "true": "valid"}
 """The gravest first."""
 _CODES: dict[Result, tuple[int, ...]] = {"valid": (0,), "invalid": (0, 1), "unknown": (0, 1, 2)}

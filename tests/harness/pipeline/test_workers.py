@@ -32,3 +32,14 @@ def test_every_row_of_a_file_is_in_a_batch(
         for row in batch.to_pylist()
     ]
     assert [row["number"] for row in rows] == list(range(lines))
+
+
+def test_rows_before_one_that_fits_no_column_are_kept(tmp_path: Path) -> None:
+    """If it failed, one number beyond 64 bits would take twenty thousand rows with it."""
+
+    def read(run: str, path: Path) -> Any:
+        yield from ((run, number) for number in (1, 2, 2**70, 4))
+
+    given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(tmp_path)}])
+    batches = workers._rows(iter([given]), read, "run string, number long")
+    assert [row["number"] for batch in batches for row in batch.to_pylist()] == [1, 2]

@@ -122,3 +122,8 @@ def test_a_scan_of_a_view_shows_what_it_is_a_view_of() -> None:
     view.source = space((1, "a"))
     found = run(Evaluation({"v": view, 513: view}, confirmed_only=False), [["scan", "v", None, None]])
     assert found.results == [((1, "a"),)]
+
+
+def test_a_statement_that_is_no_statement_writes_nothing() -> None:
+    """If it failed, one malformed request would end the node."""
+    assert not writes([[["x"], "s", 1], [], 5, [None]])

@@ -262,3 +262,34 @@ def test_a_new_strategy_is_met_straight_alone() -> None:
     driver.pass_ms(1_500)
     assert all(host.node.journal.is_matched for host in driver.hosts.values())
     healed(driver)
+
+
+@pytest.mark.parametrize("strategy", ["simple", "smart"])
+@pytest.mark.parametrize("masters", [3, 5])
+def test_masters_go_on_beside_one_that_left_them_out(masters: int, strategy: str) -> None:
+    """If it failed, a majority that was idle while one master split off would stand still for as long as they hear it:
+    it is not silent, and takes no part."""
+    names = FIVE[:masters]
+    driver = met(strategy, names, 600)
+    driver.pass_ms(500)
+    first, *others, dead = names
+
+    def away(*gone: str) -> None:
+        driver.cut = {(one, other) for one, other in permutations(names, 2) if one in gone or other in gone}
+
+    away(dead)
+    submit(driver, first, *others)
+    driver.pass_ms(2_500)
+    away(first, dead)
+    submit(driver, first)
+    driver.pass_ms(1_000)
+    away(dead)
+    synced = {name: len(driver.hosts[name].node.journal.synced) for name in others}
+    for _ in range(4):
+        submit(driver, first, *others)
+        driver.pass_ms(1_000)
+    for name in others:
+        journal = driver.hosts[name].node.journal
+        assert len(journal.synced) > synced[name] and not journal.queue, name
+    driver.separate()
+    healed(driver)

@@ -24,7 +24,7 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | remove | | (and then it ends, and its folder is gone) |
 
 A line that comes again, after a connection was lost, is done once and answered again. Lines of its own are events:
-{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...], "starved": false}: a node ended;
+{"event": 4, "node": "n2", "pid": 812, "code": -11, "words": [...], "starved": ""}: a node ended;
 {"event": 5, "node": "n2", "orphans": "process 813 (…)"}: processes that outlived it, and were killed.
 
 When no harness has spoken for as long as the lease, it is gone: nodes are killed, the folder is removed.
