@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +13,7 @@ from harness.cli.param_types import Text
 
 if TYPE_CHECKING:
     from checkers.models import Model
+    from checkers.verdict import Verdict
     from harness.plan.promise import Promise
 
 TABLES = ("systems", "promises", "clusters", "workloads", "models", "faults", "checkers", "starts", "bugs")
@@ -39,6 +42,7 @@ def command(table: str | None, cluster: str | None) -> int:
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from checkers.logs.wal import NAME as AUDIT
     from checkers.models import ALIASES, MODELS
+    from checkers.table import CHECKERS
     from harness.faults.table import FAULTS
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
@@ -68,6 +72,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
                 for check in workload.checks(promise, None)
             }
             return {
+                **{name: _question(name, check) for name, check in CHECKERS.items()},
                 **of_workloads,
                 AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
             }
@@ -75,6 +80,13 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             return {name: text for system in SYSTEMS.values() for name, text in system.starts.items()}
         case _:
             return {name: text for system in SYSTEMS.values() for name, text in system.bugs().items()}
+
+
+def _question(name: str, check: Callable[..., Verdict]) -> str:
+    """The first sentence of what a checker says of itself."""
+    said = inspect.getdoc(check.func if isinstance(check, partial) else check) or ""
+    sentence = " ".join(said.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+    return sentence.replace("`guarantee`", name).replace("`", "")
 
 
 def _model(model: Model) -> str:
