@@ -507,7 +507,7 @@ PLANTED = (
         "least-of-before",
         "overdraft: the bound is compared with the sum before",
         "statements.py",
-        "    if least is not None and before + amount < least:",
+        "    if least is not None and total < least:",
         "    if least is not None and before < least:",
     ),
     Planted(
