@@ -67,7 +67,7 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
 def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
     """The fault that was active on the node when it ended, and may be the cause; of several the one that began last.
 
-    A fault that had no effect is no cause. Of one without an end line nobody knows that.
+    A fault that had no effect is no cause. A fault without an end line may have had one.
     """
     at_work = [
         fault

@@ -55,7 +55,7 @@ def smallest(
 
 
 def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
-    """By micro-operation, the transactions whose writes it shows."""
+    """By micro-operation, the transactions that made the writes which it shows."""
     writer = {
         (key, value): columns.owner(micro)
         for micro, (f, key, value) in enumerate(

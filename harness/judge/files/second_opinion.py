@@ -41,7 +41,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\b(?:unknown|timed[ -]?out|timeout)\b", "unknown"),
     (rf"\b(?:{_HOLDS})\b", "valid"),
 )
-"""In this order. "No anomalies" says of one kind of fault that there is none, and is no verdict."""
+"""In this order. "No anomalies" may speak of one kind of fault alone, so it counts as no verdict."""
 _VERDICT = re.compile("|".join(rf"(?P<{result}>{words})" for words, result in _WORDS), re.IGNORECASE)
 _NAMES_OF_VERDICTS = re.compile(r":?\"?\bvalid\??\"?\s*[:=]?\s*(?=:?(?:true|false|unknown)\b)", re.IGNORECASE)
 _KEY = re.compile(r"\bvalid(?:\?\"?\s*[:=]?|\"\s*:)\s*[:\"]?(?P<value>true|false|unknown)\b", re.IGNORECASE)
