@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import tempfile
 import traceback
+from pathlib import Path
 from typing import ClassVar
 
 TRACEBACK_NOTE = "traceback in "
@@ -55,6 +56,14 @@ class NodeEnded(ClusterError):
 
 class StoreError(HarnessError):
     exit_code = 3
+
+
+def given_path(text: str) -> Path:
+    """The path that a person gave, with `~` and `~user` replaced. WrongUse if there is no such user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise WrongUse(f"{text}: there is no user of this name here; try: a path without ~") from error
 
 
 def broke(error: Exception) -> str:

@@ -220,7 +220,7 @@ class MultiRegister(Sequential):
         value = operation.value
         well = operation.f == "txn" and isinstance(value, list | tuple)
         if not well or not all(
-            isinstance(micro, list | tuple) and len(micro) == 3 and micro[0] in MICRO for micro in value
+            isinstance(micro, list | tuple) and len(micro) == 3 and micro[0] in list(MICRO) for micro in value
         ):
             raise strange(operation, "read, write, or txn with [[r, key, value], [w, key, value], …]")
         return [(MICRO[word], str(key), identity(shown)) for word, key, shown in value]

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from harness.errors import StoreError, WrongUse
+from harness.errors import StoreError, WrongUse, given_path
 from harness.run.finish import Failure
 
 FOLDER = "_campaigns"
@@ -238,7 +238,7 @@ def night_of(results: Path, given: str) -> Journal:
 
     Raises WrongUse if there is none.
     """
-    tried = [Path(given).expanduser(), results / FOLDER / given]
+    tried = [given_path(given), results / FOLDER / given]
     for folder in tried:
         book = load(folder.resolve())
         if book is not None:

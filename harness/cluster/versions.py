@@ -22,7 +22,7 @@ from typing import Final
 
 from harness.cluster.place import ROOT, Version
 from harness.cluster.wheels import CACHE
-from harness.errors import WrongUse
+from harness.errors import WrongUse, given_path
 
 PACKAGE: Final = "nodes"
 FOLDER: Final = CACHE.parent / "versions"
@@ -32,7 +32,7 @@ _TRY: Final = "try: a wheel, a checkout, a folder that holds the package nodes, 
 
 def package(given: str) -> Version:
     """Code of our nodes. Raises WrongUse in one line."""
-    path = Path(given).expanduser()
+    path = given_path(given)
     if path.is_dir():
         files = _of_folder(path)
     elif path.is_file():
@@ -59,7 +59,7 @@ def this_package() -> Version:
 
 def binary(given: str) -> Version:
     """A program of a store that is not ours, by its path or its name on PATH. Raises WrongUse."""
-    program = shutil.which(str(Path(given).expanduser()))
+    program = shutil.which(str(given_path(given)))
     if program is None:
         raise WrongUse(f"there is no program {given}; expected the path of a binary, or its name on PATH")
     return Version(given=given, program=Path(program).resolve())

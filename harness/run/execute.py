@@ -1,4 +1,4 @@
-"""Executing a plan: folder, conductor, clock; then judge, report.
+"""Executing a plan: its folder, its clock, its conductor, and cuts restored afterwards. `finish` judges the run.
 
 In real time, Ctrl-C ends the load in order: faults are healed, nodes are stopped, and what was recorded is judged.
 A second Ctrl-C does not wait for any of that. A run that breaks leaves its record and, if the harness itself broke,

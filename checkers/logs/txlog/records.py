@@ -188,7 +188,7 @@ def _row(master: str, place: int, record: Record) -> Row:
 def _rare(place: int, record: Record) -> Row:
     match record:
         case ["life", _, strategy]:
-            return Row(kernels.LIFE, more=Life(place, strategy))
+            return Row(kernels.LIFE, more=Life(place, _word(strategy)))
         case ["split", missing, backup]:
             gone = tuple(map(_word, missing))
             return Row(kernels.SPLIT, 0, len(gone), more=Split(place, gone, _backup(backup)))
@@ -199,15 +199,15 @@ def _rare(place: int, record: Record) -> Row:
         case ["thawed"]:
             return Row(kernels.THAWED, more=Thawed(place))
         case ["recovered", epoch, common, winner, votes, refs, queue, counter, last, *_]:
-            newest = {_word(peer): _number(count) for peer, count in dict(last).items()}
             over = Recovered(
-                place, _number(epoch), _number(common), winner, dict(votes), _number(counter), newest
+                *(place, _number(epoch), _number(common), _word(winner)),
+                *(_numbers(votes), _number(counter), _numbers(last)),
             )
             return Row(kernels.RECOVERED, common, len(refs), None, _refs(refs), _refs(queue), over)
         case ["restored", index, digest]:
             return Row(kernels.RESTORED, _number(index), more=Restored(place, index, _hash(digest)))
         case ["strategy", name]:
-            return Row(kernels.CHOSEN, more=Chosen(place, name))
+            return Row(kernels.CHOSEN, more=Chosen(place, _word(name)))
         case ["max-peer-lag", lag_ns]:
             return Row(kernels.LAGGED, more=Lagged(place, _number(lag_ns)))
         case ["peer", name]:
@@ -219,6 +219,10 @@ def _number(value: Any, least: int = 0) -> int:
     if not isinstance(value, int) or not least <= value < MOST:
         raise ValueError(f"expected a number from {least} on, got {value!r}"[:100])
     return int(value)
+
+
+def _numbers(values: Mapping[Any, Any]) -> dict[str, int]:
+    return {_word(name): _number(value) for name, value in dict(values).items()}
 
 
 def _word(value: Any) -> str:

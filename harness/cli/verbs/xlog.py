@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,13 +29,14 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
 
     logs = _logs()
     suffixes = logs.suffixes
-    files = [file for path in paths for file in _files(path, suffixes)]
-    if not files:
-        expected = " or ".join(f"*{suffix}" for suffix in suffixes)
-        raise WrongUse(f"{paths[0]}: expected {expected} files, found none; try: a file, or a node's folder")
-    folders = {file.parent for path in paths if path.is_dir() for file in _files(path, suffixes)}
+    found = {path: _files(path, suffixes) for path in paths}
+    for path, files in found.items():
+        if not files:
+            expected = " or ".join(f"*{suffix}" for suffix in suffixes)
+            raise WrongUse(f"{path}: expected {expected} files, found none; try: a file, or a node's folder")
+    folders = {file.parent for path, files in found.items() if path.is_dir() for file in files}
     is_sound = True
-    for file in files:
+    for file in itertools.chain.from_iterable(found.values()):
         try:
             data = file.read_bytes()
         except OSError as error:

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from harness.errors import WrongUse
+from harness.errors import WrongUse, given_path
 from harness.wrong_values import in_words
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -69,7 +69,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def read(path: str, *, accept_new_host_keys: bool = False) -> tuple[Host, ...]:
     """The hosts of an inventory file. WrongUse says, in one line, what is wrong with it or its keys."""
-    file = Path(path).expanduser()
+    file = given_path(path)
     try:
         table = tomllib.loads(file.read_text())
     except OSError as error:
@@ -113,4 +113,4 @@ def _complete(host: Host, folder: Path, accept_new_host_keys: bool) -> Host:
 
 
 def _whole(folder: Path, path: str) -> Path:
-    return (folder / Path(path).expanduser()).absolute()
+    return (folder / given_path(path)).absolute()

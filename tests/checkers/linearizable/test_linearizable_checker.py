@@ -111,6 +111,8 @@ def test_an_unknown_operation_is_no_green_light() -> None:
         linearizable.check(built([("append", "ok", 1, "r1")]))
     with pytest.raises(ModelError, match="old, new"):
         linearizable.check(built([("cas", "ok", 1, "r1")]))
+    with pytest.raises(ModelError, match=r"\[r, key, value\]"):
+        linearizable.check(built([("txn", "ok", [[["r"], "x", 1]], "r1")]), model="multi-register")
 
 
 @pytest.mark.parametrize("value", [True, 1.5, [1, 2], {"a": 1}, "1"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from harness.cli.verbs.xlog import command
+from harness.errors import WrongUse
 from nodes.iproto import xlog
 from nodes.iproto.messages import Row, Type
 
@@ -17,7 +19,7 @@ LOG = xlog.encode_header("XLOG", INSTANCE, {}) + xlog.encode_block([ROW])
 
 
 def said(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(command, arguments, standalone_mode=False)
+    result = CliRunner().invoke(command, arguments, standalone_mode=False, catch_exceptions=False)
     return result.return_value, result.output
 
 
@@ -40,3 +42,12 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     assert code == 1
     assert "the 0 rows in the first" in output
     assert len(output.splitlines()) == 1
+
+
+def test_a_folder_without_logs_is_named(tmp_path: Path) -> None:
+    """If it failed, a node whose folder is empty would count as a node with sound logs."""
+    path = tmp_path / "00000000000000000000.xlog"
+    path.write_bytes(LOG)
+    (tmp_path / "n2").mkdir()
+    with pytest.raises(WrongUse, match=r"n2: expected .* found none"):
+        said(str(path), str(tmp_path / "n2"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checkers.history.history import History
+from checkers.logs.txlog import log_of
 from tests.checkers.logs.txlog.scripts import (
     Records,
     added,
@@ -254,6 +255,22 @@ def test_what_a_master_made_since_the_freeze_is_kept() -> None:
     assert kept({**logs(*since, recovered()), **others}, AWAY, **CAN) == {"dropped-at-recovery"}
     again = recovered(ref(9, "n1-1"))
     assert kept({**logs(*since, again), **others}, AWAY, **CAN) == set()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ["life", 1, 7],
+        ["strategy", None],
+        ["recovered", 1, 0, ["n1"], {}, [], [], 9, {}, []],
+        ["recovered", 1, 0, "n1", {"n1": "three"}, [], [], 9, {}, []],
+        ["recovered", 1, 0, "n1", {}, [], [], 9, {"n2": -1}, []],
+    ],
+)
+def test_a_malformed_record_is_damage(record: list[Any]) -> None:
+    """If it failed, a damaged log would end a checker with a traceback, or be judged by what it does not say."""
+    log = log_of("n1", [life(), record])
+    assert (len(log.rows), "record 2 of n1 cannot be read" in log.damage) == (1, True)
 
 
 def test_what_waits_for_the_end_of_a_recovery_has_no_place_yet() -> None:

@@ -76,6 +76,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """If it failed, a wrong path would end in a traceback."""
     with pytest.raises(WrongUse, match="cannot read the inventory"):
         inventory.read(str(tmp_path / "none.toml"))
+    with pytest.raises(WrongUse, match="no user of this name"):
+        inventory.read("~nobody-of-this-name/hosts.toml")
 
 
 def test_a_host_without_tarantool_is_told_apart_from_one_that_has_it_elsewhere(tmp_path: Path) -> None:
