@@ -14,12 +14,15 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests import examples
+
+SMALL_SUITES = ("browser", "real", "docker", "spark", "nightly")
 
 # A run without a debugger does not explain failures: this takes a test a hundred times, and says little.
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
@@ -72,8 +75,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: not _is_of_checkers(item))
     for item in items:
+        _must_be_found(item)
         if _is_of_checkers(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.again)
+
+
+def _must_be_found(item: pytest.Item) -> None:
+    """`qsync test --marked` collects the files that name the marker: a test marked in another way would never run."""
+    for marker in item.iter_markers():
+        if marker.name in SMALL_SUITES and marker.name not in _named_by(item.path):
+            raise pytest.UsageError(
+                f"{item.nodeid} is marked {marker.name}, but neither its file nor the conftest.py beside it "
+                f"has the words mark.{marker.name}"
+            )
+
+
+@cache
+def _named_by(path: Path) -> frozenset[str]:
+    texts = [file.read_text() for file in (path, path.with_name("conftest.py")) if file.exists()]
+    return frozenset(name for name in SMALL_SUITES if any(f"mark.{name}" in text for text in texts))
 
 
 def _is_of_checkers(item: pytest.Item) -> bool:

@@ -194,7 +194,8 @@ def run_tests(suite: Suite, pytest_arguments: tuple[str, ...]) -> int:
     if not pytest_arguments:
         _compile_tests()
     sys.stdout.flush()
-    os.execv(sys.executable, [*PYTEST, *options, "-m", _expression(suite), *pytest_arguments])
+    where = pytest_arguments or _files(suite)
+    os.execv(sys.executable, [*PYTEST, *options, "-m", _expression(suite), *where])
 
 
 def _are_elsewhere(pytest_arguments: tuple[str, ...]) -> bool:
@@ -218,6 +219,17 @@ def _compile_tests() -> None:
     ]
     for process in compiling:
         process.wait()
+
+
+def _files(suite: Suite) -> tuple[str, ...]:
+    """The files with tests of the suite: each process would take ten seconds to import all others.
+
+    Their text names the marker, as tests/conftest.py demands; a conftest.py marks tests of its folder.
+    """
+    if suite.name in {DEFAULT, LONG}:
+        return ()
+    marked = (path for path in Path("tests").rglob("*.py") if f"mark.{suite.name}" in path.read_text())
+    return tuple(sorted({str(path.parent if path.name == "conftest.py" else path) for path in marked}))
 
 
 def _expression(suite: Suite) -> str:

@@ -16,6 +16,7 @@ from _pytest.mark.expression import Expression
 from harness.cli.verbs import doctor
 from harness.cli.verbs import test as verb
 from harness.cli.verbs.doctor import Finding
+from tests.conftest import SMALL_SUITES
 from tests.harness.cli.verbs.conftest import Qsync
 
 ROOT = Path(verb.ROOT)
@@ -46,6 +47,15 @@ def test_each_marker_is_a_suite() -> None:
     """If it failed, tests with a new marker would run in the default suite."""
     markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["markers"]
     assert {marker.partition(":")[0] for marker in markers} == {*verb.MARKED, "again"}
+    assert {*SMALL_SUITES, verb.LONG} == {*verb.MARKED}
+
+
+@pytest.mark.parametrize("suite", [suite for suite in verb.SUITES if suite.name in SMALL_SUITES])
+def test_a_small_suite_collects_its_own_files(suite: verb.Suite) -> None:
+    """If it failed, each process of a small suite would import all tests, or find none."""
+    files = verb._files(suite)
+    assert 0 < len(files) < 60
+    assert all((ROOT / file).exists() for file in files)
 
 
 def test_ci_runs_all_of_them() -> None:
