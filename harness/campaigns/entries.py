@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable
 
 from harness.campaigns.summary import Group, Summary
 
@@ -28,6 +27,7 @@ def entries(summary: Summary) -> str:
 
 
 def _entry(group: Group, expires: datetime.date) -> str:
+    runs = "1 run" if len(group.runs) == 1 else f"{len(group.runs)} runs"
     listed = ", ".join(_text(fingerprint) for fingerprint in _fingerprints(group))
     cells = (
         f"{group.cells[0]} and {len(group.cells) - 1} more cells" if len(group.cells) > 1 else group.cells[0]
@@ -38,22 +38,18 @@ def _entry(group: Group, expires: datetime.date) -> str:
             f"fingerprints = [{listed}]",
             f"issue = {_text(ISSUE)}",
             f"expires = {expires}",
-            f"note = {_text(f'{group.shape}; in {len(group.runs)} runs of {cells}', NOTE_MAX)}",
+            f"note = {_text(f'{group.shape}; in {runs} of {cells}', NOTE_MAX)}",
         ]
     )
 
 
 def _fingerprints(group: Group) -> list[str]:
     """The fingerprints of all runs of the group, the leading one first."""
-    return _once(fingerprint for run in group.runs for fingerprint in run.fingerprints)
-
-
-def _once(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(fingerprint for run in group.runs for fingerprint in run.fingerprints))
 
 
 def _text(text: str, longest: int | None = None) -> str:
-    """A basic string of TOML: JSON's, without the characters that TOML or a terminal would not take raw."""
+    """A basic string of TOML: JSON's, without the characters that are not printable (TOML refuses most of them)."""
     text = text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
     return json.dumps(
         "".join(letter if letter.isprintable() else "\ufffd" for letter in text), ensure_ascii=False

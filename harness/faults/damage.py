@@ -1,7 +1,7 @@
 """Damage: processes are killed, and a log of theirs is torn, cut off or changed before they are started again.
 
-A node that refuses a damaged disk does right where it may only detect the damage. It is then started once more from the
-files as they were before.
+If damage may only be detected, a node may refuse to start. It is then started once more from the files as they were
+before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STAYS = no(SIM, "what is synced on a virtual disk stays")
 
 
 class RealDamage(Spoilt):
-    """Took effect if the processes were seen dead and files of theirs damaged."""
+    """Took effect if the processes were seen dead and at least one file was damaged."""
 
     async def begin(self) -> None:
         await super().begin()

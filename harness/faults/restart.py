@@ -8,9 +8,9 @@ from harness.faults.where import EVERYWHERE, by_name
 
 
 class Restart(Action):
-    """`nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has all that
-    there is; all of them `at_once` if it says so. With `options` they start with these, and are restarted in the same
-    way without them at the end, unless that `stays`."""
+    """`nodes` are stopped (SIGTERM) and started again, one after the other, each as soon as the one before has caught
+    up; `at_once`: all together. With `options` they start with these, and are restarted in the same way without them at
+    the end, unless the change `stays`."""
 
     does = "restart"
     kinds = (

@@ -15,9 +15,11 @@ from dataclasses import replace
 import msgspec
 
 from checkers.check import Check
+from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from checkers.history.members import have_changed, left, quorums
 from checkers.logs.wal import LogRules, NodeLog
+from harness.errors import StoreError
 from harness.faults.fault import Fault
 from harness.plan.plan import POWER_FAULTS, Drawn, Plan
 from harness.plan.promise import Promise
@@ -25,10 +27,11 @@ from harness.systems import system_of
 from harness.workloads import workload_of
 from harness.workloads.checks import of_submitted
 from harness.workloads.workload import Workload
+from harness.wrong_values import in_words
 
 
 def promise_of(plan: Plan, history: History) -> Promise:
-    """Raises WrongUse if the plan's system is unknown."""
+    """Raises WrongUse if the plan's system is unknown, StoreError if a fault of the record cannot be read."""
     if plan.loses_power and all(fault.does != "power" for fault in history.faults):
         plan = _without_power_faults(plan)
     if plan.changes_options:
@@ -47,9 +50,19 @@ def _without_power_faults(plan: Plan) -> Plan:
 
 def _with_options_as_changed(plan: Plan, history: History) -> Plan:
     """The plan with the faults that began in place of the drawn ones; its operations and names of faults stay."""
-    begun = tuple(msgspec.convert(fault.asked, Fault) for fault in history.faults)
+    begun = tuple(map(_begun, history.faults))
     operations = () if plan.drawn is None else plan.drawn.operations
     return msgspec.structs.replace(plan, drawn=Drawn(faults=begun, operations=operations))
+
+
+def _begun(span: FaultSpan) -> Fault:
+    try:
+        return msgspec.convert(span.asked, Fault)
+    except msgspec.ValidationError as error:
+        raise StoreError(
+            f"fault {span.id} ({span.name}) is not recorded as this version writes it: "
+            f"{in_words(error, span.asked, Fault)}; try: the version that made the run"
+        ) from error
 
 
 def checks_of(plan: Plan, promise: Promise) -> tuple[Check, ...]:

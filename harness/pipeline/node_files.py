@@ -9,7 +9,7 @@ from harness.pipeline.schemas import LOG_LINE
 
 
 def node_log(lines: DataFrame) -> DataFrame:
-    """Lines with their known fields as columns; a line that is not JSON keeps its text, at level "raw"."""
+    """Lines with their known fields as columns; a line without a level, or that is not JSON, has the level "raw"."""
     fields = F.from_json("line", LOG_LINE)
     return lines.select("run", "node", "number", "line", fields.alias("told")).select(
         "run",
@@ -26,10 +26,13 @@ def wal(records: DataFrame, operations: DataFrame) -> DataFrame:
     """Records of writes joined to the operations that they served: same key, same value, and surely not failed.
 
     `candidates` counts the operations that would fit; `operation_index` is the invocation of the only one, null if
-    there is none (set-up, bookkeeping) or more than one (a value that was written twice). Deletions and statements
-    that compute their value on the node have no value here, and so no operation.
+    there is none (set-up, bookkeeping, a record without a key) or more than one (a value that was written twice).
+    Deletions and statements that compute their value on the node have no value here, and so no operation.
     """
-    put = F.when(F.col("f") == "cas", F.get_json_object("value", "$[1]")).otherwise(F.col("value"))
+    new = F.to_json(
+        F.try_variant_get(F.try_parse_json("value"), "$[1]", "variant")
+    )  # a text keeps its quotes
+    put = F.when(F.col("f") == "cas", new).otherwise(F.col("value"))
     writers = (
         operations.where(F.col("f").isin("write", "cas") & (F.col("type") != "fail"))
         .select("run", "key", put.alias("value"), "invoke_index", "type")

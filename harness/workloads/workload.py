@@ -17,7 +17,7 @@ from harness.workloads.generators.generator import Value
 
 
 class Workload(ABC):
-    """A new one is a file in this package and a line in its table. What has a default here, few need to say."""
+    """A new one is a file in this package; ARCHITECTURE.md says which tables get a line. Most keep the defaults."""
 
     __slots__ = ()
 
@@ -105,6 +105,7 @@ class Workload(ABC):
         return False
 
     def is_deletion(self, operation: Operation) -> bool:
+        """Whether the operation deletes its key."""
         return False
 
     def must_fail(self, operation: Operation, value: Value) -> bool:

@@ -19,6 +19,8 @@ class WrongUse(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
+    """What `--help` lists. `epoch_ns`: the zero of the log's times, on this machine's monotonic clock."""
+
     system: str
     config: str
     data: str
@@ -110,7 +112,7 @@ def _parser(systems: Sequence[str]) -> _Parser:
 
 
 def _system(text: str, systems: Sequence[str]) -> str:
-    if text not in systems and ":" not in text:
+    if text not in systems and not all(text.rpartition(":")[::2]):
         known = ", ".join(systems)
         raise argparse.ArgumentTypeError(f"expected one of {known}, or module:function, got {text!r}")
     return text

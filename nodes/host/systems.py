@@ -80,7 +80,7 @@ def system_of(name: str, systems: Mapping[str, System]) -> System:
     try:
         code = of_file(module) if module.endswith(".py") else importlib.import_module(module)
         system: System = getattr(code, function)
-    except (ImportError, AttributeError, OSError) as error:
+    except (ImportError, AttributeError, OSError, TypeError, ValueError) as error:
         raise NoSystem(f"the system {name} cannot be hosted: {error}") from error
     return system
 

@@ -98,6 +98,8 @@ _UNLIKELY = -5.486124068793689e303
 
 
 def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
+    """The rows of system spaces that `tuples` begin with. Known are those of the same objects: comparing all values
+    would take as long as packing them."""
     for known in _BEGINNINGS:
         if len(known.pairs) <= len(tuples) and all(map(is_, known.pairs, tuples)):
             return known
@@ -115,7 +117,9 @@ def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
     """The bytes of a `.snap` file."""
     count, blocks = 0, []
-    first = _beginning_of(snapshot.tuples) if timestamp else None
+    first = (
+        _beginning_of(snapshot.tuples) if timestamp else None
+    )  # rows without a timestamp have no place for it
     if first is not None and len(first.pairs) <= BLOCK_ROWS:
         count, blocks = len(first.pairs), [[first.at(timestamp)]]
     rows = [
@@ -134,33 +138,38 @@ def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: s
 def is_whole(data: bytes) -> bool:
     """True if a snapshot can be trusted: it was written to its end, and nothing is damaged."""
     try:
-        log = xlog.decode(data)
-    except XlogError:
+        _whole("", data)
+    except StartRefused:
         return False
-    return log.finished and log.damage is None
+    return True
 
 
 def meta(name: str, data: bytes) -> xlog.Meta:
     """The header of a file. Raises StartRefused."""
-    end = data.find(b"\n\n") + 2
+    header, blank_line, _ = data.partition(b"\n\n")
     try:
-        header = xlog.decode(data[: max(end, 0)]).meta
+        found = xlog.decode(header + blank_line).meta
     except XlogError as error:
         raise StartRefused(f"{name}: {error}") from error
-    if header is None:
+    if found is None:
         raise StartRefused(f"{name}: its header is cut off")
-    return header
+    return found
 
 
 def read(name: str, data: bytes) -> Snapshot:
     """Raises StartRefused if the file is damaged or was not written to its end."""
+    vclock, rows = _whole(name, data)
+    return _snapshot(vclock, rows)
+
+
+def _whole(name: str, data: bytes) -> tuple[Mapping[int, int], Sequence[Row]]:
     try:
         log = xlog.decode(data)
     except XlogError as error:
         raise StartRefused(f"{name}: {error}") from error
     if log.meta is None or log.damage is not None or not log.finished:
         raise StartRefused(f"{name}: {log.damage or 'there is no end marker'}")
-    return _snapshot(log.meta.vclock, log.rows)
+    return log.meta.vclock, log.rows
 
 
 def _snapshot(vclock: Mapping[int, int], rows: Sequence[Row]) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Connections between masters: each calls each other one twice, for rounds and for the updates of transactions.
+"""Connections between masters: every master calls every other one twice, for rounds and for updates of transactions.
 
 | message | |
 |---|---|
@@ -39,6 +39,8 @@ def described(message: object) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class Call:
+    """One of our two calls to a peer; `link` is None while it does not stand."""
+
     peer: str
     lane: str
     link: int | None = None
@@ -48,6 +50,8 @@ class Call:
 
 
 class Links:
+    """All calls of this master, and the links on which others call it."""
+
     def __init__(
         self, site: Site, is_peer: Callable[[str], bool], take: Take, says: Callable[[], Mapping[str, object]]
     ) -> None:
@@ -111,7 +115,7 @@ class Links:
         self._lose(call)
 
     def disconnected(self, link: int) -> bool:
-        """False if the link was not one of a master."""
+        """False if no master is known to use the link. A call that was given up before is none any more."""
         call = self._by_link.get(link)
         if call is not None:
             self._lose(call)
@@ -146,7 +150,9 @@ class Links:
                     self.told[peer] = about
                 return True
             case ["hello", _, peer, *_]:
-                self._site.log("refused a master that is not configured", "warning", peer=str(peer))
+                known = isinstance(peer, str) and self._is_peer(peer)
+                why = "whose hello is malformed" if known else "that is not configured"
+                self._site.log(f"refused a master {why}", "warning", peer=str(peer))
                 self.refused.add(str(peer))
                 self._site.out.append(Disconnect(link))
                 return True

@@ -7,11 +7,13 @@ sshd and the network tools are in it.
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.cluster.scratch import scratch
 from harness.errors import ClusterError
@@ -37,6 +39,13 @@ LEFT_OUT = (
 """Beginnings of package names that only installing would need."""
 _LEFT_ASIDE = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
 _DEPENDS = ("apt-cache", "depends", "--recurse", *(f"--no-{kind}" for kind in _LEFT_ASIDE))
+_CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (.*)$", re.MULTILINE)
+_ENVIRONMENT = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C"}  # words of apt are read
+_EXTRACT = (
+    *("tar", "-x", "--keep-directory-symlink"),
+    *("--exclude=./usr/share/doc", "--exclude=./usr/share/man", "-f"),
+)
+_WITHIN_S = 300
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
@@ -47,7 +56,8 @@ def name_of(packages: Sequence[str]) -> str:
     if not packages:
         return LOCAL_BASE
     digest = hashlib.sha256(" ".join((*PACKAGES, *sorted(packages))).encode()).hexdigest()[:8]
-    return f"{LOCAL_BASE.partition(':')[0]}:{'-'.join(sorted(packages))[:100]}-{digest}"
+    readable = re.sub(r"[^\w.-]", "_", "-".join(sorted(packages)), flags=re.ASCII)  # a tag has no "+"
+    return f"{LOCAL_BASE.partition(':')[0]}:{readable[:100]}-{digest}"
 
 
 def make_base(client: Any, packages: Sequence[str] = ()) -> str:
@@ -69,12 +79,9 @@ def _download(folder: Path, packages: Sequence[str]) -> list[Path]:
     names = sorted({line for line in depends if line and line[0].isalnum()})
     wanted = [name for name in names if not name.startswith(LEFT_OUT)]
     policy = _run(["apt-cache", "policy", *wanted], folder)
-    available = {
-        block.split(":", 1)[0]
-        for block in policy.replace("\n  ", "\x00").split("\n")
-        if block and "Candidate: (none)" not in block
-    }
-    _run(["apt-get", "download", "-q", *(name for name in wanted if name in available)], folder)
+    candidates = dict(_CANDIDATE.findall(policy))
+    available = [name for name in wanted if candidates.get(name, "(none)") != "(none)"]
+    _run(["apt-get", "download", "-q", *available], folder)
     return sorted(folder.glob("*.deb"))
 
 
@@ -83,34 +90,31 @@ def _unpack(packages: list[Path], root: Path) -> None:
         (root / "usr" / name).mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(f"usr/{name}")
     for package in packages:
-        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as source:
-            subprocess.run(
-                [
-                    "tar",
-                    "-x",
-                    "--keep-directory-symlink",
-                    "-C",
-                    root,
-                    "--exclude=./usr/share/doc",
-                    "--exclude=./usr/share/man",
-                ],
-                stdin=source.stdout,
-                check=True,
-            )
+        content = package.with_suffix(".tar")
+        with content.open("wb") as file:
+            _run(["dpkg-deb", "--fsys-tarfile", str(package)], root, file)
+        _run([*_EXTRACT, str(content)], root)
+        content.unlink()
     for name in ("etc", "tmp", "root", "run/sshd", "proc", "sys", "dev", "data"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "etc/passwd").write_text(_PASSWD)
     (root / "etc/group").write_text(_GROUP)
 
 
-def _run(command: list[str], folder: Path) -> str:
+def _run(command: list[str], folder: Path, output: BinaryIO | int = subprocess.PIPE) -> str:
+    """What the command says, unless its `output` goes to a file. Raises ClusterError."""
+    how: dict[str, Any] = {"stdout": output, "stderr": subprocess.PIPE, "text": True, "env": _ENVIRONMENT}
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=folder, timeout=_WITHIN_S, check=False, **how)
     except OSError as error:
         raise ClusterError(
-            f"a base image is made of Debian packages, and {command[0]} is missing: {error}"
+            f"a base image is made of Debian packages: {command[0]}: {error.strerror}"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(
+            f"{' '.join(command[:2])} took more than {_WITHIN_S} s; try: apt-get update"
         ) from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
         raise ClusterError(f"{' '.join(command[:2])} failed: {reason}; try: apt-get update")
-    return done.stdout
+    return done.stdout or ""

@@ -95,6 +95,18 @@ class Deployed:
     def deadline_ns(self) -> int:
         return self.cluster.now_ns() + WITHIN_NS
 
+    def options_of(self, fault: Fault) -> dict[str, Value]:
+        """The options that the fault sets; a quorum is a whole number."""
+        quorum = self.plan.expectations.decisive.quorum
+        return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
+
+    def tell_quorum(self, fault: Fault, *, settled: bool) -> None:
+        """Note the quorum if the fault sets it. While it changes, some nodes count by the old one and some by the new;
+        restarted ones, too."""
+        quorum = self.options_of(fault).get(self.plan.expectations.decisive.quorum)
+        if isinstance(quorum, int):
+            self.tell(settled=settled, quorum=None if settled and not fault.stays else quorum)
+
     def tell(self, *, settled: bool, joins: str = "", quorum: int | None = None) -> None:
         """Note the members now (or as soon as the change is `settled`); `joins` comes with an empty disk."""
         value: dict[str, object] = {

@@ -1,8 +1,9 @@
 """Options changed while nodes run, as an operator does by `box.cfg`, on one node after the other; and changed back.
 
 Took effect if every node reported the new value afterwards, and at least one had a different value before; healed if
-every node reports the old value again. A change that is to stay is written into the nodes' start configuration too.
-A node that is down takes its options from its configuration when it starts, so it is asked again until it answers.
+every node that told its options reports the old value again. A change that is to stay is written into the nodes' start
+configuration too. A node that is down takes its options from its configuration when it starts, so it is asked again
+until it answers.
 """
 
 from __future__ import annotations
@@ -10,14 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.faults.fault import Evidence, Fault
-from harness.faults.node_options import RUNNING, Value
+from harness.faults.node_options import RUNNING
 from harness.run.administration.deployed import POLL_NS, Deployed
-
-
-def wanted(fault: Fault, deployed: Deployed) -> dict[str, Value]:
-    """The options that the fault sets; a quorum is a whole number."""
-    quorum = deployed.plan.expectations.decisive.quorum
-    return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
 
 
 class ChangedOptions:
@@ -25,15 +20,16 @@ class ChangedOptions:
         self._fault = fault
         self._deployed = deployed
         self._settings = deployed.system.settings
-        self._wanted = wanted(fault, deployed)
+        self._wanted = deployed.options_of(fault)
         self._asked_ns = deployed.cluster.now_ns()
         self._usual: dict[str, Mapping[str, object]] = {}
-        self._seen_ns: list[int] = []
+        self._changed: dict[str, int] = {}
+        """Node → when it was seen to have what it had not before."""
         self._had_already = 0
         self._details: list[str] = []
 
     async def begin(self) -> None:
-        self._tell(settled=False)
+        self._deployed.tell_quorum(self._fault, settled=False)
         if self._fault.stays:
             self._deployed.lasting.update(self._wanted)
             for node in self._deployed.members.present:
@@ -50,7 +46,7 @@ class ChangedOptions:
                 self._details.append(f"{node} had {self._wanted} already")
                 self._had_already += 1
             elif await self._change(node, before, self._wanted, self._fault.until_ns):
-                self._seen_ns.append(self._deployed.cluster.now_ns())
+                self._changed[node] = self._deployed.cluster.now_ns()
 
     async def _pause(self, number: int) -> None:
         """An operator goes from node to node."""
@@ -74,26 +70,21 @@ class ChangedOptions:
             lasting = self._wanted if self._fault.stays else usual
             if not self._fault.stays:
                 await self._pause(number)
-            healed.append(await self._change(node, self._wanted, lasting, deadline_ns, is_back=True))
-        self._tell(settled=all(healed))
+            before = self._wanted if node in self._changed else await self._ask(node) or usual
+            healed.append(await self._change(node, before, lasting, deadline_ns, is_back=True))
+        self._deployed.tell_quorum(self._fault, settled=all(healed))
         return Evidence(
-            took_effect=bool(self._seen_ns)
-            and len(self._seen_ns) + self._had_already == len(self._fault.nodes),
+            took_effect=bool(self._changed)
+            and len(self._changed) + self._had_already == len(self._fault.nodes),
             asked_ns=self._asked_ns,
-            first_effect_ns=min(self._seen_ns, default=None),
-            all_in_effect_ns=max(self._seen_ns, default=None),
+            first_effect_ns=min(self._changed.values(), default=None),
+            all_in_effect_ns=max(self._changed.values(), default=None),
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=self._deployed.cluster.now_ns(),
-            healed=all(healed),
-            counters={"nodes_seen_changed": len(self._seen_ns)},
+            healed=all(healed) if healed else None,
+            counters={"nodes_seen_changed": len(self._changed)},
             detail="; ".join(self._details),
         )
-
-    def _tell(self, *, settled: bool) -> None:
-        """Note the quorum. While it changes, some nodes count by the old one, some by the new; restarted ones, too."""
-        quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
-        if isinstance(quorum, int):
-            self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 
     async def _change(
         self,
@@ -113,7 +104,8 @@ class ChangedOptions:
                 self._note(node, before, options, is_back)
                 return True
             if cluster.now_ns() >= deadline_ns:
-                self._details.append(f"{node} did not take {dict(options)}: {refused}"[:200])
+                why = refused or "it does not report them"
+                self._details.append(f"{node} did not take {dict(options)}: {why}"[:200])
                 return False
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 

@@ -13,7 +13,6 @@ from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault
 from harness.faults.node_options import RESTARTED, Value
 from harness.run.administration.deployed import Deployed
-from harness.run.administration.options import wanted
 from harness.systems.status import covers, furthest, has_synced
 
 
@@ -22,7 +21,7 @@ class Restarts:
         self._fault = fault
         self._deployed = deployed
         self._asked_ns = deployed.cluster.now_ns()
-        self._wanted = wanted(fault, deployed)
+        self._wanted = deployed.options_of(fault)
         self._seen_ns: dict[str, int] = {}
         self._away: dict[str, None] = {}
         """Nodes that did not come back, or have not caught up."""
@@ -31,14 +30,8 @@ class Restarts:
     async def begin(self) -> None:
         if self._fault.stays:
             self._deployed.lasting.update(self._wanted)
-        self._tell(settled=False)
+        self._deployed.tell_quorum(self._fault, settled=False)
         await self._restart_all(self._wanted, is_back=False)
-
-    def _tell(self, *, settled: bool) -> None:
-        """Note the quorum. While nodes start with another one, some count by the old one and some by the new."""
-        quorum = self._wanted.get(self._deployed.plan.expectations.decisive.quorum)
-        if isinstance(quorum, int):
-            self._deployed.tell(settled=settled, quorum=None if settled else quorum)
 
     async def _restart_all(self, options: Mapping[str, Value], *, is_back: bool) -> None:
         nodes = self._fault.nodes
@@ -86,7 +79,7 @@ class Restarts:
             lambda statuses: all(has_synced(node, statuses) for node in statuses),
             self._deployed.deadline_ns(),
         )
-        self._tell(settled=True)
+        self._deployed.tell_quorum(self._fault, settled=True)
         first_ns = min(self._seen_ns.values(), default=None)
         return Evidence(
             took_effect=len(self._seen_ns) == len(self._fault.nodes),

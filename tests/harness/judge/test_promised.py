@@ -8,6 +8,7 @@ import pytest
 
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from harness.errors import StoreError
 from harness.faults.fault import Fault
 from harness.judge.promised import promise_of
 from harness.plan.plan import Drawn, Plan
@@ -55,3 +56,14 @@ def test_what_is_asked_for_decides_everything_else() -> None:
         system="tarantool", configuration="A", cluster="local", faults=("lose-unsynced",), wal_mode="fsync"
     )
     assert promise_of(synced, record(("power-one", "power"))).model(WRITES) == "linearizable"
+
+
+def test_a_fault_of_another_version_is_refused_in_one_line() -> None:
+    """If it failed, a record from a later version would end its judgement with a traceback."""
+    plan = planned(faults=("quorum",))
+    history = record(("quorum", "options"))
+    history.faults[0].asked["at_nz"] = 5  # type: ignore[index]
+    with pytest.raises(
+        StoreError, match=r"fault 0 \(quorum\) is not recorded as this version writes it: .*at_nz"
+    ):
+        promise_of(plan, history)

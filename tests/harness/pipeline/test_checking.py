@@ -45,7 +45,7 @@ def without_times(found: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("segment", [checking.SEGMENT, 10])
+@pytest.mark.parametrize("segment", [checking.SEGMENT, 40])
 def test_a_run_has_the_same_verdict_and_witnesses_by_keys_and_by_segments(
     spark: Any, results: Path, segment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

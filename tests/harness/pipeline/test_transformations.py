@@ -417,7 +417,7 @@ def test_a_wal_record_is_joined_to_the_one_operation_that_it_served(spark: Any) 
     from harness.pipeline.node_files import wal
 
     records = spark.createDataFrame(
-        [("r", "n1", "k", "1"), ("r", "n1", "k", "2"), ("r", "n1", "k", "3"), ("r", "n1", None, None)],
+        [*(("r", "n1", "k", value) for value in ("1", "2", "3", '"x"')), ("r", "n1", None, None)],
         "run string, node string, key string, value string",
     )
     operations = spark.createDataFrame(
@@ -427,6 +427,7 @@ def test_a_wal_record_is_joined_to_the_one_operation_that_it_served(spark: Any) 
             ("r", "write", "fail", "k", "3", 30),
             ("r", "cas", "ok", "k", "[2,3]", 40),
             ("r", "write", "ok", "k", "3", 50),
+            ("r", "cas", "ok", "k", '[1,"x"]', 60),
         ],
         "run string, f string, type string, key string, value string, invoke_index long",
     )
@@ -436,6 +437,7 @@ def test_a_wal_record_is_joined_to_the_one_operation_that_it_served(spark: Any) 
             {"key": "k", "value": "1", "operation_index": 10, "operation_type": "ok", "candidates": 1},
             {"key": "k", "value": "2", "operation_index": 20, "operation_type": "info", "candidates": 1},
             {"key": "k", "value": "3", "operation_index": None, "operation_type": None, "candidates": 2},
+            {"key": "k", "value": '"x"', "operation_index": 60, "operation_type": "ok", "candidates": 1},
             {"key": None, "value": None, "operation_index": None, "operation_type": None, "candidates": 0},
         ],
     )

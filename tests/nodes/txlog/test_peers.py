@@ -114,6 +114,20 @@ def test_a_master_that_is_not_configured_is_refused() -> None:
     assert not driver.hosts["n4"].node.journal.is_matched
 
 
+def test_a_peer_whose_hello_is_malformed_is_told_apart() -> None:
+    """If it failed, an operator would look for a missing entry in a configuration that has it."""
+    logged: list[tuple[str, object]] = []
+    driver = met()
+    links = driver.hosts["n1"].node.links
+    links._site.log = lambda words, level="info", **told: logged.append((words, told["peer"]))  # type: ignore[method-assign]
+    assert links.received(99, ["hello", 0, "n2"])
+    assert links.received(98, ["hello", 0, "n9", {}])
+    assert logged == [
+        ("refused a master whose hello is malformed", "n2"),
+        ("refused a master that is not configured", "n9"),
+    ]
+
+
 # ---- pace
 
 

@@ -1,7 +1,7 @@
 """One network namespace: the sockets that are opened in it, and the rules that hand packets to them.
 
 A socket stays in the namespace in which it was made, so this process enters one only for a moment. Rules are those of
-iptables, because the target that asks a program (NFQUEUE) is in nearly every kernel, its like in nft in fewer.
+iptables: nearly every kernel has its target NFQUEUE, which asks a program. Fewer have the same in nft.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Queue:
 async def set_rules(namespace: Namespace, sources: Iterable[str], targets: Iterable[str]) -> None:
     """Packets from `sources` that arrive in the namespace, and those that leave for `targets`, go to the queue.
 
-    All at one instant; no names take all rules away. A container's own table `mangle` is otherwise unused.
+    All at one instant. Without sources and targets all rules go. A container's own table `mangle` is otherwise unused.
     """
     lines = [
         "*mangle",
@@ -167,8 +167,6 @@ async def _run(namespace: Namespace, command: tuple[str, ...], text: str) -> str
         raise ClusterError(f"{words[0]} cannot be run: {error}; try: apt-get install util-linux") from error
     output, errors = await process.communicate(text.encode())
     if process.returncode:
-        last = (errors.decode(errors="replace").strip().splitlines() or ["it gave no reason"])[-1]
-        raise ClusterError(
-            f"{command[0]} refuses the rules that hand packets over: {last}; try: ./qsync doctor"
-        )
+        why = " ".join(errors.decode(errors="replace").split()) or "it gave no reason"
+        raise ClusterError(f"{' '.join(command)} failed: {why[:200]}; try: ./qsync doctor")
     return output.decode()

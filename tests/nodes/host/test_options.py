@@ -1,0 +1,24 @@
+"""The command line of a node: what it names cannot be hosted, in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.host.options import WrongUse, parse
+from nodes.host.systems import SYSTEMS, NoSystem, system_of
+
+REST = ("--config", "c", "--data", "d", "--listen", "127.0.0.1:0")
+
+
+@pytest.mark.parametrize("system", [":", "module:", ":function", "nothing"])
+def test_a_system_without_a_module_or_a_function_is_refused(system: str) -> None:
+    """If it failed, a slip in a plan would end the node with a traceback."""
+    with pytest.raises(WrongUse, match="expected one of qsync, twophase, txlog, or module:function"):
+        parse(("--system", system, *REST), [*SYSTEMS])
+
+
+@pytest.mark.parametrize("system", ["..:x", "no.such.module:x", "json:x", "nowhere.py:x"])
+def test_a_system_that_cannot_be_imported_is_one_sentence(system: str) -> None:
+    """If it failed, a slip in a plan would end the node with a traceback."""
+    with pytest.raises(NoSystem, match="cannot be hosted"):
+        system_of(system, SYSTEMS)
