@@ -1,9 +1,13 @@
 """Histories of Jepsen, megabytes a second: their text to values, to a history, and with one token at a time.
 
     python -m bench.foreign [--operations 30000]
+    python -m bench.foreign --transactions 100000
 
 Registers (`jepsen.independent`), transactions over lists, and Jepsen's log. CPU time of one process, which has read a
 tenth of the text before. The twin of the tests reads one token at a time, as the first version did.
+
+`--transactions`: CPU time of whole commands instead, `./qsync check` of a file of so many, which a correct store
+answered. `--keep FILE` keeps the file, for another checker.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import checkers
+from bench.check import check
 from bench.table import print_table
 from checkers.history.foreign import edn, jepsen_text
 from tests.checkers.history import one_token_at_a_time
@@ -24,20 +29,48 @@ from tests.checkers.history import one_token_at_a_time
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=30_000)
+    parser.add_argument("--transactions", type=int)
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
+    if given.transactions:
+        whole_commands(given.transactions, given.keep)
+    else:
+        rates(given.operations)
+
+
+def rates(operations: int) -> None:
     rows = []
     with TemporaryDirectory() as folder:
         for name, (lines, ending) in NOTATIONS.items():
-            text = "".join(f"{line}\n" for line in lines(Random(1), given.operations))
+            text = "".join(f"{line}\n" for line in lines(Random(1), operations))
             path = Path(folder) / f"history{ending}"
             path.write_text(text)
             read: Callable[[str], object] = edn.read if ending == ".edn" else jepsen_text.parse
             slowly = one_token_at_a_time.read if ending == ".edn" else None
-            rates = [_rate(read, text), _rate(lambda _, path=path: checkers.read(path), text)]
-            rates += [_rate(slowly, text)] if slowly else []
-            shown = [f"{rate:.1f}" for rate in rates]
+            found = [_rate(read, text), _rate(lambda _, path=path: checkers.read(path), text)]
+            found += [_rate(slowly, text)] if slowly else []
+            shown = [f"{rate:.1f}" for rate in found]
             rows.append([name, f"{len(text) / 1e6:.1f}", *shown, *([] if slowly else ["-"])])
     print_table(["", "MB", "to values", "to a history", "one token at a time"], rows)
+
+
+def whole_commands(count: int, keep: Path | None) -> None:
+    with TemporaryDirectory() as folder:
+        path = keep or Path(folder) / "history.edn"
+        path.write_text("".join(f"{line}\n" for line in transactions(Random(1), count)))
+        rows = []
+        for _ in range(3):  # the first one may compile
+            seconds, core_s, mib = check(path)
+            rows.append(
+                [
+                    f"{count:,}",
+                    f"{path.stat().st_size / 1e6:.1f}",
+                    f"{core_s:.1f}",
+                    f"{seconds:.1f}",
+                    f"{mib:,.0f}",
+                ]
+            )
+        print_table(["transactions", "MB", "of the core, s", "by the clock, s", "peak, MiB"], rows)
 
 
 def _rate(read: Callable[[str], object], text: str) -> float:
