@@ -66,6 +66,12 @@ def test_single_options_decide_and_not_the_letter(given: dict[str, Any], letter:
     assert planned(**given).expectations.configuration == letter
 
 
+def test_by_default_a_time_out_rolls_back_without_elections_alone() -> None:
+    """If it failed, docs/seeds.md and decision 15 would say something else than what a cluster does."""
+    assert [node.rollback_on_timeout for node in configured(planned())] == [False] * 3
+    assert [node.rollback_on_timeout for node in configured(planned(election_mode="off"))] == [True] * 3
+
+
 def test_protocol_2_6_is_spoken_by_all_nodes_and_one_may_write() -> None:
     """If it failed, a real 2.6 beside our nodes would stop on a row that it does not know, or two would write."""
     nodes = configured(planned(protocol="2.6"))

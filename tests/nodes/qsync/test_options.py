@@ -73,6 +73,7 @@ def test_a_wrong_option_is_refused_and_nothing_is_set(name: object, value: objec
         ("wal_mode", "write"),
         ("instance_uuid", "abc"),
         ("replication", ["127.0.0.1:3301"]),
+        ("listen", "127.0.0.1:3302"),
     ],
 )
 def test_a_static_option_is_refused_with_its_own_code(name: str, value: object) -> None:
