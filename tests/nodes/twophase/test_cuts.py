@@ -611,3 +611,38 @@ def test_a_node_that_starts_again_has_no_colour_before_the_next_cut(variant: str
     cluster.run(300)
     assert cut_of(cluster, "b").state == "ok"
     assert cluster.node(name).cuts.sign() == cluster.node("n1").cuts.sign() != colour
+
+
+@pytest.mark.parametrize(
+    ("variant", "signs"),
+    [
+        ("shipped", ["a", None, "b", None]),
+        ("seed-counter", [1, 1, 2, 2]),
+        ("seed-colour", [["white", 1], ["white", 1], ["red", 2], ["red", 2]]),
+    ],
+)
+def test_a_sign_names_a_cut(variant: str, signs: list[object]) -> None:
+    """If it failed, docs/seeds.md and decision 48 would say something else than how a cut is named, and how long."""
+    cluster = settled(variant=variant)
+    cuts = cluster.node("n2").cuts
+    assert cuts.sign() is None
+    seen = []
+    for name in ("a", "b"):
+        cluster.client.ask("n1", "cut", name)
+        for is_running in (True, False):
+            while (cuts.running is not None) != is_running:
+                assert cluster.world.agenda.advance()
+            seen.append(cuts.sign())
+        cluster.run(100)
+        assert cut_of(cluster, name).state == "ok"
+    assert seen == signs
+
+
+def test_committing_transactions_are_tracked_from_the_start_of_a_cut_on() -> None:
+    """If it failed, docs/seeds.md and decision 48 would say something else: the design tracks them all the time."""
+    run = begun(2, **SETTINGS[2], **UNEVEN)
+    run.load(150, every_ms=2)
+    assert run.cluster.count_living().get(RECORDED, 0) == 0
+    assert any(asked.type == "ok" for asked, _, _ in run.transfers.values())
+    run.load(250, with_cuts=True, every_ms=2)
+    assert run.cluster.count_living()[RECORDED] > 0

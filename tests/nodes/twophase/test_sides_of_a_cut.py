@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
+from nodes.kernel.effects import Again
+from nodes.kernel.events import Received
 from nodes.kernel.trace import Envelope
+from nodes.twophase import stock, transaction
+from nodes.twophase.data import partition_of
+from nodes.twophase.dispatch import WORDS
 from nodes.twophase.sometimes import MARKER_FIRST
-from nodes.twophase.states import State
+from nodes.twophase.states import State, changed
 from tests.nodes.twophase.cut_oracle import before, logs_of
-from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster, key_of, settled
+from tests.nodes.twophase.virtual_cluster import Asked, VirtualCluster, key_in, key_of, settled
 
 
 def near_and_primary(cluster: VirtualCluster) -> tuple[str, str, int]:
@@ -74,6 +79,37 @@ def test_the_near_node_commits_first_and_the_backup_last() -> None:
     network.go_on(later)
     cluster.run(50)
     assert asked.type == "ok" and len(committed(cluster)) == 2
+
+
+def test_a_transaction_is_one_sequence_of_states_and_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a cut could cross a transaction in a place that the design does not know. P is c1."""
+    cluster = settled(one_phase=False, backups=0)
+    _, _, key = near_and_primary(cluster)
+    seen: list[str] = []
+    send = cluster.world.network.send
+
+    def noted(node: str) -> Callable[[State, State], State]:
+        def of_node(before: State, after: State) -> State:
+            seen.append(f"{node} {after.name}")
+            return changed(before, after)
+
+        return of_node
+
+    def sent(link: int, sender: Any, message: Any) -> None:
+        word = (message.message if isinstance(message, Envelope) else message)[0]
+        seen.extend([word] if word in ("prepare", "prepared", "finish", "finished") else [])
+        send(link, sender, message)
+
+    monkeypatch.setattr(transaction, "changed", noted("P"))
+    monkeypatch.setattr(stock, "changed", noted("Q"))
+    cluster.world.network.send = sent  # type: ignore[method-assign]
+    asked = cluster.client.txn("c1", ["write", "r", key, 1])
+    cluster.run(50)
+    assert asked.type == "ok"
+    assert seen == [
+        *("P PREPARING", "prepare", "Q PREPARING", "Q PREPARED", "prepared", "P PREPARED"),
+        *("P COMMITTING", "finish", "Q COMMITTING", "Q COMMITTED", "finished", "P COMMITTED"),
+    ]
 
 
 def test_in_one_phase_the_backup_commits_first_and_the_near_node_last() -> None:
@@ -175,32 +211,50 @@ def test_a_finish_from_behind_the_cut_begins_the_cut_before_it_is_taken() -> Non
 
 
 def test_a_transaction_waits_for_no_running_cut() -> None:
-    """If it failed, a cut would hold up transactions, or one of them would commit without the news of the cut."""
+    """If it failed, a cut would hold up transactions, or a message of one would come without the news of the cut."""
     cluster = settled(one_phase=False)
     _, q, key = near_and_primary(cluster)
     network = cluster.world.network
-    asked = cluster.client.txn("c1", ["write", "r", key, 1])
+    partition = partition_of(("r", key), 8)
+    asked = cluster.client.txn("c1", ["write", "r", key, 1], ["write", "s", key_in(partition, 8, "s"), 2])
     late = network.stop([(q, "c1")], ["locked"])
     reports = network.stop([("c1", server) for server in cluster.servers], ["propose"])
     cluster.run(50)
     cut = cluster.client.ask("n1", "cut", "a")
     cluster.run(50)
-    send, marked = network.send, dict[str, bool]()
+    send, marked = network.send, dict[str, set[bool]]()
 
     def noted(link: int, sender: Any, message: Any) -> None:
         word, _, *fields = message.message if isinstance(message, Envelope) else message
-        if word in ("prepared", "finish"):
-            marked[word] = fields[0] is not None
+        if word in WORDS:
+            marked.setdefault(word, set()).add(fields[0] is not None)
         send(link, sender, message)
 
     network.send = noted  # type: ignore[method-assign]
     network.go_on(late)
     cluster.run(50)
-    assert asked.type == "ok" and marked == {"prepared": True, "finish": True}
+    assert asked.type == "ok" and set().union(*marked.values()) == {True}
+    assert list(marked) == [
+        *("lock", "locked", "prepare", "backup-prepare", "backup-prepared", "prepared"),
+        *("finish", "backup-finish", "backup-finished", "finished"),
+    ]
     assert (cut.type, cluster.node("n1").agreed.cuts["a"].state) == ("ok", "runs")
     network.go_on(reports)
     owners = ended(cluster, "a", asked)
     assert sides(cluster, "a", owners) == [set(), set()]
+
+
+def test_a_lane_keeps_the_order_of_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, roles would have to take the messages of one transaction in any order, as those of the paper do."""
+    node = settled().node("n1")
+    taken: list[str] = []
+    monkeypatch.setattr(node.links, "_take", lambda peer, life, word, payload: taken.append(word))
+    node.links.received(Received(99, ["hello", 0, "c1", 7, 1]))
+    first, second = (Received(99, [word, seq, None]) for seq, word in ((1, "first"), (2, "second")))
+    for message in (second, first, second, first):
+        node.links.received(message)
+    assert taken == ["first", "second"]
+    assert [effect.event for effect in node.site.out if isinstance(effect, Again)] == [second]
 
 
 @pytest.mark.parametrize("suspend_ms", [0, 2_000])
