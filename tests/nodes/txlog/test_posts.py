@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,6 +113,21 @@ def test_a_master_that_lags_gets_the_entries_behind_its_base() -> None:
     assert "n1-1-1" not in str(refs)
 
 
+def test_a_master_is_helped_when_it_has_posted_an_old_base_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, each POST that is a round behind would cost a difference."""
+    driver = overheard()
+    _, old = driver.posts_of("n3")[-1]
+    driver.submit("n1")
+    driver.drain()
+    node = driver.hosts["n1"].node
+    sent: list[tuple[str, str]] = []
+    monkeypatch.setattr(node.links, "send", lambda peer, lane, message: sent.append((peer, message[0])))
+    node.rounds.take("n3", old)
+    assert sent == []
+    node.rounds.take("n3", old)
+    assert sent == [("n3", "difference")]
+
+
 def test_parts_that_meet_again_report_different_bases() -> None:
     """If it failed, masters would not notice that their queues differ."""
     driver = Overheard(1, strategy="smart", split_ns=1_100 * MILLISECOND)
@@ -129,6 +145,16 @@ def test_parts_that_meet_again_report_different_bases() -> None:
         "n2": "n1-1-1",
         "n3": "n3-1-1",
     }
+
+
+@pytest.mark.parametrize("wrong", [{"base": ""}, {"index": 0}, {"checksum": 0}])
+def test_a_post_for_a_different_queue_counts_in_no_round(wrong: dict[str, Any]) -> None:
+    """If it failed, queues that contradict each other, and have one base, would be taken for the same."""
+    driver = overheard()
+    _, post = driver.posts_of("n2")[-1]
+    rounds = driver.hosts["n1"].node.rounds
+    assert rounds.has_own_base(post)
+    assert not rounds.has_own_base(replace(post, **wrong))
 
 
 class Withholding(Driver):
@@ -170,6 +196,13 @@ def test_a_round_adds_the_longest_common_prefix() -> None:
     for host in driver.hosts.values():
         assert [ref.id for ref in host.node.journal.synced] == names[:3]
         assert [ref.id for ref in host.node.journal.queue] == names[3:]
+    driver.submit("n1")
+    driver.submit("n2")
+    driver.pass_ms(200)
+    names = [ref.id for ref in sorted(driver.made.values())]
+    for host in driver.hosts.values():
+        assert [ref.id for ref in host.node.journal.synced] == names[:3], "F and G wait behind D and E"
+        assert [ref.id for ref in host.node.journal.queue] == names[3:]
     driver.is_over = True
     driver.drain()
     assert [ref.id for ref in driver.hosts["n2"].node.journal.synced] == names
@@ -180,6 +213,14 @@ def test_a_round_that_takes_the_whole_own_queue_is_noticed(monkeypatch: pytest.M
     monkeypatch.setattr("nodes.txlog.rounds.common_length", lambda own, _: len(own))
     driver, names = _after_add()
     assert [ref.id for ref in driver.hosts["n1"].node.journal.synced] == names
+
+
+def test_busy_masters_post_by_a_timer() -> None:
+    """If it failed, docs/seeds.md would say something else: in the design busy rounds follow each other at once."""
+    driver, _ = _after_add()
+    before = driver.posts
+    driver.pass_ms(1_000)
+    assert len(MASTERS) * 2 * 49 <= driver.posts - before <= len(MASTERS) * 2 * 51, "one every 20 ms"
 
 
 @pytest.mark.parametrize(
