@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,7 +128,8 @@ class VirtualCluster:
         self.servers, self.clients = tuple(servers), tuple(clients)
         self.client = Client(self.world)
         self.crashes: list[tuple[str, str]] = []
-        self.counts: dict[str, int] = {}
+        self.counts = Counter[str]()
+        """The rare turns of the lives that are over."""
         for machine in self.world.machines.values():
             machine.on_crash = lambda name, how: self.crashes.append((name, how))
             machine.on_end = self._count
@@ -135,15 +137,15 @@ class VirtualCluster:
 
     def _count(self, node: Node) -> None:
         assert isinstance(node, TwoPhase)
-        for row, times in node.site.sometimes.items():
-            self.counts[row] = self.counts.get(row, 0) + times
+        self.counts.update(node.site.sometimes)
 
-    def count_living(self) -> dict[str, int]:
+    def count_living(self) -> Counter[str]:
         """The rare turns of all lives."""
+        counts = self.counts.copy()
         for machine in self.world.machines.values():
-            if machine.node is not None:
-                self._count(machine.node)
-        return self.counts
+            if isinstance(machine.node, TwoPhase):
+                counts.update(machine.node.site.sometimes)
+        return counts
 
     def run(self, milliseconds: float) -> None:
         """Let virtual time pass."""
