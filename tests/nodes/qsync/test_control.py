@@ -50,9 +50,11 @@ def test_a_leader_that_is_demoted_leads_no_more() -> None:
     """Broken, DEMOTE is answered and the leader goes on writing."""
     conversation = Conversation()
     conversation.happen("leader n1 elections=manual")
-    conversation.happen("c1 call box.ctl.demote")
+    effects = [*conversation.happen("c1 call box.ctl.demote"), *conversation.happen("written all")]
     assert not conversation.node.election.is_leader
     assert not conversation.node.commits.is_writable
+    assert not any("DEMOTE" in effect for effect in effects)
+    assert conversation.node.commits.limbo.owner_id == 1, "it has resigned, and keeps the queue"
 
 
 @pytest.mark.parametrize(
