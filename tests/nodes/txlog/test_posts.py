@@ -181,6 +181,11 @@ def _after_add() -> tuple[Withholding, list[str]]:
         driver.turn_without_faults()
     driver.submit("n3")
     driver.submit("n3")
+    own = [
+        [ref.id for ref in host.node.journal.queue if ref.origin == name]
+        for name, host in driver.hosts.items()
+    ]
+    assert own == [["n1-1-1", "n1-1-2"], ["n2-1-1"], ["n3-1-1", "n3-1-2"]]
     assert not any(host.node.journal.synced for host in driver.hosts.values())
     driver.pass_ms(200)
     names = [ref.id for ref in sorted(driver.made.values())]
