@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -44,6 +44,8 @@ _ROW_GROUP = 1 << 18  # events
 LARGE = 20_000
 """Events from which on a file is read as columns; loading the code for that takes as long as reading so many."""
 _WORDS = ("type", "actor", "f", "key", "node", "role", "mode", "error", "phase", "wait")
+_NEEDED = ("index", "time_ns", "process", "type", "actor", "f", "key", "value")
+"""Columns of the files of all versions."""
 
 
 def schema() -> Any:
@@ -90,28 +92,52 @@ def read(path: Path) -> History:
             return History.of(_header(path, table.schema), _events(table))
 
 
-def read_keys(path: Path, keys: Sequence[str]) -> History:
-    """The operations on these keys alone; events keep the indexes that they have in the file. Raises as `read`."""
+def read_keys(path: Path, keys: Collection[str | None]) -> History:
+    """The operations on these keys alone (None: on no key); events keep the indexes that they have in the file.
+
+    Raises HistoryError as `read`, but for an answer without a key to which no operation on these keys is open: such an
+    answer belongs to another key.
+    """
+    import pyarrow.dataset
     import pyarrow.parquet
 
     with damage_refused(path):
         header = _header(path, opened(path).schema_arrow)
+        key, type_, process = (pyarrow.dataset.field(name) for name in ("key", "type", "process"))
+        is_on_keys = key.isin(pyarrow.array(keys, pyarrow.string()))
+        may_be = is_on_keys | (key.is_null() & (type_ != "invoke"))
         table = pyarrow.parquet.read_table(
-            path, filters=[("key", "in", list(keys))], page_checksum_verification=True
+            path, filters=process.is_valid() & may_be, page_checksum_verification=True
         )
-        return History.of(header, _events(table.sort_by("index")))
+        return History.of(header, list(_on(keys, _events(table.sort_by("index")))))
+
+
+def _on(keys: Collection[str | None], events: Sequence[Event]) -> Iterator[Event]:
+    """The events of the operations on these keys. A completion may leave out the key of its invocation.
+
+    `events`: all invocations on these keys, and all completions that are on these keys or on none.
+    """
+    running: set[int | str] = set()
+    for event in events:
+        if event.type == "invoke":
+            running.add(event.process)
+            yield event
+        elif event.process in running or event.key is not None:
+            running.discard(event.process)
+            yield event
 
 
 def read_others(path: Path) -> History:
     """All but the clients' events; events keep the indexes that they have in the file. Raises as `read`."""
     with damage_refused(path):
         file = opened(path)
+        header = _header(path, file.schema_arrow)
         events: list[Event] = []
         for group in range(file.num_row_groups):
             if file.read_row_group(group, columns=["process"])["process"].null_count:
                 table = file.read_row_group(group)
                 events += _events(table.filter(table["process"].is_null()))
-        return History.of(_header(path, file.schema_arrow), events)
+        return History.of(header, events)
 
 
 def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -> Any:
@@ -186,12 +212,15 @@ def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
 
 @contextmanager
 def damage_refused(path: Path) -> Iterator[None]:
-    """HistoryError for pyarrow's errors about a changed file without a seal. Errors of the system stay an OSError."""
+    """HistoryError for what a changed file without a seal makes of pyarrow and of the decoding of its texts.
+
+    Errors of the system stay an OSError.
+    """
     import pyarrow
 
     try:
         yield
-    except (pyarrow.ArrowException, msgspec.DecodeError, LookupError, ValueError) as error:
+    except (pyarrow.ArrowException, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from error
     except OSError as error:
         if error.errno is not None:
@@ -203,15 +232,19 @@ def _header(path: Path, schema: Any) -> Header:
     metadata = schema.metadata or {}
     if _METADATA not in metadata:
         raise _damaged(path, "a table without that metadata")
+    if missing := [name for name in _NEEDED if name not in schema.names]:
+        raise _damaged(path, f"a table without the columns {', '.join(missing)}")
     return parse_header(metadata[_METADATA])
 
 
 def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
-    """The same rows, a table for each row group."""
+    """The same rows, a table for each row group. No table has rows of two row groups."""
     group: list[Any] = []
     for table in tables:
         group.append(table)
-        if sum(map(len, group)) == _ROW_GROUP:
+        rows = sum(map(len, group))
+        assert rows <= _ROW_GROUP, rows
+        if rows == _ROW_GROUP:
             yield _joined(group)
     if group:
         yield _joined(group)

@@ -200,7 +200,9 @@ class _Words:
         """By column the last dictionary and its numbers: of many keys, the batches of a group share a large one."""
 
     def of(self, table: Arrow, name: str) -> Array:
-        """The words of a column as numbers."""
+        """The words of a column as numbers. Raises ArrowInvalid for a code without a word, as a damaged file has."""
+        import pyarrow
+
         if name not in table.schema.names:
             return numpy.zeros(len(table), dtype=numpy.int32)
         column = table[name]
@@ -214,7 +216,11 @@ class _Words:
                 dtype=numpy.int32,
             )
             self._last[name] = words, known
-        return known[column.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
+        codes = column.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        try:
+            return known[codes]
+        except IndexError as error:
+            raise pyarrow.ArrowInvalid(f"column {name} has a code without a word: {error}") from error
 
 
 def _translated(codes: Array, known: Sequence[int]) -> Array:

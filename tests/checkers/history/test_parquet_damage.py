@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from checkers import linearizable
-from checkers.history import HistoryError, parquet
+from checkers.history import HistoryError, parquet, tables
 from checkers.history.foreign import read as read_any
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
@@ -128,3 +128,35 @@ def test_a_file_from_before_a_column_was_added_is_read(written: Path, tmp_path: 
     pyarrow.parquet.write_table(older.replace_schema_metadata(metadata), path)
     assert rows(path) == rows(written)
     assert linearizable.check(parquet.read(path)).result == linearizable.check(parquet.read(written)).result
+
+
+def test_a_table_without_a_needed_column_is_refused(written: Path, tmp_path: Path) -> None:
+    """If it failed, a file of another tool would end in a traceback, or a defect would be called a damaged file."""
+    path = tmp_path / "history.parquet"
+    table = pyarrow.parquet.read_table(written)
+    metadata = {name: value for name, value in table.schema.metadata.items() if name == b"qsync-history"}
+    pyarrow.parquet.write_table(
+        table.drop_columns(["actor", "value"]).replace_schema_metadata(metadata), path
+    )
+    for take in (parquet.read, parquet.read_others, rows_of_keys):
+        with pytest.raises(HistoryError, match=r"history\.parquet: a table without the columns actor, value"):
+            take(path)
+
+
+def test_a_code_without_a_word_is_damage() -> None:
+    """If it failed, a spoilt file without a seal would end in a traceback."""
+    word = pyarrow.DictionaryArray.from_arrays(pyarrow.array([2]), pyarrow.array(["invoke"]), safe=False)
+    numbers = {name: pyarrow.array([0]) for name in ("index", "time_ns", "process")}
+    batch = pyarrow.record_batch({**numbers, "value": pyarrow.array(["1"]), "type": word})
+    with (
+        pytest.raises(HistoryError, match="column type has a code without a word"),
+        parquet.damage_refused(Path("history.parquet")),
+    ):
+        tables.operations_in(batch)
+
+
+@pytest.mark.parametrize("defect", [KeyError, IndexError, ValueError])
+def test_a_defect_of_this_program_is_no_damaged_file(defect: type[Exception]) -> None:
+    """If it failed, a defect of a reader would be reported as the disk's."""
+    with pytest.raises(defect), parquet.damage_refused(Path("history.parquet")):
+        raise defect
