@@ -76,11 +76,10 @@ def check_parquet(
     if any(answer.odd for answer in answers):
         return None
     verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in answers]
-    again = sorted({key for answer in answers for key in answer.keys})
+    again = {key for answer in answers for key in answer.keys}
     rest = None
     if again:
-        history = _only(path, again)
-        rest = check(history, failed_cas_observes=failed_cas_observes)
+        rest = check(parquet.read_keys(path, again), failed_cas_observes=failed_cas_observes)
     whole = merging.merged(verdicts, rest)
     return Spread(
         verdict=replace(whole, seconds=round(time.monotonic() - began_s, 6)),
@@ -172,9 +171,11 @@ class _Worker:
             return {"verdict": "", "odd": True, "f": [], "bucket": [], "many": [], "keys": []}
         with self.limits.held():
             verdict = check(_history(columns), failed_cas_observes=self.failed_cas_observes)
-        again = [*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]]
+        named = {*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]}
+        # A missing key and the key "None" have the same name there: if one is to be judged again, so is the other.
+        again = [key for key in columns.keys(slice(None)) if str(key) in named]
         if again:  # counted without them: they are decided, and counted, in process
-            is_left = numpy.array([str(word) not in again for word in columns.words])[columns.key]
+            is_left = numpy.array([word not in again for word in columns.words])[columns.key]
             left = columns.at(numpy.flatnonzero(is_left))
             verdict = check(_history(left), failed_cas_observes=self.failed_cas_observes)
         f, bucket, many = _histogram(columns)
@@ -259,8 +260,3 @@ def _of_histogram(counts: dict[int, int]) -> dict[str, float]:
                 quantiles[name] = 10 ** (bucket / BUCKETS_A_DECADE) / 1e6
                 break
     return {**quantiles, "count": whole}
-
-
-def _only(path: Path, keys: list[str]) -> Any:
-    """The history of these keys alone, with the indexes that its events have in the file."""
-    return parquet.read_keys(path, keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from checkers import linearizable
-from checkers.history import parquet
+from checkers.history import Header, History, parquet
 from checkers.history.operation import Event
 from harness.pipeline import checking, spread
 from harness.results import RunFolder
@@ -152,3 +153,58 @@ def test_what_columns_cannot_hold_is_left_to_the_check_in_process(spark: Any, tm
     )
     parquet.write(path, type(history).of(history.header, events))
     assert spread.check_parquet(spark, path) is None
+
+
+def steps(*operations: tuple[str, str, int | None, str | None, str | None]) -> list[Event]:
+    """The events of operations one after the other: f, outcome, value, key of the invocation, of the completion."""
+    return [
+        Event(
+            index=2 * number + half,
+            time_ns=1_000 * (2 * number + half),
+            process=0,
+            type="invoke" if half == 0 else outcome,
+            f=f,
+            key=key,
+            value=value if f == "write" or half else None,
+        )
+        for number, (f, outcome, value, *keys) in enumerate(operations)
+        for half, key in enumerate(keys)
+    ]
+
+
+def key_of_the_task_of_no_key(tasks: int) -> str:
+    """A key that goes to the same task as a missing key."""
+    part = zlib.crc32(b"None") % tasks
+    return next(f"r{number}" for number in range(1_000) if zlib.crc32(b"r%d" % number) % tasks == part)
+
+
+@pytest.mark.parametrize("wrong", [(None,), ("None",), (None, "None")])
+def test_a_missing_key_is_a_key_of_its_own(spark: Any, tmp_path: Path, wrong: tuple[str | None, ...]) -> None:
+    """If it failed, a register without a key that lost a write would be valid on Spark alone."""
+    path = tmp_path / "history.parquet"
+    keys = (None, "None", "r1")
+    writes = [("write", "ok", number, key, key) for key in keys for number in (1, 2)]
+    reads = [("read", "ok", 1 if key in wrong else 2, key, key) for key in keys]
+    parquet.write(path, History.of(Header(), steps(*writes, *reads)))
+    assert_same_as_in_process(spark, path, keys_invalid=["None"] * len(wrong))
+
+
+@pytest.mark.parametrize("shown", [1, 2])
+def test_a_completion_may_leave_out_its_key(spark: Any, tmp_path: Path, shown: int) -> None:
+    """If it failed, a read that proves a lost write would be dropped, and the key would be valid on Spark alone."""
+    path = tmp_path / "history.parquet"
+    key = key_of_the_task_of_no_key(tasks=spark.sparkContext.defaultParallelism)
+    writes = [("write", "ok", number, key, None) for number in (1, 2)]
+    parquet.write(path, History.of(Header(), steps(*writes, ("read", "ok", shown, key, None))))
+    assert_same_as_in_process(spark, path, keys_invalid=[] if shown == 2 else [key])
+
+
+def assert_same_as_in_process(spark: Any, path: Path, *, keys_invalid: list[str]) -> None:
+    found = spread.check_parquet(spark, path)
+    plain = linearizable.check(parquet.read(path))
+    assert found is not None
+    assert found.verdict.details["keys_invalid"] == plain.details["keys_invalid"] == keys_invalid
+    assert (found.verdict.result, found.verdict.summary) == (plain.result, plain.summary)
+    assert found.verdict.witnesses == plain.witnesses
+    for name in ("keys", "operations", "observations"):
+        assert found.verdict.details[name] == plain.details[name]
