@@ -2,28 +2,36 @@
 
 | f | value |
 |---|---|
-| enqueue | the element, put in once; a key names the queue if there are several |
+| enqueue | the element; a key names the queue if there are several |
 | dequeue | ok: the element, null if the queue was empty; fail: nothing was taken |
 | drain | ok: [element, …], taken one after the other until the queue was empty |
 
-Only an acknowledged element can be lost, and only if the queue was surely emptied afterwards: by a drain invoked after
-the element was in, or by a dequeue that then found it empty (null, or failed with "empty" where such a refusal observes
-something); with `fifo` also if an element came out that was put in later. A dequeue of unknown outcome may have taken
-one element, so as many missing elements are forgiven. A drain of unknown outcome may have taken all.
+Only an acknowledged element can be lost, and only if there is a proof that it had come out:
+
+- The queue was surely empty after the element was in: a drain emptied it, or a dequeue found it empty (null, or failed
+  with "empty" where such a refusal observes something).
+- With `fifo`, an element came out that was surely put in later.
+
+A dequeue of unknown outcome may have taken one missing element, and a drain of unknown outcome all, if it was invoked
+before the proof was complete. So many missing elements are forgiven. An element may be put in several times: as many of
+it are missing as were acknowledged and did not come out.
 
 Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
 reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
 false).
 
-Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order of elements
-put in twice.
+Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
+elements put in twice came out.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from checkers.domain.begun import with_first_elements
@@ -43,14 +51,50 @@ MODEL = "what went in comes out once, in order"
 
 @dataclass(slots=True)
 class Queue:
-    """One queue: the operations that put in and took out each element, and those that may have emptied it."""
+    """One queue: the operations that put in and took out each element, and those that may have emptied it.
+
+    `failed`: the first failed enqueue of each element. `unsure` and `unsure_drains`: the events that invoked dequeues
+    and drains of unknown outcome.
+    """
 
     enqueues: dict[Value, list[Operation]] = field(default_factory=dict)
     failed: dict[Value, Operation] = field(default_factory=dict)
     dequeues: dict[Value, list[Operation]] = field(default_factory=dict)
     emptied: list[Operation] = field(default_factory=list)
-    unsure: int = 0
-    unsure_drain: bool = False
+    unsure: list[int] = field(default_factory=list)
+    unsure_drains: list[int] = field(default_factory=list)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every dequeue and drain has an outcome."""
+        return not (self.unsure or self.unsure_drains)
+
+    def is_ordered(self, value: Value) -> bool:
+        """Whether the element was put in once, and came out once or never: `_reordered` judges its place."""
+        return len(self.enqueues[value]) == 1 and len(self.dequeues.get(value, ())) < 2
+
+    def may_have_taken(self, until: int) -> float:
+        """How many elements the operations of unknown outcome may have taken before this event, at most."""
+        if self.unsure_drains and self.unsure_drains[0] < until:
+            return math.inf
+        return bisect_left(self.unsure, until)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """An element that was in before event `since` had come out before event `until`: these operations show it."""
+
+    since: int
+    until: int
+    shows: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """An acknowledged enqueue of a missing element. `proof`: the first to end of the proofs that it had come out."""
+
+    put: Operation
+    proof: _Proof
 
 
 def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = True) -> Verdict:
@@ -61,21 +105,22 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
     """
     witnesses: list[Witness] = []
     counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
+    names: list[str] = []
     begun = with_first_elements(history, "enqueue")
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
-        last = _last_proof(queue, fifo)
-        missing = [] if last is None else _missing(queue, last)
-        forgiven = len(missing) if queue.unsure_drain else min(len(missing), queue.unsure)
+        missing = _missing(queue, fifo)
+        lost = _unexplained(queue, missing)
+        names += [shown(each.put.value) for each in missing]
         witnesses += _from_nowhere(key, queue)
-        if last is not None and len(missing) > forgiven:
-            witnesses += _lost(key, last, missing, forgiven)
+        witnesses += _lost(key, queue, missing, lost)
         if fifo:
             witnesses += _reordered(key, queue)
-        _count(counts, queue, len(missing), forgiven)
-    valid = f"{counts['dequeued']} of {counts['enqueued']} elements came out, once each" + (
-        " and in order" if fifo else ""
-    )
+        _count(counts, queue, len(missing), len(missing) - len(lost))
+    came_out = f"{counts['dequeued']} of {counts['enqueued']} elements came out"
+    once = f", once each{' and in order' if fifo else ''}" if counts["dequeued"] else ""
+    forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
+    valid = came_out + once + forgiven
     details: dict[str, Any] = {**counts, "findings": []}
     if counts["enqueued"] and not counts["emptied"]:
         details["findings"] = [
@@ -86,13 +131,17 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:
-    """For `kept`: elements that were acknowledged, never came out, and are in no node's final dump. As many are
-    forgiven as dequeues of unknown outcome may have taken."""
+    """For `kept`: elements that were surely in, never came out, and are in no node's final dump.
+
+    As many are forgiven as dequeues of unknown outcome may have taken before the last dump was complete.
+    """
     there: dict[str | None, set[Value]] = {}
     for dump in dumps:
         for sight in sights(dump):
             there.setdefault(sight.cell, set()).update(sight.values)
-    for key, operations in by_key(history.select(f=("enqueue", "dequeue", "drain"))).items():
+    end = max(map(_over, dumps), default=0)
+    begun = with_first_elements(history, "enqueue")
+    for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, refusals_observe=False)
         gone = [
             puts[0]
@@ -101,15 +150,26 @@ def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Wi
             and value not in there.get(key, ())
             and all(put.type == "ok" and all(put.precedes(dump) for dump in dumps) for put in puts)
         ]
-        if len(gone) > queue.unsure and not queue.unsure_drain:
-            names = ", ".join(shown(put.value) for put in gone[:GONE_MAX])
-            more = f" and {len(gone) - GONE_MAX} more" if len(gone) > GONE_MAX else ""
-            forgiven = f", of which dequeues of unknown outcome explain {queue.unsure} at most"
+        most = queue.may_have_taken(end)
+        if len(gone) > most:
+            forgiven = f", of which dequeues of unknown outcome explain {most} at most" if most else ""
             summary = (
-                f"{names}{more} had been acknowledged, never came out of {key}, and no node held it at the end"
-                f"{forgiven if queue.unsure else ''}"
+                f"{_listed([shown(put.value) for put in gone])} had been acknowledged, never came out of {key}, and no "
+                f"node held it at the end{forgiven}"
             )
             yield witness("lost-element", summary, [*gone[:GONE_MAX], *dumps], key=key)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = f" and {len(names) - GONE_MAX} more" if len(names) > GONE_MAX else ""
+    return f"{', '.join(names[:GONE_MAX])}{more}"
+
+
+def _over(operation: Operation) -> int:
+    """The event by which the operation was surely over; NEVER if its outcome is unknown."""
+    returned = operation.returned_index
+    return NEVER if returned is None else returned
 
 
 def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
@@ -122,19 +182,19 @@ def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
             continue
         match operation.f, operation.type:
             case "enqueue", "fail":
-                queue.failed[value] = operation
+                queue.failed.setdefault(value, operation)
             case "enqueue", _:
                 queue.enqueues.setdefault(value, []).append(operation)
             case "dequeue", "ok":
                 queue.dequeues.setdefault(value, []).append(operation)
             case "dequeue", "info":
-                queue.unsure += 1
+                queue.unsure.append(operation.invoke_index)
             case "drain", "ok":
                 queue.emptied.append(operation)
                 for element in _drained(operation):
                     queue.dequeues.setdefault(identity(element), []).append(operation)
             case "drain", "info":
-                queue.unsure_drain = True
+                queue.unsure_drains.append(operation.invoke_index)
     return queue
 
 
@@ -162,62 +222,117 @@ def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) ->
 
 def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
     for value, taken in queue.dequeues.items():
-        puts, name = (
-            queue.enqueues.get(value, []),
-            f"{shown(taken[0].value if taken[0].f == 'dequeue' else value)}",
-        )
+        puts = queue.enqueues.get(value, [])
+        name = shown(taken[0].value if taken[0].f == "dequeue" else value)
+        first = min(taken, key=_over)
         if not puts and value in queue.failed:
             summary = f"{name} came out, although its enqueue had surely failed"
             yield witness("enqueued-by-failure", summary, [queue.failed[value], taken[0]], key=key)
         elif not puts:
             yield witness("never-enqueued", f"{name} came out, and was never put in", taken[:1], key=key)
         elif len(taken) > len(puts):
-            times = "twice" if len(taken) == 2 else f"{len(taken)} times"
-            yield witness("duplicated", f"{name} came out {times}", [*puts, *taken], key=key)
-        elif all(taken[0].precedes(put) for put in puts):
-            yield witness(
-                "before-its-enqueue", f"{name} came out before it was put in", [*puts, taken[0]], key=key
-            )
+            summary = f"{name} came out {_times(len(taken))}"
+            yield witness("duplicated", summary, [*puts, *taken], key=key)
+        elif all(first.precedes(put) for put in puts):
+            summary = f"{name} came out before it was put in"
+            yield witness("before-its-enqueue", summary, [*puts, first], key=key)
 
 
-def _last_proof(queue: Queue, fifo: bool) -> Operation | None:
-    """The last operation before which all enqueued elements must have come out.
+def _missing(queue: Queue, fifo: bool) -> list[_Missing]:
+    """The acknowledged enqueues of elements that had to come out and did not, in the order in which their proofs end.
 
-    It found the queue empty, or it enqueued an element that came out. The second kind counts only where dequeues of
-    unknown outcome may have taken elements; else `_reordered` names each such element.
+    Where every outcome is known, `_reordered` names the elements in and out once that overtook another such element.
     """
-    proofs = list(queue.emptied)
-    if fifo and queue.unsure:
-        proofs += [
-            min(puts, key=lambda put: put.invoke_index)
-            for value, puts in queue.enqueues.items()
-            if value in queue.dequeues
-        ]
-    return max(proofs, key=lambda proof: proof.invoke_index, default=None)
+    emptied = [_Proof(each.invoke_index, _over(each), (each,)) for each in queue.emptied]
+    overtaken = dict(_overtakings(queue)) if fifo else {}
+    all_kinds = _Proofs([*emptied, *overtaken.values()])
+    left_over = _Proofs(
+        [*emptied, *(proof for value, proof in overtaken.items() if not queue.is_ordered(value))]
+    )
+    missing = []
+    for value, puts in queue.enqueues.items():
+        proofs = left_over if queue.is_sure and queue.is_ordered(value) else all_kinds
+        acknowledged = sorted((put for put in puts if put.type == "ok"), key=_over)
+        for put in acknowledged[len(queue.dequeues.get(value, ())) :]:
+            proof = proofs.first_to_end(put)
+            if proof is not None:
+                missing.append(_Missing(put, proof))
+    return sorted(missing, key=lambda each: each.proof.until)
 
 
-def _missing(queue: Queue, last: Operation) -> list[Operation]:
-    """Acknowledged enqueues of elements that never came out, although they were in before `last`."""
-    return [
-        puts[0]
-        for value, puts in queue.enqueues.items()
-        if value not in queue.dequeues and all(put.type == "ok" for put in puts) and puts[0].precedes(last)
-    ]
+def _overtakings(queue: Queue) -> Iterator[tuple[Value, _Proof]]:
+    """For each element that came out: what was in before its first enqueue was out before it."""
+    for value, taken in queue.dequeues.items():
+        first = min(taken, key=_over)
+        for put in queue.enqueues.get(value, ())[:1]:
+            if not first.precedes(put):
+                yield value, _Proof(put.invoke_index, _over(first), (put, first))
 
 
-def _lost(key: str | None, last: Operation, missing: Sequence[Operation], forgiven: int) -> Iterator[Witness]:
-    if forgiven:
-        summary = f"{len(missing)} elements never came out, and dequeues of unknown outcome explain {forgiven} at most"
-        yield witness("lost", summary, [*missing[: forgiven + 1], last], key=key)
-        return
-    for put in missing:
-        summary = f"{shown(put.value)} was acknowledged and never came out, and the queue was seen empty"
-        yield witness("lost", summary, [put, last], key=key)
+class _Proofs:
+    """Of the proofs that are about an element, finds the one that ends first."""
+
+    def __init__(self, proofs: Iterable[_Proof]) -> None:
+        ordered = sorted(proofs, key=lambda proof: proof.since)
+        self._since = [proof.since for proof in ordered]
+        self._first = list(accumulate(reversed(ordered), partial(min, key=lambda proof: proof.until)))[::-1]
+
+    def first_to_end(self, put: Operation) -> _Proof | None:
+        place = bisect_right(self._since, _over(put))
+        return self._first[place] if place < len(self._first) else None
+
+
+def _unexplained(queue: Queue, missing: Sequence[_Missing]) -> list[int]:
+    """The places in `missing` of the elements that no operation of unknown outcome can have taken in time.
+
+    An operation that may have taken an element before one proof ended may have taken any whose proof ends later, so the
+    first proofs to end choose first.
+    """
+    places = []
+    explained = 0
+    for place, each in enumerate(missing):
+        if explained < queue.may_have_taken(each.proof.until):
+            explained += 1
+        else:
+            places.append(place)
+    return places
+
+
+def _lost(
+    key: str | None, queue: Queue, missing: Sequence[_Missing], unexplained: Sequence[int]
+) -> Iterator[Witness]:
+    """A witness for each element that nothing can have taken, and one for those of which some may have been taken."""
+    alone = [each for each in missing if not queue.may_have_taken(each.proof.until)]
+    for value, each in {identity(each.put.value): each for each in alone}.items():
+        taken = queue.dequeues.get(value, ())
+        puts = [put for put in queue.enqueues[value] if put.type == "ok"]
+        counted = "" if len(puts) == 1 else f" {_times(len(puts))}"
+        came_out = f"came out {_times(len(taken))}" if taken else "never came out"
+        summary = (
+            f"{shown(each.put.value)} was acknowledged{counted} and {came_out}, and {_words(each.proof)}"
+        )
+        yield witness("lost", summary, [*puts, *taken, *each.proof.shows], key=key)
+    if unexplained and (most := queue.may_have_taken(missing[unexplained[-1]].proof.until)):
+        named = missing[: int(most) + 1]
+        operations = [operation for each in named for operation in (each.put, *each.proof.shows)]
+        counted = f"{unexplained[-1] + 1} elements never came out"
+        summary = f"{counted}, and dequeues of unknown outcome explain {most} at most"
+        yield witness("lost", summary, operations, key=key)
+
+
+def _words(proof: _Proof) -> str:
+    if len(proof.shows) == 1:
+        return "the queue was seen empty"
+    return f"{shown(proof.shows[0].value)}, which was put in later, came out"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """An element's way through: in before `entered` (its enqueue's return), out after `left`, if it ever was."""
+    """An element's way through: in before `entered` (its enqueue's return), out after `left_after`, if it ever was."""
 
     value: Value
     put: Operation
@@ -225,8 +340,7 @@ class _Passage:
 
     @property
     def entered(self) -> int:
-        returned = self.put.returned_index
-        return NEVER if returned is None else returned
+        return _over(self.put)
 
     @property
     def left_after(self) -> int:
@@ -241,9 +355,9 @@ def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
     passages = [
         _Passage(value, puts[0], queue.dequeues[value][0] if value in queue.dequeues else None)
         for value, puts in queue.enqueues.items()
-        if len(puts) == 1 and len(queue.dequeues.get(value, ())) < 2
+        if queue.is_ordered(value)
     ]
-    if queue.unsure or queue.unsure_drain:  # those that never came out may have been taken
+    if not queue.is_sure:  # those that never came out may have been taken: `_missing` counts them
         passages = [passage for passage in passages if passage.taken is not None]
     passages.sort(key=lambda passage: passage.entered)
     entered = [passage.entered for passage in passages]

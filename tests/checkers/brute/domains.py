@@ -6,7 +6,7 @@ Each function says whether the history keeps the rules, None where they do not s
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from checkers.history import History, Operation
@@ -79,44 +79,79 @@ def queue(history: History) -> bool:
     """Elements come out once, after they were put in, in order; none stays away that surely had to come out.
 
     An acknowledged element had to come out if the queue was seen empty later, or if one came out that surely was put in
-    later. As many as dequeues of unknown outcome may have taken are forgiven; a drain may have taken all.
+    later. It may have been taken by a dequeue of unknown outcome, which takes one, or by a drain of unknown outcome,
+    unless that was asked when the other answer was there. No order is named for elements that were put in twice.
     """
     return all(_queue(history, key) for key in {each.key for each in history.operations})
 
 
 def _queue(history: History, key: str | None) -> bool:
     operations = [each for each in history.operations if each.key == key]
-    enqueues = {each.value: each for each in operations if each.f == "enqueue"}
+    enqueues: dict[Any, list[Operation]] = {}
+    for each in operations:
+        if each.f == "enqueue" and each.type != "fail":
+            enqueues.setdefault(each.value, []).append(each)
     out: list[tuple[Any, Operation, int]] = []
     for each in operations:
-        if each.type == "ok" and each.f in ("dequeue", "drain"):
+        if each.type == "ok" and each.f in ("dequeue", "drain") and each.value is not None:
             taken = each.value if each.f == "drain" else [each.value]
             out += [(element, each, place) for place, element in enumerate(taken)]
-    came = [element for element, _, _ in out]
-    if any(count > 1 for count in Counter(came).values()):
+    came = Counter(element for element, _, _ in out)
+    if any(count > len(enqueues.get(element, ())) for element, count in came.items()):
         return False
-    for element, taker, _ in out:
-        if element not in enqueues or enqueues[element].type == "fail" or taker.precedes(enqueues[element]):
-            return False
-    for first, its_taker, at in out:
-        for second, taker, place in out:
+    if any(all(taker.precedes(put) for put in enqueues[element]) for element, taker, _ in out):
+        return False
+    once = [(enqueues[element][0], taker, at) for element, taker, at in out if len(enqueues[element]) == 1]
+    for first, its_taker, at in once:
+        for second, taker, place in once:
             sooner = place < at if taker is its_taker else taker.precedes(its_taker)
-            if enqueues[first].precedes(enqueues[second]) and sooner:
+            if first.precedes(second) and sooner:
                 return False
+    return _is_explained(operations, enqueues, out)
+
+
+def _is_explained(
+    operations: list[Operation],
+    enqueues: dict[Any, list[Operation]],
+    out: list[tuple[Any, Operation, int]],
+) -> bool:
+    """Whether all answers that are missing may be those of operations of unknown outcome."""
     emptied = [each for each in operations if each.f == "drain" and each.type == "ok"]
-    emptied += [each for each in operations if each.f == "dequeue" and each.error == "empty"]
-    missing = [
+    emptied += [
         each
-        for each in enqueues.values()
-        if each.type == "ok"
-        and each.value not in came
-        and (
-            any(each.precedes(other) for other in emptied)
-            or any(each.precedes(enqueues[overtaker]) for overtaker in came)
-        )
+        for each in operations
+        if each.f == "dequeue" and (each.error == "empty" or (each.type == "ok" and each.value is None))
     ]
     unsure = [each for each in operations if each.type == "info" and each.f in ("dequeue", "drain")]
-    return any(each.f == "drain" for each in unsure) or len(missing) <= len(unsure)
+
+    def ends(put: Operation) -> list[Operation]:
+        """The operations that the element's way out, if it was in since `put`, cannot follow."""
+        overtook = [
+            taker for element, taker, _ in out if all(put.precedes(each) for each in enqueues[element])
+        ]
+        return [each for each in emptied if put.precedes(each)] + overtook
+
+    def may_be_taken(missing: list[Operation], takers: list[Operation]) -> bool:
+        if not missing:
+            return True
+        put, *rest = missing
+        return any(
+            may_be_taken(
+                rest, takers if taker.f == "drain" else [each for each in takers if each is not taker]
+            )
+            for taker in takers
+            if not any(end.complete_index < taker.invoke_index for end in ends(put) if end.complete_index)
+        )
+
+    choices = [
+        [*combinations(known, max(0, len(known) - sum(value == element for value, _, _ in out)))]
+        for element, puts in enqueues.items()
+        if (known := [put for put in puts if put.type == "ok"])
+    ]
+    return any(
+        may_be_taken([put for chosen in choice for put in chosen if ends(put)], unsure)
+        for choice in product(*choices)
+    )
 
 
 def long_fork(history: History) -> bool:

@@ -113,6 +113,7 @@ DOMAIN = [
     Row("counter", _DRAWN_COUNTER, domains.counter, domain.counter.check),
     Row("set-full", _DRAWN_SET, domains.grow_set, domain.set_full.check),
     Row("queues", tiny_domains.queue, domains.queue, domain.queues.check),
+    Row("queues of equals", partial(tiny_domains.queue, unique=False), domains.queue, domain.queues.check),
     Row("long-fork", tiny_domains.long_fork, domains.long_fork, domain.long_fork.check),
     Row("causal-reverse", tiny_domains.causal_reverse, domains.causal_reverse, domain.causal_reverse.check),
     Row("unique-ids", tiny_domains.unique_ids, domains.unique_ids, domain.unique_ids.check),

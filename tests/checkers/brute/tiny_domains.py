@@ -31,20 +31,20 @@ def with_final_reads(seed: int, *, model: str) -> list[Line]:
     return lines
 
 
-def refused_dequeues(seed: int) -> list[Line]:
+def refused_dequeues(seed: int, *, unique: bool = True) -> list[Line]:
     """A dequeue that found nothing fails with "empty"."""
     return [
         replace(line, type="fail", error="empty")
         if line.f == "dequeue" and line.type == "ok" and line.value is None
         else line
-        for line in tiny_objects.drawn(seed, model="queue", unique=True)
+        for line in tiny_objects.drawn(seed, model="queue", unique=unique)
     ]
 
 
-def queue(seed: int) -> list[Line]:
+def queue(seed: int, *, unique: bool = True) -> list[Line]:
     """The same; every second time a drain comes last."""
     rng = random.Random(f"queue {seed}")
-    lines = refused_dequeues(seed)
+    lines = refused_dequeues(seed, unique=unique)
     for process, key in enumerate(sorted({str(line.key) for line in lines}) if seed % 2 else (), start=100):
         put = [
             line.value
