@@ -30,6 +30,9 @@ from checkers.sessions.version_graph import (
 )
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
+Skipped = tuple[Key, str]
+"""A key that is not judged, and the reason."""
+
 COHERENCE = "coherence"
 _KINDS: dict[str, frozenset[Kind]] = {
     COHERENCE: frozenset({"monotonic-reads", "monotonic-writes", "read-your-writes", "writes-follow-reads"}),
@@ -58,10 +61,10 @@ def check(
 
     `initial`: what each key held before, or a `Start`; None: what the history says.
 
-    `details`: keys, keys_not_judged (by reason), steps, observations. Keys on which a value was written twice are not
-    judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the outermost limit, by `clock`;
-    None: the verdict depends on no clock. Raises KeyError for an unknown guarantee, ModelError for a cas without two
-    values.
+    `details`: keys, keys_invalid, keys_not_judged (by key the reason), steps, observations. Keys on which a value was
+    written twice are not judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the
+    outermost limit, by `clock`; None: the verdict depends on no clock.
+    Raises KeyError for an unknown guarantee, ModelError for a cas without two values.
     """
     kinds = _KINDS[guarantee]
     history = history if initial is None else history.starting_at(initial)
@@ -75,11 +78,9 @@ def check(
         except OutOfTime as over:
             outcomes += [str(over)] * (len(keys) - len(outcomes))
         witnesses = [outcome for outcome in outcomes if isinstance(outcome, Witness)]
-        skipped = {
-            str(key.key): reason
-            for key, reason in zip(keys, outcomes, strict=True)
-            if isinstance(reason, str)
-        }
+        skipped = [
+            (key, reason) for key, reason in zip(keys, outcomes, strict=True) if isinstance(reason, str)
+        ]
         return _verdict(guarantee, keys, witnesses, skipped)
 
 
@@ -140,13 +141,16 @@ def _links(circle: Sequence[Edge], linked: Chains) -> tuple[Edge, ...]:
 def _witness(rule: str, key: Key, circle: Sequence[Edge], links: Sequence[Edge]) -> Witness:
     named = [operation for edge in (*circle, *links) for operation in edge.because]
     values = list(dict.fromkeys(value_words(edge.older) for edge in circle))
-    about = f"key {key.key}" if key.key is not None else "the register"
-    summary = f"no order of the values {', '.join(values[:6])} of {about} fits what its clients saw"
+    summary = f"no order of the values {', '.join(values[:6])} of {_name(key)} fits what its clients saw"
     steps = [edge for edge in circle if edge.because]
     if len(steps) == 1 and len(circle) <= 2:
-        summary = f"of {about}: {_sentence(steps[0])}"
+        summary = f"of {_name(key)}: {_sentence(steps[0])}"
     explanation = [_because(edge) for edge in (*circle, *links)]
     return _proof(rule, key, named, summary, tuple(explanation))
+
+
+def _name(key: Key) -> str:
+    return "the register" if key.key is None else f"key {key.key}"
 
 
 def _proof(
@@ -164,13 +168,13 @@ def _proof(
 
 
 def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
-    old = value_words(first.value[0])
+    old = first.value[0]
+    is_initial = identity(old) == key.start
+    named = f"the initial value ({value_words(old)})" if is_initial else f"the value {value_words(old)}"
+    new = " and by ".join(value_words(cas.value[1]) for cas in (first, second))
+    why = "No client wrote that value a second time, so one compare-and-set alone can have replaced it."
     return _proof(
-        "lost-update",
-        key,
-        (first, second),
-        f"{old} was replaced twice, by {value_words(first.value[1])} and by {value_words(second.value[1])}",
-        (f"No client wrote {old} a second time, so it can have been replaced by one compare-and-set alone.",),
+        "lost-update", key, (first, second), f"{named} of {_name(key)} was replaced by {new}", (why,)
     )
 
 
@@ -181,7 +185,8 @@ def _impossible(key: Key, read: Operation) -> Witness:
     if failed is not None:
         rule, why = "read-of-failed-write", "although the write of it had surely failed"
     named = [read] if failed is None else [failed, read]
-    return _proof(rule, key, named, f"process {read.process} saw {value_words(value)}, {why}", ())
+    summary = f"of {_name(key)}: process {read.process} saw {value_words(value)}, {why}"
+    return _proof(rule, key, named, summary, ())
 
 
 def _because(edge: Edge) -> str:
@@ -208,14 +213,14 @@ def _sentence(edge: Edge) -> str:
 
 
 def _verdict(
-    guarantee: str, keys: Sequence[Key], witnesses: Sequence[Witness], skipped: dict[str, str]
+    guarantee: str, keys: Sequence[Key], witnesses: Sequence[Witness], skipped: Sequence[Skipped]
 ) -> Verdict:
     observed = sum(key.observed for key in keys)
     result, summary = _conclusion(guarantee, len(keys), observed, witnesses, skipped)
     details: dict[str, Any] = {
         "keys": len(keys),
         "keys_invalid": [str(witness.key) for witness in witnesses],
-        "keys_not_judged": skipped,
+        "keys_not_judged": {"no key" if key.key is None else key.key: reason for key, reason in skipped},
         "steps": sum(len(steps) for key in keys for steps in key.sessions.values()),
         "observations": observed,
         "vacuous": not observed,
@@ -231,7 +236,7 @@ def _verdict(
 
 
 def _conclusion(
-    guarantee: str, keys: int, observed: int, witnesses: Sequence[Witness], skipped: dict[str, str]
+    guarantee: str, keys: int, observed: int, witnesses: Sequence[Witness], skipped: Sequence[Skipped]
 ) -> tuple[Result, str]:
     if witnesses:
         others = "" if len(witnesses) == 1 else f" ({len(witnesses)} keys in all)"
@@ -240,8 +245,8 @@ def _conclusion(
             f"not {guarantee}: {min(witnesses, key=lambda witness: witness.events).summary}{others}",
         )
     if skipped:
-        name, reason = next(iter(skipped.items()))
-        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {name}, where {reason}"
+        key, reason = skipped[0]
+        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {_name(key)}, where {reason}"
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
     return "valid", f"on each of {keys} keys versions have an order that fits ({observed} observations)"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -300,6 +302,37 @@ def test_a_lost_update() -> None:
     verdict = check(history([(0, "w", 1), (0, "c", [1, 2]), (1, "c", [1, 3])]))
     assert verdict.witnesses[0].rule == "lost-update"
     assert verdict.witnesses[0].events == (2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("old", "key", "words"),
+    [
+        (None, "x", "the initial value (nothing) of key x was replaced by 1 and by 2"),
+        (0, "x", "the value 0 of key x was replaced by 1 and by 2"),
+        (0, None, "the value 0 of the register was replaced by 1 and by 2"),
+    ],
+)
+def test_a_lost_update_names_its_key_and_the_initial_value(
+    old: int | None, key: str | None, words: str
+) -> None:
+    """ "Nothing was replaced twice" would be read as an all-clear."""
+    written: list[Line] = [] if old is None else [(0, "w", old)]
+    made = history([*written, (0, "c", [old, 1]), (1, "c", [old, 2])])
+    made = replace(made, operations=tuple(msgspec.structs.replace(each, key=key) for each in made.operations))
+    assert check(made).witnesses[0].summary == words
+
+
+def test_a_missing_key_is_counted_beside_the_key_none() -> None:
+    """Two keys that are not judged would be counted as one."""
+    twice = history([(0, "w", 1), (1, "w", 1)])
+    keys = (None, None, "None", "None")
+    operations = tuple(
+        msgspec.structs.replace(each, key=key, invoke_index=4 * place, complete_index=4 * place + 1)
+        for place, (each, key) in enumerate(zip([*twice.operations] * 2, keys, strict=True))
+    )
+    verdict = check(replace(twice, operations=operations))
+    assert verdict.summary == "2 of 2 keys could not be judged: the register, where a value was written twice"
+    assert set(verdict.details["keys_not_judged"]) == {"no key", "None"}
 
 
 def test_a_chain_cannot_be_cut() -> None:
