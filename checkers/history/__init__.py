@@ -2,7 +2,7 @@
 
 `jsonl.read(path)` gives a `History` or raises `HistoryError`; `history.select(f="write", outcome="ok")` picks.
 
-How a file becomes a history, and a history a verdict:
+How a file becomes a history, and a history a verdict (names are of this package or of `checkers`):
 
 | step | where |
 |---|---|
@@ -10,8 +10,8 @@ How a file becomes a history, and a history a verdict:
 | Parquet → the same | `parquet`; large files by `tables` |
 | other tools' files, frames | `foreign`, `foreign.frames` |
 | operations, faults, members, reports | `History`; `History.columns` are the operations as arrays (`columns`) |
-| a rule over the arrays → the rows that break it | rules of reads and writes; `value_rows` has the values |
-| the order of each key's values | `value_order`; what goes back in it: `checkers.replicas.prefix` |
+| arrays → the rows that break a rule | `domain.written`, `replicas.dirty`, `sessions.staleness`; values: `value_rows` |
+| the order of each key's values | `value_order`; what goes back in it: `replicas.prefix` |
 | rows → operations → words | `History.at(rows)`, then a `Witness` in a `Verdict` (`checkers.verdict`) |
 """
 

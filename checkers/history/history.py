@@ -16,7 +16,7 @@ import msgspec
 from checkers.history.errors import HistoryError
 from checkers.history.faults import FaultSpan, fault_spans
 from checkers.history.operation import Event, Operation, Outcome, Phase, answers, paired
-from checkers.history.others import Others
+from checkers.history.others import Others, is_frequent
 from checkers.history.start import PLAIN_START, Start
 from checkers.history.stored import StoredEvents, StoredOperations, without_collections
 from checkers.history.values import value_words
@@ -144,15 +144,14 @@ class History:
         first_line: int,
     ) -> History:
         others = _others(events)
-        rare = others.rare if isinstance(others, Others) else others
         return cls(
             header=header,
             events=events,
             operations=operations,
-            faults=fault_spans([event for event in rare if event.process == "nemesis"], first_line),
+            faults=fault_spans([*_of_process(others, "nemesis", ())], first_line),
             states=tuple(_state(event, first_line) for event in _of_process(others, "monitor", ("state",))),
             crashes=tuple(_crash(event, first_line) for event in _of_process(others, "monitor", ("crash",))),
-            stalls=tuple(_stalls(_of_process(others, "harness", ("stall",)))),
+            stalls=tuple(_stall(event, first_line) for event in _of_process(others, "harness", ("stall",))),
             told_members=tuple(_of_process(others, "harness", ("members",))),
             torn=torn,
         )
@@ -185,7 +184,9 @@ class History:
         return _others(self.events)
 
     def told(self, process: str, *names: str) -> Iterator[Event]:
-        """The events of this process with one of these names (f), in order. Without names: all but those of `OFTEN`."""
+        """The events of this process with one of these names (f), in order. Without names: all that are not frequent
+        (`others.is_frequent`).
+        """
         return _of_process(_others(self.events), process, names)
 
     @property
@@ -299,7 +300,11 @@ def _others(events: Sequence[Event]) -> Others | list[Event]:
 def _of_process(others: Others | list[Event], process: str, names: Collection[str]) -> Iterator[Event]:
     if isinstance(others, Others):
         return (event for event in others.named(names) if event.process == process)
-    return (event for event in others if event.process == process and (not names or event.f in names))
+    return (
+        event
+        for event in others
+        if event.process == process and (event.f in names if names else not is_frequent(event))
+    )
 
 
 def by_key(operations: Iterable[Operation]) -> dict[str | None, list[Operation]]:
@@ -395,22 +400,29 @@ def _crash(event: Event, first_line: int) -> Crash:
     words = tuple(map(str, last_words)) if isinstance(last_words, list | tuple) else ()
     how = str(value.get("how", "in an unknown way"))
     at_ns = value.get("at_ns")
-    time_ns = min(at_ns, event.time_ns) if isinstance(at_ns, int) else event.time_ns
+    time_ns = min(at_ns, event.time_ns) if type(at_ns) is int else event.time_ns  # True is an int, too
     return Crash(event.index, time_ns, node, how, words, str(value.get("out_of_memory") or ""))
 
 
 def _of_a_node(event: Event, first_line: int) -> tuple[str, dict[str, Any]]:
     if event.node is None or not isinstance(event.value, dict):
-        raise HistoryError(
-            expected=f"a monitor line ({event.f}) with a node and an object as its value",
-            came=f"node {event.node!r} and value {event.value!r}",
-            attempt="check that the line was written by this version's harness",
-            line=event.index + first_line,
-        )
+        came = f"node {event.node!r} and value {event.value!r}"
+        raise _not_ours(event, first_line, "a node and an object as its value", came)
     return event.node, event.value
 
 
-def _stalls(events: Iterable[Event]) -> Iterable[Stall]:
-    for event in events:
-        if isinstance(event.value, dict):
-            yield Stall(event.index, event.time_ns, float(event.value.get("stalled_ms", 0)))
+def _stall(event: Event, first_line: int) -> Stall:
+    stalled_ms: Any = event.value.get("stalled_ms") if isinstance(event.value, dict) else None
+    if type(stalled_ms) not in (int, float) or not 0 <= stalled_ms < MOST:
+        came = f"value {event.value!r}"
+        raise _not_ours(event, first_line, "a number of milliseconds as its stalled_ms", came)
+    return Stall(event.index, event.time_ns, float(stalled_ms))
+
+
+def _not_ours(event: Event, first_line: int, expected: str, came: str) -> HistoryError:
+    return HistoryError(
+        expected=f"a {event.process} line ({event.f}) with {expected}",
+        came=came,
+        attempt="check that the line was written by this version's harness",
+        line=event.index + first_line,
+    )

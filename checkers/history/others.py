@@ -15,11 +15,16 @@ from checkers.history.alike import Alike
 from checkers.history.operation import Event
 
 OFTEN: Final = frozenset({"state", "used", "skipped"})
-"""The names of nearly all of them. Most readers look for none of these."""
+"""The names of nearly all of them, if the monitor or the harness wrote them. Most readers look for none of these."""
 TELL_OFTEN: Final = frozenset({"monitor", "harness"})
 BLOCK_BYTES: Final = 1 << 16
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
+
+
+def is_frequent(event: Event) -> bool:
+    """Whether nearly all events of no client are like this one."""
+    return event.f in OFTEN and event.process in TELL_OFTEN
 
 
 class Others:
@@ -35,17 +40,16 @@ class Others:
         self._alike = Alike()
 
     def add(self, event: Event) -> None:
-        packed = self._often.get(event.f) if event.process in TELL_OFTEN else None
-        if packed is None:
-            self.rare.append(_small(event, self._alike))
+        if is_frequent(event):
+            self._often[event.f].add(event)
         else:
-            packed.add(event)
+            self.rare.append(_small(event, self._alike))
 
     def __iter__(self) -> Iterator[Event]:
         return merge(self.rare, *self._often.values(), key=attrgetter("index"))
 
     def named(self, names: Collection[str]) -> Iterable[Event]:
-        """The events with one of these names, in order. Without names: all but those of `OFTEN`."""
+        """The events with one of these names, in order. Without names: all that are not frequent."""
         rare = (event for event in self.rare if not names or event.f in names)
         packed = [self._often[name] for name in names if name in OFTEN]
         return merge(rare, *packed, key=attrgetter("index")) if packed else rare

@@ -86,6 +86,27 @@ def test_faults_and_watchers_are_read() -> None:
     assert history.stalls[0].stalled_ms == 420
 
 
+@pytest.mark.parametrize(
+    "value", [None, 420, {}, {"stalled_ms": None}, {"stalled_ms": True}, {"stalled_ms": 10**400}]
+)
+def test_a_stall_without_a_number_is_refused(value: object) -> None:
+    """If it failed, a check of such a record would end with a traceback, or forgive what was slow without a reason."""
+    with pytest.raises(HistoryError, match=r"line 2: .* a number of milliseconds as its stalled_ms"):
+        jsonl.parse(record(("info", "harness", "stall", {"value": value})))
+
+
+def test_the_time_of_a_crash_is_a_number() -> None:
+    """If it failed, `true` would be the first nanosecond of the run."""
+    value = {"how": "signal 11", "at_ns": True}
+    history = jsonl.parse(
+        record(
+            ("info", "monitor", "state", {"node": "n1", "value": {"up": True}}),
+            ("info", "monitor", "crash", {"node": "n2", "value": value}),
+        )
+    )
+    assert history.crashes[0].time_ns == history.events[1].time_ns > 1
+
+
 def test_a_fault_is_sure_only_with_evidence() -> None:
     """A checker would build on a fault that nobody saw take effect."""
     no_end = jsonl.parse(record(("invoke", "nemesis", "x", {"value": FAULT})))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.history import others
+from checkers.history import Header, History, others
 from checkers.history.operation import Event
 from checkers.history.others import Others
+from checkers.history.stored import StoredEvents
 
 NAMES = ("state", "used", "skipped", "kill", "settled")
 PROCESSES = ("monitor", "harness", "nemesis", "operator")
@@ -41,6 +43,11 @@ def test_events_that_are_packed_are_the_events(
         for names in combinations(NAMES, count):
             found = [*packed.named(names)]
             assert repr(found) == repr([event for event in events if event.f in names])
-    assert [event for event in events if event.process == "nemesis"] == [
-        event for event in packed.named(()) if event.process == "nemesis"
-    ]
+    listed = History(header=Header(), events=events, operations=())
+    stored = replace(listed, events=StoredEvents(len(events), lambda: iter(events), packed))
+    for process in PROCESSES:
+        for names in ((), *combinations(NAMES, 1), NAMES):
+            assert [*stored.told(process, *names)] == [*listed.told(process, *names)]
+    assert [*listed.told("nemesis")] == [event for event in events if event.process == "nemesis"]
+    rare = [event for event in events if event.process == "harness" and event.f in ("kill", "settled")]
+    assert [*listed.told("harness")] == rare
