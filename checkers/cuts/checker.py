@@ -101,7 +101,7 @@ class _Checker:
             "state": tuple(self._state()),
             "finish": tuple(self._finish()),
         }
-        assert judgements.keys() == LEVELS.keys()
+        assert judgements.keys() == set(LEVELS)
         reasons = consequences.placeless(self.ids, self.breaches, self.given.trace, self.messages)
         apart = {
             level: tuple(

@@ -20,7 +20,7 @@ Level = Literal[
     "quorum",
     "marker",
 ]
-LEVELS: Mapping[Level, str] = {
+PROMISES: Mapping[Level, str] = {
     "messages": "no message received before a cut was sent behind it",
     "transactions": "a transaction is on the same side of a cut at all its participants",
     "form": "the records of a cut are of the form that its protocol says",
@@ -28,13 +28,13 @@ LEVELS: Mapping[Level, str] = {
     "external-causality": "what is before a cut has all that its clients knew",
     "acknowledged": "a cut has what was acknowledged before it was asked for, and nothing invoked after its end",
     "state": "a restored cut is the state that its transactions lead to",
-    "finish": "a cut finishes on all its nodes, or has a cause not to",
-}
-OF_REPLICA_SETS: Mapping[Level, str] = {
     "quorum": "the places of a cut keep what a quorum decided",
     "marker": "a place of a cut is right behind its marker, and at one vclock all nodes agree",
-    "finish": LEVELS["finish"],
+    "finish": "a cut finishes on all its nodes, or has a cause not to",
 }
+LEVELS: tuple[Level, ...] = tuple(level for level in PROMISES if level not in ("quorum", "marker"))
+"""The levels of coloured messages."""
+OF_REPLICA_SETS: tuple[Level, ...] = ("quorum", "marker", "finish")
 """The levels of a replica set with a quorum, which has no messages with colours."""
 FINDINGS: frozenset[Level] = frozenset({"external-causality"})
 """Levels that a protocol of coloured messages does not promise: what they find is no violation."""
@@ -75,7 +75,7 @@ class Report:
 
     cuts: tuple[str, ...]
     judgements: Mapping[Level, tuple[Judgement, ...]]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     pictures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By cut, of some: what the messages level draws of the whole cut (`checkers.cuts.picture`)."""
     times: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -83,7 +83,12 @@ class Report:
 
     def of(self, level: Level, cut: str) -> Judgement:
         """The judgement of a level on a cut; LookupError if there is no such cut."""
-        return next(judgement for judgement in self.judgements[level] if judgement.cut == cut)
+        found = next((judgement for judgement in self.judgements[level] if judgement.cut == cut), None)
+        if found is None:
+            raise LookupError(
+                f"expected a cut that was asked for, got {cut!r}; there are: {', '.join(self.cuts)}"
+            )
+        return found
 
     def had_nothing(self, level: Level) -> bool:
         """Whether the level had nothing to judge of any cut. Missing material is not nothing."""
@@ -96,7 +101,8 @@ class Report:
         wrong = [judgement for judgement in counted if judgement.result == "invalid"]
         result = merged(judgement.result for judgement in counted)
         open_ones = [judgement for judgement in counted if judgement.result == "unknown"]
-        summary = f"{len(counted)} cuts judged, {len(wrong)} wrong"
+        judged = sum(judgement.standing == "judged" for judgement in judgements)
+        summary = f"{judged} {'cut' if judged == 1 else 'cuts'} judged, {len(wrong)} wrong"
         if not counted:
             summary = judgements[0].summary if judgements else "no cut was asked for"
         elif open_ones:
@@ -122,8 +128,8 @@ class Report:
             if judgement.picture is not None
         ]
         if pictures:
-            details["anomalies"] = dict(reversed(pictures))
-        if not any(judgement.standing == "judged" for judgement in judgements):
+            details["anomalies"] = dict(reversed(pictures))  # of pictures of one rule the first one stays
+        if not judged:
             details["vacuous"] = True
         witnesses = [
             self._timed(witness, judgement.cut) for judgement in wrong for witness in judgement.witnesses
@@ -132,7 +138,7 @@ class Report:
             checker=f"cuts-{level}",
             result=result,
             summary=summary,
-            model="" if level in FINDINGS else {**LEVELS, **OF_REPLICA_SETS}[level],
+            model="" if level in FINDINGS else PROMISES[level],
             witnesses=tuple(witnesses[:WITNESSES_MAX]),
             details=details,
         )
@@ -151,5 +157,5 @@ def skipped(level: Level, cut: str, why: str, *, lacks: bool) -> Judgement:
         cut=cut,
         result="unknown",
         summary=f"not judged: {why}",
-        standing="lacks material" if lacks else "nothing to judge",
+        standing="lacks material" if lacks else NOTHING,
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from checkers.cuts.report import LEVELS as OF_MESSAGES
-from checkers.cuts.report import OF_REPLICA_SETS
+from checkers.cuts.report import PROMISES
 from checkers.verdict import Verdict
 from harness.judge.case import Case
 
-LEVELS = frozenset(f"cuts-{level}" for level in (*OF_MESSAGES, *OF_REPLICA_SETS))
+CHECKERS = frozenset(f"cuts-{level}" for level in PROMISES)
 
 
 def cuts_of(case: Case, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -18,7 +17,7 @@ def cuts_of(case: Case, verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
     A cut counts as judged if at least one level judged it.
     """
-    cuts_of_levels = [verdict.details.get("cuts", ()) for verdict in verdicts if verdict.checker in LEVELS]
+    cuts_of_levels = [verdict.details.get("cuts", ()) for verdict in verdicts if verdict.checker in CHECKERS]
     if cuts_of_levels:
         asked = {cut["cut"] for cuts in cuts_of_levels for cut in cuts}
         judged = {cut["cut"] for cuts in cuts_of_levels for cut in cuts if cut["standing"] == "judged"}

@@ -15,7 +15,7 @@ from functools import partial
 
 from checkers.check import Check
 from checkers.cuts.quorum_logs import counted
-from checkers.cuts.report import OF_REPLICA_SETS, Judgement, Level, Report, skipped
+from checkers.cuts.report import NOTHING, OF_REPLICA_SETS, PROMISES, Judgement, Level, Report, skipped
 from checkers.history.history import History
 from checkers.history.members import quorums
 from checkers.history.values import vclock_words
@@ -28,7 +28,6 @@ from harness.systems.qsync.node_options import BEAT, ELECTION_TIMEOUT
 from harness.systems.qsync.options import said_of, settings_of
 from harness.systems.qsync.status import stopped_of
 
-LEVELS: tuple[Level, ...] = ("quorum", "marker", "finish")
 OF_MARKERS = frozenset({"marker-differs", "status-differs"})
 """Rules of `quorum_logs` that only the cut of a marker must keep."""
 
@@ -43,12 +42,12 @@ def checks_of_cuts(
     return tuple(
         Check(
             f"cuts-{level}",
-            summary,
-            summary if is_promised else "",
+            PROMISES[level],
+            PROMISES[level] if is_promised else "",
             partial(judging.verdict, level),
             is_of_nodes=True,
         )
-        for level, summary in OF_REPLICA_SETS.items()
+        for level in OF_REPLICA_SETS
     )
 
 
@@ -85,14 +84,15 @@ class _Judging:
             cuts=tuple(cut.cut for cut in cuts),
             times=times_of(cuts),
             judgements={
-                level: tuple(each[number] for each in judgements) for number, level in enumerate(LEVELS)
+                level: tuple(each[number] for each in judgements)
+                for number, level in enumerate(OF_REPLICA_SETS)
             },
         )
 
 
 def _as_unasked(judgement: Judgement) -> Judgement:
     """If no user asked for cuts, one that logs do not decide leaves no doubt: a node may have joined anew."""
-    return replace(judgement, standing="nothing to judge") if judgement.result == "unknown" else judgement
+    return replace(judgement, standing=NOTHING) if judgement.result == "unknown" else judgement
 
 
 def _after_ns(plan: Plan) -> int:

@@ -9,7 +9,7 @@ from functools import cache, partial
 from checkers.check import Check
 from checkers.cuts import LEVELS, Cut, Given, Level, Logs, Operation, Report, check, verify_levels
 from checkers.cuts.logs import START
-from checkers.cuts.report import FINDINGS
+from checkers.cuts.report import FINDINGS, PROMISES
 from checkers.history.declared import declared
 from checkers.history.history import History
 from checkers.verdict import Verdict, Verified
@@ -40,13 +40,13 @@ def checks_of_cuts(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
     return tuple(
         Check(
             f"cuts-{level}",
-            summary,
-            "" if level in FINDINGS else summary,
+            PROMISES[level],
+            "" if level in FINDINGS else PROMISES[level],
             partial(judging.verdict, level),
             verify=partial(judging.verified, level) if level in verify_levels.PROVED else None,
             is_of_nodes=True,
         )
-        for level, summary in LEVELS.items()
+        for level in LEVELS
         if level not in OF_TRANSACTIONS or not said_of(plan).atomic
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from checkers import CHECKERS
 from checkers.cuts.quorum_logs import NAME as CUTS_QUORUM
-from checkers.cuts.report import LEVELS, OF_REPLICA_SETS
+from checkers.cuts.report import PROMISES
 from checkers.logs.txlog import CHECKS, PREFIX
 from checkers.logs.txlog.report import RULES as OF_TXLOG
 from checkers.logs.wal import CONTRADICTIONS
@@ -58,7 +58,7 @@ def verdict(*checks: tuple[str, dict[str, Any]], violations: list[str] | None = 
 def names_of_checks() -> set[str]:
     found = {*CHECKERS, kept.NAME, AUDIT, LEADERSHIP, "transactional", CUTS_QUORUM}
     found |= {f"{PREFIX}{name}" for name in CHECKS}
-    found |= {f"cuts-{level}" for level in (*LEVELS, *OF_REPLICA_SETS)}
+    found |= {f"cuts-{level}" for level in PROMISES}
     for name, system in SYSTEMS.items():
         plan = system.completed(planned(system=name, cluster="local"))
         promise = system.promise(plan)
