@@ -15,6 +15,7 @@ was expected:
 | Cobra's logs (a folder) | `folders`, `cobra` |
 | Porcupine's operations in JSON | `porcupine_json` |
 | Jepsen's jepsen.log and history.txt | `jepsen_text` |
+| Jepsen's test.jepsen and test.fressian | `jepsen_store`, `fressian`, `fressian_tags` |
 
 `jepsen_edn.write(history)` gives the text that Knossos and Elle read.
 """

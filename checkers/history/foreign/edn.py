@@ -45,7 +45,7 @@ _TOKEN = re.compile(
   | \#?"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)"
   | (?P<discard>\#_)
   | (?P<meta>\^)
-  | \#\#(?P<symbolic>[A-Za-z]+)
+  | \#\#(?P<symbolic>-?[A-Za-z]+)
   | (?P<tag>\#[^\s,;"(){{}}\[\]\\\#^]+)
   | \\(?P<character>[A-Za-z0-9]+|.)
   | (?P<odd>\#[^\s,;"(){{}}\[\]\\^]*)
@@ -92,8 +92,8 @@ class Spelled(str):
         return made
 
 
-def _tagged(tag: str, value: Any) -> Any:
-    """A record is its map; a value with a tag is not the same value without it."""
+def tagged(tag: str, value: Any) -> Any:
+    """`#tag value`. A record is its map; a value with a tag is not the same value without it."""
     if isinstance(value, dict | list):
         return value
     return Spelled.of(value if isinstance(value, str) else write(value), f"{tag} {spelling(value)}")
@@ -138,7 +138,7 @@ class _Open:
             self.skip -= 1
             return
         if self.tag:
-            value, self.tag = _tagged(self.tag, value), ""
+            value, self.tag = tagged(self.tag, value), ""
         self.values.append(value)
         if self.has_starts:
             self.starts.append(start)
@@ -227,7 +227,7 @@ def _take_rare(token: re.Match[str], top: _Open) -> None:
         case "discard" | "meta":
             top.skip += 1
         case "odd":
-            top.add(_atom(token[kind]), start)
+            top.add(atom(token[kind]), start)
         case "character":
             character = _character(token[kind])
             top.add(Spelled.of(character, f"\\{character}"), start)
@@ -240,13 +240,14 @@ def _take_rare(token: re.Match[str], top: _Open) -> None:
 def _closed(text: str, collection: _Open) -> Any:
     values = collection.values
     if collection.opener == "{":
-        return _map(text, values, collection.start)
+        if len(values) % 2:
+            raise _not_edn(text, collection.start, "a map with a key that has no value")
+        return mapped(values)
     return Set(values) if collection.opener == "#{" else values
 
 
-def _map(text: str, values: list[Any], start: int) -> dict[str, Any]:
-    if len(values) % 2:
-        raise _not_edn(text, start, "a map with a key that has no value")
+def mapped(values: list[Any]) -> dict[str, Any]:
+    """The map of these keys and values in turn."""
     keys = values[::2]
     if not _TEXTS.issuperset(map(type, keys)):
         keys = list(map(_key, keys))
@@ -273,7 +274,7 @@ class _Atoms(dict[str, Any]):
             if len(word) < _SHORT:
                 self[word] = number
             return number
-        value = _atom(word)
+        value = atom(word)
         if len(self) < _KEPT:
             self[word] = value
         return value
@@ -283,7 +284,8 @@ _SHORT, _LONG, _KEPT = 6, 19, 1 << 17
 _atoms = _Atoms().__getitem__
 
 
-def _atom(word: str) -> Any:
+def atom(word: str) -> Any:
+    """The value of a word without brackets and quotes: a number, a keyword, a symbol, nil, true or false."""
     if word[0] == ":" and len(word) > 1:
         return Spelled.of(word[1:].removeprefix(":"), word)
     if word in _CONSTANTS:

@@ -14,7 +14,15 @@ from msgspec import UNSET
 
 from checkers.history import jsonl, parquet, segments
 from checkers.history.errors import HistoryError
-from checkers.history.foreign import dbcop, edn, isolation_text, jepsen_text, json_maps, porcupine_json
+from checkers.history.foreign import (
+    dbcop,
+    edn,
+    isolation_text,
+    jepsen_store,
+    jepsen_text,
+    json_maps,
+    porcupine_json,
+)
 from checkers.history.foreign.folders import reader_of
 from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
@@ -30,8 +38,6 @@ _JSON = re.compile(rb'[\s\[,]*\{\s*"')
 _EMPTY = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE}[\])])?{_BEFORE}")
 _EDN = re.compile(rf"{_BEFORE}(?:[\[(]{_BEFORE})?(?:#[\w.$-]+\s*)?(?:\{{{_BEFORE}:[a-z]|#_)")
 _PARQUET = b"PAR1"
-_JEPSEN = b"JEPSEN\0"
-"""The magic and the first byte of the version of Jepsen's `store/format`."""
 _LOOKED_AT = 1 << 12
 
 
@@ -53,12 +59,6 @@ def read(path: Path, *, initial: str | None = None) -> History:
 
 def parse(data: bytes, *, initial: str | None = None) -> History:
     """The history in the bytes of a file that is no Parquet. Raises HistoryError."""
-    if data.startswith(_JEPSEN):
-        raise HistoryError(
-            expected="the history.edn of a test of Jepsen",
-            came="its test.jepsen, a binary file",
-            attempt="give history.edn, which lies beside it (or its jepsen.log)",
-        )
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     if _OURS.match(data):
@@ -139,6 +139,7 @@ def _parse_nothing(data: bytes) -> Maps:
 
 _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps | Sessions]], ...] = (
     ("binary", dbcop.is_bincode, dbcop.from_bincode),
+    ("binary", jepsen_store.BEGINS.match, jepsen_store.parse),
     ("text", isolation_text.PLUME.match, lambda data: isolation_text.plume(_text(data))),
     ("text", isolation_text.AWDIT.match, lambda data: isolation_text.awdit(_text(data))),
     ("text", isolation_text.DBCOP.match, lambda data: isolation_text.dbcop(_text(data))),
@@ -153,9 +154,9 @@ _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps | 
 
 def _unknown(came: str) -> HistoryError:
     return HistoryError(
-        expected="a history.jsonl or .parquet of this project, Jepsen's EDN or log, Porcupine's key-value file or "
-        "JSON, elle-cli's JSON, a report of etcd's robustness tests, or a history of Plume, PolySI, AWDIT, dbcop or "
-        "Cobra",
+        expected="a history.jsonl or .parquet of this project, Jepsen's EDN, log or test.jepsen, Porcupine's key-value "
+        "file or JSON, elle-cli's JSON, a report of etcd's robustness tests, or a history of Plume, PolySI, AWDIT, "
+        "dbcop or Cobra",
         came=came,
         attempt="give one of these",
     )

@@ -21,9 +21,20 @@ from harness.cli.printing import print_json
 from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder
 from harness.errors import TRACEBACK_NOTE, HarnessError, WrongUse, broke, keep_traceback
 
-SUFFIXES = (".edn", ".json", ".jsonl", ".parquet", ".txt", ".log", ".hist", ".bincode")
+SUFFIXES = (
+    ".edn",
+    ".json",
+    ".jsonl",
+    ".parquet",
+    ".txt",
+    ".log",
+    ".hist",
+    ".bincode",
+    ".jepsen",
+    ".fressian",
+)
 """The ends of names of files that may be histories."""
-OF_JEPSEN = ("history.edn", "history.txt", "jepsen.log", "test.jepsen")
+OF_JEPSEN = ("history.edn", "history.txt", "jepsen.log", "test.jepsen", "test.fressian")
 """The record of a test in a folder of Jepsen's store: the first of these that is there."""
 OF_A_RUN = ("history.jsonl", "plan.json")
 MUCH = 16 << 20

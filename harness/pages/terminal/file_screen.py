@@ -40,7 +40,7 @@ def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator
     """Results of the options that ask for more than a verdict."""
     yield from verified_lines(verdict)
     if "jepsen" in verdict:
-        yield f"results.edn  Jepsen said {verdict['jepsen']}, by all its checkers together"
+        yield f"results    Jepsen said {verdict['jepsen']}, by all its checkers together"
     yield from second_opinion_lines(verdict, colour=colour)
     yield from graph_lines(verdict)
 

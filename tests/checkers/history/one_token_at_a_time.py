@@ -12,7 +12,7 @@ from checkers.history.values import Set
 _BLANK = re.compile(r"(?:[\s,\ufeff]+|;[^\n]*)*")
 _ATOM = re.compile(r"""[^\s,;"(){}\[\]\\^]+""")
 _TEXT = re.compile(r'#?"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
-_SYMBOLIC = re.compile(r"##([A-Za-z]+)")
+_SYMBOLIC = re.compile(r"##(-?[A-Za-z]+)")
 _TAG = re.compile(r"""#[^\s,;"(){}\[\]\\#^]+""")
 _CHARACTER = re.compile(r"\\([A-Za-z0-9]+|.)", re.DOTALL)
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "#{": "}"}
@@ -82,7 +82,7 @@ class _Reader:
                 skip -= 1
                 continue
             if tag:
-                value, tag = edn._tagged(tag, value), ""
+                value, tag = edn.tagged(tag, value), ""
             values.append(value)
             starts.append(begin)
 
@@ -112,7 +112,7 @@ class _Reader:
             return edn.Spelled.of(character, f"\\{character}")
         if found := _ATOM.match(self.text, begin):
             self.at = found.end()
-            return edn._atom(found[0])
+            return edn.atom(found[0])
         if self.text[begin] == '"':
             raise _Torn
         raise Wrong

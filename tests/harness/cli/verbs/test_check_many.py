@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ READ = "{:process 0 :type :invoke :f :read}\n{:process 0 :type :ok :f :read :val
 VALID, ANOMALY = WRITE + READ % 1, WRITE + READ % 2
 STRANGE = "{:process 0 :type :invoke :f :dance}\n{:process 0 :type :ok :f :dance}\n"
 TORN = "{:process 0 :type"
+HISTORIES = Path(__file__).parents[3] / "checkers" / "histories"
 
 
 @pytest.fixture
@@ -126,6 +128,27 @@ def test_the_verdict_of_jepsen_itself_stands_beside_ours(
     assert done.code == 0 and ("Jepsen said" in done.out) == (said is not None)
     row = json.loads(qsync("check", tmp_path, tmp_path / "other", "--json").out.splitlines()[0])
     assert row.get("jepsen") == said
+
+
+def test_the_verdict_in_a_binary_test_stands_there_too(tmp_path: Path, qsync: Qsync) -> None:
+    """If it failed, only a test that was stored whole would show what Jepsen had said."""
+
+    def said() -> str | None:
+        found: str | None = json.loads(qsync("check", record, "--json").out).get("jepsen")
+        return found
+
+    record, beside = tmp_path / "renamed", tmp_path / "test.jepsen"
+    shutil.copy(HISTORIES / "jepsen-store" / "small.jepsen", record)
+    assert said() == "invalid"
+    record.write_text(VALID)
+    assert said() is None
+    shutil.copy(HISTORIES / "jepsen-store" / "register.jepsen", beside)
+    assert said() == "valid", "the test.jepsen beside it"
+    (tmp_path / "results.edn").write_text("{:valid? :unknown}")
+    assert said() == "unknown", "results.edn comes first"
+    beside.write_bytes(beside.read_bytes()[:-1])
+    (tmp_path / "results.edn").unlink()
+    assert said() is None, "a damaged one says nothing"
 
 
 def test_what_is_for_one_history_is_refused_for_many(folder: Path, qsync: Qsync) -> None:
