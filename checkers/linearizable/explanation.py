@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -181,6 +182,18 @@ def _reason(proof: Proof, history: Sequence[Operation], initial: State) -> Reaso
 _NO_ORDER = Reason("not-linearizable", "which fits into no order with the other answers")
 
 
+def _written_as_another_kind(value: State, history: Sequence[Operation]) -> str:
+    """In words, that a text was read for a number, or a number for a text: a client that does not parse answers."""
+    if type(value) is int:
+        other: State = str(value)
+        words = " as a number, only as a text"
+    elif isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value):
+        other, words = int(value), " as a text, only as a number"
+    else:
+        return ""
+    return words if any(_makes(operation, other) for operation in history) else ""
+
+
 def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation], initial: State) -> Reason:
     """Why the failing operation cannot have seen `value`."""
     failing = proof.failing.operation
@@ -190,7 +203,8 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation], 
     if value is None and initial is not None and not writers:
         return Reason("never-written", f"but it began as {value_words(initial)}, and no client deleted it")
     if value != initial and not writers:
-        return Reason("never-written", f"but no client ever asked to write {value_words(value)}")
+        kind = _written_as_another_kind(value, history)
+        return Reason("never-written", f"but no client ever asked to write {value_words(value)}{kind}")
     if value != initial and not possible:
         return _failed(saw, value, writers)
     if value != initial and all(failing.precedes(writer) for writer in possible):

@@ -170,6 +170,25 @@ def test_an_anomaly_that_was_found_in_time_stays() -> None:
     assert set(verdict.details["keys_undecided"].values()) == {"stopped by the time limit of 20 s"}
 
 
+def test_an_alarm_does_not_interrupt_the_compiler() -> None:
+    """numba would be left with half of a kernel: a traceback on the screen, and "the checker broke" as the verdict."""
+    lock = pytest.importorskip("numba.core.compiler_lock").global_compiler_lock
+    done: list[str] = []
+
+    def compile_and_check(history: object) -> Verdict:
+        with lock:
+            for _ in range(50):
+                limits.interrupt()
+            done.append("compiled")
+        for _ in range(50):
+            limits.interrupt()
+        raise AssertionError("the alarm was not heard")
+
+    with within(Limits(timeout_s=10.0), clock=ticking()):
+        assert run_safely(compile_and_check, None).summary == "stopped by the time limit of 10 s: not decided"
+    assert done == ["compiled"]
+
+
 def test_an_alarm_interrupts_a_check_that_looks_at_no_clock() -> None:
     """If it failed, one check in plain Python would pass every time limit; or break instead of saying unknown."""
     begun: list[str] = []

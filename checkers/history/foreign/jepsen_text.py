@@ -18,17 +18,20 @@ from checkers.history.foreign.operation_maps import LineOf, Maps, no_operations
 from checkers.history.history import Header
 
 LINE = re.compile(
-    r"^(?:.*\bjepsen\.util(?:: | - ))?(?P<process>:?[\w-]+)\s+:(?P<type>invoke|ok|fail|info)"
+    r"^(?:.*\bjepsen\.util(?:: | - )(?:\[ *\d+ *\] )?)?(?P<process>:?[\w-]+)\s+:(?P<type>invoke|ok|fail|info)"
     r"\s+:(?P<f>[^\s,\[\](){}\"]+)(?P<rest>.*)$",
     re.MULTILINE,
 )
+
+LOG = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\S*\s+[A-Z]+\s+\[[^\]\n]+\] \S+: ")
+"""How a jepsen.log begins: it may have no operation."""
 
 
 def parse(text: str) -> Maps:
     """The operation maps in such a log. Raises HistoryError if it holds no operations or they do not pair."""
     matches = list(LINE.finditer(text))
     if not matches:
-        raise no_operations("no line of jepsen.util")
+        raise no_operations("a log without a line of jepsen.util, so the test ended before the first")
 
     def line_of(place: int) -> int:
         return edn.line_of(text, matches[place].start("process"))

@@ -129,6 +129,10 @@ def _parse_edn(data: bytes) -> Maps:
     )
 
 
+def _is_log(text: str) -> bool:
+    return jepsen_text.LOG.match(text) is not None or jepsen_text.LINE.search(text) is not None
+
+
 def _parse_nothing(data: bytes) -> Maps:
     raise HistoryError(
         expected="a history",
@@ -148,7 +152,7 @@ _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps | 
     ("json", _JSON.match, _parse_json),
     ("edn", lambda data: _EMPTY.fullmatch(_text(data)), _parse_nothing),
     ("edn", lambda data: _EDN.match(_text(data)), _parse_edn),
-    ("log", lambda data: jepsen_text.LINE.search(_text(data)), lambda data: jepsen_text.parse(_text(data))),
+    ("log", lambda data: _is_log(_text(data)), lambda data: jepsen_text.parse(_text(data))),
 )
 
 

@@ -83,13 +83,15 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             raise click.UsageError(
                 f"--{name.replace('_', '-')} is for one history, and these are {len(histories)}"
             )
+    from harness.pages.terminal.file_screen import jepsen_words
+
     rows = []
     for row in _judged(histories, options, jobs):
         rows.append(row)
         if options.as_json:
             print_json(row)
         else:
-            jepsen = f" (Jepsen said {row['jepsen']})" if "jepsen" in row else ""
+            jepsen = f" (Jepsen said {jepsen_words(row)})" if "jepsen" in row else ""
             click.echo(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}")
     if not options.as_json:
         for line in _table(rows):
@@ -122,7 +124,7 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
         return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": sentence}
     fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence", "violations")}
     counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
-    jepsen = {"jepsen": verdict["jepsen"]} if "jepsen" in verdict else {}
+    jepsen = {name: verdict[name] for name in ("jepsen", "jepsen_checkers") if name in verdict}
     return {"path": str(path), **fields, "model": verdict["run"]["workload"], **counts, **jepsen}
 
 

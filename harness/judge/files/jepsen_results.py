@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,23 @@ BYTES_MAX = 8 << 20
 WORDS = {True: "valid", False: "invalid", "unknown": "unknown"}
 
 
-def said_by_jepsen(record: Path) -> str | None:
-    """valid, invalid or unknown, by all of Jepsen's checkers together; None if no file says so.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`verdict`: valid, invalid or unknown, by all of Jepsen's checkers together. `checkers`: those that are not valid.
+
+    Many a test is invalid by a checker that does not read the history: of crashes in the logs, of rates.
+    """
+
+    verdict: str
+    checkers: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The fields of verdict.json."""
+        return {"jepsen": self.verdict, "jepsen_checkers": list(self.checkers)}
+
+
+def said_by_jepsen(record: Path) -> Said | None:
+    """What Jepsen said of the test of this record; None if no file says it.
 
     The results.edn beside the record comes first, then the record itself, then the test.jepsen beside it.
     """
@@ -29,7 +45,7 @@ def said_by_jepsen(record: Path) -> str | None:
     )
     for read, path in files:
         try:
-            return WORDS[read(path)["valid?"]]
+            return _said(read(path))
         except (
             OSError,
             HistoryError,
@@ -39,6 +55,14 @@ def said_by_jepsen(record: Path) -> str | None:
         ):  # a UnicodeDecodeError is a ValueError
             continue
     return None
+
+
+def _said(results: Mapping[str, Any]) -> Said:
+    verdict = WORDS[results["valid?"]]
+    parts = {name: part.get("valid?", True) for name, part in results.items() if isinstance(part, dict)}
+    return Said(
+        verdict, tuple(str(name) for name, valid in parts.items() if valid is not True and verdict != "valid")
+    )
 
 
 def _in_edn(path: Path) -> Any:

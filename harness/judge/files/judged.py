@@ -96,7 +96,7 @@ def judged(asked: Asked, history: History) -> dict[str, Any]:
         raise WrongUse(f"--initial: {error}") from error
     document = _document(asked, history, judgement, _if_another_model(asked, history, judgement))
     said = said_by_jepsen(asked.path)
-    return document if said is None else {**document, "jepsen": said}
+    return document if said is None else {**document, **said.document()}
 
 
 def _if_another_model(asked: Asked, history: History, judgement: Judgement) -> str:
@@ -254,7 +254,8 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
                 + "."
             )
         case "valid":
-            return f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded."
+            operations = "operation" if evidence["ok"] == 1 else "operations"
+            return f"All that clients saw was allowed: {evidence['ok']:,} {operations} succeeded."
 
 
 def _unless(start: Start) -> str:

@@ -40,7 +40,7 @@ def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator
     """Results of the options that ask for more than a verdict."""
     yield from verified_lines(verdict)
     if "jepsen" in verdict:
-        yield f"results    Jepsen said {verdict['jepsen']}, by all its checkers together"
+        yield f"results    Jepsen said {jepsen_words(verdict)}"
     yield from second_opinion_lines(verdict, colour=colour)
     yield from graph_lines(verdict)
 
@@ -112,3 +112,9 @@ def _standings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "unknown", f"{check['checker']}: {check['summary']}"
     for finding in verdict["findings"]:
         yield "finding", f"{finding['checker']}: {finding['summary']}"
+
+
+def jepsen_words(verdict: Mapping[str, Any]) -> str:
+    """What Jepsen said, and which of its checkers."""
+    named = ", ".join(verdict["jepsen_checkers"])
+    return f"{verdict['jepsen']}, by its checker {named}" if named else str(verdict["jepsen"])

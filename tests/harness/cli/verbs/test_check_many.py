@@ -130,6 +130,18 @@ def test_the_verdict_of_jepsen_itself_stands_beside_ours(
     assert row.get("jepsen") == said
 
 
+def test_it_says_which_checkers_of_jepsen_found_something(tmp_path: Path, qsync: Qsync) -> None:
+    """If it failed, a panic that Jepsen found in a server's log would look like a verdict on the history."""
+    (tmp_path / "history.edn").write_text(VALID)
+    (tmp_path / "results.edn").write_text(
+        "{:perf {:valid? true}, :assert {:valid? false}, :workload {:valid? :unknown}, :valid? false}"
+    )
+    words = "Jepsen said invalid, by its checker assert, workload"
+    assert words in qsync("check", tmp_path / "history.edn").out
+    (tmp_path / "other.edn").write_text(VALID)
+    assert f"({words})" in qsync("check", tmp_path / "history.edn", tmp_path / "other.edn").out
+
+
 def test_the_verdict_in_a_binary_test_stands_there_too(tmp_path: Path, qsync: Qsync) -> None:
     """If it failed, only a test that was stored whole would show what Jepsen had said."""
 
